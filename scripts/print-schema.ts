@@ -1,0 +1,6 @@
+/** Writes the schema that src/schema builds to schema.graphql: `npm run schema`. */
+import { writeFileSync } from "node:fs";
+import { printSchema } from "graphql";
+import { schema } from "../src/schema/schema.ts";
+
+writeFileSync(new URL("../schema.graphql", import.meta.url), `${printSchema(schema)}\n`);

@@ -1,0 +1,87 @@
+import { createServerAdapter } from "@whatwg-node/server";
+import { createAddresses } from "./chain/addresses.ts";
+import { createCollector } from "./chain/collector.ts";
+import { createFeePayer } from "./chain/fee-payer.ts";
+import { createCollectCreatorFee } from "./chain/launchpad.ts";
+import { createRpc } from "./chain/rpc.ts";
+import { createVaults } from "./chain/vaults.ts";
+import type { Config } from "./config.ts";
+import { createClientAddress } from "./http/client-address.ts";
+import { createEdge, limited, type Route } from "./http/edge.ts";
+import { createHealth } from "./http/health.ts";
+import { createRateLimit } from "./http/rate-limit.ts";
+import { createLogger } from "./log.ts";
+import type { Services } from "./resolvers/context.ts";
+import { handleFormat } from "./resolvers/look-up-wallet.ts";
+import { createCollect } from "./rest/collect.ts";
+import { createLookup } from "./rest/lookup.ts";
+import { createRunOperation } from "./rest/operation.ts";
+import { schema } from "./schema/schema.ts";
+import { createGraphQL } from "./schema/yoga.ts";
+import { createSocialClient } from "./social/client.ts";
+import { createDirectory } from "./social/directory.ts";
+
+/**
+ * Puts the parts together. The gateway listens to nothing: `fetch` takes a Request, and the address of
+ * the socket that it came from, and gives a Response; any fetch runtime can host it.
+ */
+export function createGateway(config: Config, { log = createLogger(config.logLevel) } = {}) {
+  const { secrets, chain } = config;
+
+  const client = createSocialClient({ ...config.social, token: secrets.socialApiToken, log });
+  const directory = createDirectory({ ...config.social, client });
+
+  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs });
+  const vaults = createVaults(rpc);
+  const feePayer = createFeePayer({
+    keypair: secrets.feePayer,
+    programIds: [chain.launchpadProgramId],
+    budgetLamportsPerHour: config.collect.feeBudgetLamportsPerHour,
+  });
+  const collectCreatorFee = createCollectCreatorFee(chain.launchpadProgramId);
+  const collector = createCollector({ ...config.collect, rpc, vaults, feePayer, collectCreatorFee, log });
+
+  const services: Services = {
+    handleFormat: handleFormat(config.allowUnderscore),
+    directory,
+    addressesOf: createAddresses(chain),
+    rpc,
+    vaults,
+    collector,
+  };
+  const runOperation = createRunOperation(schema, services);
+  const lookup = createLookup(runOperation);
+  const collect = createCollect(runOperation);
+  const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
+  const health = createHealth({ rpc });
+
+  const routes: Record<string, Route> = {
+    "/wallet/lookup": { GET: limited((_request, { url }) => lookup(url.searchParams)) },
+    "/collect": { POST: limited((request, call) => collect(request, call.log)) },
+    "/graphql": { GET: graphql, POST: graphql },
+    "/livez": { GET: health.livez },
+    "/readyz": { GET: health.readyz },
+  };
+  const edge = createEdge({
+    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
+    clientAddress: createClientAddress(config.trustedProxies),
+    rateLimit: createRateLimit(config.rateLimit),
+    log,
+  });
+  const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(edge);
+
+  // The first lookup need not wait for it; when it fails, that lookup asks again.
+  vaults.getRentMinimum().catch(() => undefined);
+
+  return {
+    fetch: adapter.fetch,
+    /** node:http's way in. */
+    handleNode: adapter.handle,
+
+    /** Says from now on that it is not ready; resolves when no transaction is under way. */
+    async close(): Promise<void> {
+      health.drain();
+      await collector.settled();
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import type { IncomingMessage } from "node:http";
+import ipaddr from "ipaddr.js";
+import proxyAddr from "proxy-addr";
+
+/** What a request came with: the socket's address, and its `X-Forwarded-For`. */
+export interface Origin {
+  readonly remoteAddress: string | undefined;
+  readonly forwardedFor: string | null;
+}
+
+/** All callers whose address is not known share one budget. */
+const UNKNOWN = "unknown";
+/** A household or a server has a whole /64 of IPv6 to itself. */
+const IPV6_GROUP_BITS = 64;
+
+/**
+ * Tells callers apart for rate limiting: by the socket's address, or, when that belongs to a trusted
+ * proxy, by the right-most address in `X-Forwarded-For` that does not. What stands there and is no
+ * address falls back to the socket's. IPv6 is grouped by /64; IPv4 mapped into IPv6 is IPv4.
+ */
+export function createClientAddress(trustedProxies: readonly string[]): (origin: Origin) => string {
+  const isTrusted = proxyAddr.compile([...trustedProxies]);
+
+  return ({ remoteAddress, forwardedFor }) => {
+    if (remoteAddress === undefined) return UNKNOWN;
+    if (forwardedFor === null || trustedProxies.length === 0) return toGroup(remoteAddress) ?? UNKNOWN;
+    const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
+    const client = proxyAddr(request as unknown as IncomingMessage, isTrusted);
+    return toGroup(client) ?? toGroup(remoteAddress) ?? UNKNOWN;
+  };
+}
+
+function toGroup(text: string): string | undefined {
+  if (!ipaddr.isValid(text)) return undefined;
+  const address = ipaddr.process(text);
+  if (address.kind() === "ipv4") return address.toString();
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${withoutZone(address)}/${IPV6_GROUP_BITS}`).toString()}/64`;
+}
+
+function withoutZone(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  return address.toString().replace(/%.*$/, "");
+}

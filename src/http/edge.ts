@@ -1,0 +1,91 @@
+import { randomUUID } from "node:crypto";
+import { ContractError, toCallerError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { respondError } from "../rest/respond.ts";
+import type { Origin } from "./client-address.ts";
+import type { RateLimit } from "./rate-limit.ts";
+
+/** What a handler has of its request beside the request itself. */
+interface Call {
+  readonly url: URL;
+  /** Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED. */
+  readonly admit: (cost: number) => Promise<void>;
+  /** Names the request's id in each line. */
+  readonly log: Logger;
+}
+
+export type Handler = (request: Request, call: Call) => Response | Promise<Response>;
+
+/** What stands at a path, by method. HEAD goes where GET goes. */
+export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>>;
+
+/** The API is public and knows no credentials, so any page may call it and read what it answers. */
+const CORS_HEADERS = {
+  "access-control-allow-origin": "*",
+  "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
+};
+const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+
+/** An operation of the contract: it costs one request, before anything of it is looked at. */
+export function limited(handler: Handler): Handler {
+  return async (request, call) => {
+    await call.admit(1);
+    return handler(request, call);
+  };
+}
+
+/** The way in: finds the route, counts the caller, and puts on every answer what every answer has. */
+export function createEdge(needs: {
+  routes: ReadonlyMap<string, Route>;
+  clientAddress: (origin: Origin) => string;
+  rateLimit: RateLimit;
+  log: Logger;
+}) {
+  const { routes, clientAddress, rateLimit } = needs;
+
+  async function answer(request: Request, remoteAddress: string | undefined, log: Logger): Promise<Response> {
+    const url = URL.parse(request.url);
+    const route = url ? routes.get(url.pathname) : undefined;
+    if (!url || !route) return respondError(new ContractError("NOT_FOUND"));
+    if (request.method === "OPTIONS") return preflight(route);
+
+    const handler = route[request.method === "HEAD" ? "GET" : (request.method as keyof Route)];
+    if (!handler)
+      return respondError(new ContractError("METHOD_NOT_ALLOWED"), { headers: { allow: allow(route) } });
+    const admit = (cost: number) =>
+      rateLimit(clientAddress({ remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") }), cost);
+    const response = await handler(request, { url, admit, log });
+    return request.method === "HEAD" ? new Response(null, response) : response;
+  }
+
+  return async (
+    request: Request,
+    { remoteAddress }: { remoteAddress?: string | undefined },
+  ): Promise<Response> => {
+    const requestId = randomUUID();
+    const log = needs.log.child({ requestId });
+    const response = await answer(request, remoteAddress, log).catch((error: unknown) =>
+      respondError(toCallerError(error, "LOOKUP_FAILED", log)),
+    );
+    for (const [name, value] of Object.entries(CORS_HEADERS)) response.headers.set(name, value);
+    response.headers.set("x-request-id", requestId);
+    return response;
+  };
+}
+
+function allow(route: Route): string {
+  const methods = Object.keys(route).flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  return [...methods, "OPTIONS"].join(", ");
+}
+
+function preflight(route: Route): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      allow: allow(route),
+      "access-control-allow-methods": allow(route),
+      "access-control-allow-headers": "*",
+      "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
+    },
+  });
+}

@@ -1,0 +1,44 @@
+import type { Rpc } from "../chain/rpc.ts";
+import { respondJson } from "../rest/respond.ts";
+import type { Handler } from "./edge.ts";
+
+/** One look at the chain answers everyone who asks within this time, so that asking costs nothing. */
+const CHAIN_CHECK_MAX_AGE_MS = 1_000;
+
+/**
+ * `/livez`: the process answers. `/readyz`: it should be sent requests, which is so while it is not
+ * shutting down and the chain answers; else 503 with the reasons.
+ */
+export function createHealth({ rpc }: { rpc: Rpc }) {
+  let isDraining = false;
+  let check: { readonly reason: Promise<string | undefined>; readonly startedAt: number } | undefined;
+
+  function checkChain(): Promise<string | undefined> {
+    const now = performance.now();
+    if (!check || now - check.startedAt > CHAIN_CHECK_MAX_AGE_MS) {
+      const reason = rpc.getSlot().then(
+        () => undefined,
+        () => "no chain endpoint answers",
+      );
+      check = { reason, startedAt: now };
+    }
+    return check.reason;
+  }
+
+  const livez: Handler = () => respondJson(200, { status: "ok" });
+  const readyz: Handler = async () => {
+    const reasons = [isDraining ? "shutting down" : undefined, await checkChain()].filter((reason) => reason);
+    return reasons.length === 0
+      ? respondJson(200, { status: "ok" })
+      : respondJson(503, { status: "unavailable", reasons });
+  };
+
+  return {
+    livez,
+    readyz,
+    /** From now on the process is not ready. */
+    drain(): void {
+      isDraining = true;
+    },
+  };
+}

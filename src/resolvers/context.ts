@@ -1,0 +1,26 @@
+import type { AddressesOf } from "../chain/addresses.ts";
+import type { Collector } from "../chain/collector.ts";
+import type { Rpc } from "../chain/rpc.ts";
+import type { Vaults } from "../chain/vaults.ts";
+import type { Directory } from "../social/directory.ts";
+import { createLoaders, type Loaders } from "./loaders.ts";
+import type { HandleFormat } from "./look-up-wallet.ts";
+
+/** What resolvers work with, the same for every request. */
+export interface Services {
+  readonly handleFormat: HandleFormat;
+  readonly directory: Directory;
+  readonly addressesOf: AddressesOf;
+  readonly rpc: Rpc;
+  readonly vaults: Vaults;
+  readonly collector: Collector;
+}
+
+/** GraphQL's context: the services, and this request's loaders. */
+export interface RequestContext extends Services {
+  readonly loaders: Loaders;
+}
+
+export function createRequestContext(services: Services): RequestContext {
+  return { ...services, loaders: createLoaders(services) };
+}

@@ -1,0 +1,59 @@
+import type { AccountAddresses } from "../chain/addresses.ts";
+import type { Balance } from "../chain/vaults.ts";
+import { ContractError } from "../errors.ts";
+import { toSocialId } from "../social/account.ts";
+import type { RequestContext } from "./context.ts";
+
+/** An account and its addresses. Its handle is known when it was found by one. */
+export interface Wallet extends AccountAddresses {
+  readonly socialId: string;
+  readonly handle: string | undefined;
+}
+
+/** Which handles are taken, and the words for what is expected. */
+export interface HandleFormat {
+  readonly pattern: RegExp;
+  readonly expected: string;
+}
+
+/** The contract's format, or the one that the network itself uses, which has the underscore too. */
+export function handleFormat(allowUnderscore: boolean): HandleFormat {
+  return allowUnderscore
+    ? { pattern: /^[A-Za-z0-9_]{1,15}$/, expected: "1-15 alphanumeric characters or underscores" }
+    : { pattern: /^[A-Za-z0-9]{1,15}$/, expected: "1-15 alphanumeric characters" };
+}
+
+/**
+ * Finds the wallet of a handle, in whatever case: one read of the social network, none of the chain.
+ *
+ * @throws {ContractError} INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE, SERVICE_BUSY
+ */
+export async function lookUpWallet(handle: string, context: RequestContext): Promise<Wallet> {
+  const { pattern, expected } = context.handleFormat;
+  if (!pattern.test(handle)) {
+    throw new ContractError("INVALID_HANDLE", { message: `The handle must be ${expected}.` });
+  }
+  const account = await context.loaders.accountByHandle.load(handle);
+  return { socialId: account.id, handle: account.handle, ...context.addressesOf(account.id) };
+}
+
+/**
+ * The wallet of an account's id, read from nowhere: the address follows from the digits alone.
+ *
+ * @throws {ContractError} INVALID_SOCIAL_ID
+ */
+export function walletOfId(text: string, context: Pick<RequestContext, "addressesOf">): Wallet {
+  const socialId = toSocialId(text);
+  if (socialId === undefined) throw new ContractError("INVALID_SOCIAL_ID");
+  return { socialId, handle: undefined, ...context.addressesOf(socialId) };
+}
+
+/** The handle of a wallet, read from the network when the wallet was asked for by its id. */
+export async function handleOf(wallet: Wallet, { loaders }: RequestContext): Promise<string> {
+  return wallet.handle ?? (await loaders.accountById.load(wallet.socialId)).handle;
+}
+
+/** The balance of a wallet as the chain has it now. */
+export function balanceOf(wallet: Wallet, { vaults, loaders }: RequestContext): Promise<Balance> {
+  return vaults.getBalance(wallet, (address) => loaders.lamports.load(address));
+}

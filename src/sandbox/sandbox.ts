@@ -1,0 +1,115 @@
+import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { Keypair } from "@solana/web3.js";
+import { createAddresses } from "../chain/addresses.ts";
+import type { AccountAddresses } from "../chain/addresses.ts";
+import { describeSandbox } from "./banner.ts";
+import { createChainRpc } from "./chain-rpc.ts";
+import { createChain } from "./chain.ts";
+import type { Chain } from "./chain.ts";
+import type { JsonRpcCall } from "./json-rpc.ts";
+import type { LoopbackServer } from "./loopback-server.ts";
+import seed from "./seed.json" with { type: "json" };
+import { createSocialNetwork } from "./social-network.ts";
+import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
+
+/** An account of the seed data, with its addresses on the chain. */
+export interface SandboxAccount extends NetworkAccount, AccountAddresses {}
+
+/** A chain and a social network that run in this process, with accounts on both, and no real money. */
+export interface Sandbox {
+  /** The operator's variables that make a gateway use this sandbox. Two of them are secrets. */
+  readonly env: SandboxEnv;
+  readonly chain: Chain;
+  readonly rpc: LoopbackServer<JsonRpcCall>;
+  readonly social: SocialNetwork;
+  /** Every account of seed.json, in its order. */
+  readonly accounts: readonly SandboxAccount[];
+  /** A text for the person who started it, once a gateway listens at that address. */
+  describe(gatewayUrl: string): string;
+  close(): Promise<void>;
+}
+
+interface SandboxEnv extends Readonly<Record<string, string>> {
+  readonly SOCIAL_API_URL: string;
+  readonly SOCIAL_API_TOKEN: string;
+  readonly SOLANA_RPC_URL: string;
+  readonly FEE_PAYER_KEYPAIR: string;
+  readonly ESCROW_PROGRAM_ID: string;
+  readonly ESCROW_SEED: string;
+  readonly LAUNCHPAD_PROGRAM_ID: string;
+}
+
+/** The launch platform's id on mainnet; here a stand-in for its program has it. */
+const LAUNCHPAD_PROGRAM_ID = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+const LAUNCHPAD_PROGRAM_FILE = fileURLToPath(new URL("programs/launchpad.so", import.meta.url));
+
+/** Addresses are derived from it; there is no program at it, and collecting needs none. */
+const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
+const ESCROW_SEED = "social";
+
+const FEE_PAYER_SOL = "10";
+
+/**
+ * Starts a sandbox. `slotMs` is the length of the chain's slots (0: they pass only by `chain.advanceSlots`).
+ * A port that is taken is replaced by a free one, and so is 0.
+ */
+export async function startSandbox({
+  slotMs = 400,
+  rpcPort = 8899,
+  socialPort = 8898,
+} = {}): Promise<Sandbox> {
+  const chain = createChain({
+    slotMs,
+    programs: [{ id: LAUNCHPAD_PROGRAM_ID, file: LAUNCHPAD_PROGRAM_FILE }],
+  });
+  const feePayer = Keypair.generate();
+  chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
+
+  const addressesOf = createAddresses({
+    escrowProgramId: ESCROW_PROGRAM_ID,
+    escrowSeed: ESCROW_SEED,
+    launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+  });
+  const accounts = seed.map(({ vaultSol, addressSol, ...account }): SandboxAccount => {
+    const addresses = addressesOf(account.id);
+    const collectable = parseSol(vaultSol);
+    if (collectable > 0n) chain.setBalance(addresses.creatorVault, chain.rentExemptMinimum(0) + collectable);
+    chain.setBalance(addresses.address, parseSol(addressSol));
+    return { ...account, ...addresses };
+  });
+
+  const token = randomBytes(32).toString("base64url");
+  const [rpc, social] = await Promise.all([
+    createChainRpc({ chain, launchpadProgramId: LAUNCHPAD_PROGRAM_ID, port: rpcPort }),
+    createSocialNetwork({ accounts, token, port: socialPort }),
+  ]);
+
+  return {
+    env: {
+      SOCIAL_API_URL: social.url,
+      SOCIAL_API_TOKEN: token,
+      SOLANA_RPC_URL: rpc.url,
+      FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
+      ESCROW_PROGRAM_ID,
+      ESCROW_SEED,
+      LAUNCHPAD_PROGRAM_ID,
+    },
+    chain,
+    rpc,
+    social,
+    accounts,
+    describe: (gatewayUrl) =>
+      describeSandbox({ gatewayUrl, rpcUrl: rpc.url, socialUrl: social.url, example: accounts[0]! }),
+    async close() {
+      chain.close();
+      await Promise.all([rpc.close(), social.close()]);
+    },
+  };
+}
+
+/** Decimal SOL with up to 9 digits after the point, in lamports. */
+function parseSol(sol: string): bigint {
+  const [whole = "", fraction = ""] = sol.split(".");
+  return BigInt(whole + fraction.padEnd(9, "0"));
+}

@@ -1,0 +1,165 @@
+import { createLoopbackServer } from "./loopback-server.ts";
+import type { LoopbackAnswer, LoopbackRequest, LoopbackServer } from "./loopback-server.ts";
+
+export interface NetworkAccount {
+  /** In the spelling its owner chose; names are compared without regard to case. */
+  readonly handle: string;
+  /** Decimal digits, at most 2^64 - 1. */
+  readonly id: string;
+  /** The name shown beside the handle. */
+  readonly name: string;
+  readonly suspended?: boolean | undefined;
+}
+
+/** A lookup as it came in, whether it was then answered or refused. */
+interface SocialCall {
+  readonly method: string;
+  readonly path: string;
+  /** The handles or ids asked for. */
+  readonly names: readonly string[];
+}
+
+export interface SocialNetwork extends LoopbackServer<SocialCall> {
+  /** Gives an account another handle; the old one is then nobody's. */
+  rename(handle: string, newHandle: string): void;
+}
+
+/** The two lookups. Ids are digits; names have at most 15 characters. */
+const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> = {
+  "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
+  "/2/users": { parameter: "ids", format: /^[0-9]{1,20}$/ },
+};
+const MAX_NAMES = 100;
+
+const PROBLEMS = "https://api.example/2/problems";
+
+/** What one app may ask in a window of 15 minutes. Counted in the headers, never enforced: see `faults`. */
+const RATE_LIMIT = 300;
+const RATE_WINDOW_SECONDS = 15 * 60;
+
+/** Serves the API v2's lookups of accounts by handle and by id, to whoever shows `token`. */
+export async function createSocialNetwork(options: {
+  accounts: readonly NetworkAccount[];
+  token: string;
+  port: number;
+}): Promise<SocialNetwork> {
+  const byHandle = new Map<string, NetworkAccount>();
+  const byId = new Map<string, NetworkAccount>();
+  for (const account of options.accounts) add(account);
+
+  function add(account: NetworkAccount): void {
+    byHandle.set(account.handle.toLowerCase(), account);
+    byId.set(account.id, account);
+  }
+
+  function handle(request: LoopbackRequest): LoopbackAnswer {
+    const lookup = LOOKUPS[request.url.pathname];
+    if (request.method !== "GET" || !lookup) {
+      return json(404, { title: "Not Found", type: "about:blank", status: 404, detail: "Not Found" });
+    }
+    if (request.headers.authorization !== `Bearer ${options.token}`) {
+      return json(401, { title: "Unauthorized", type: "about:blank", status: 401, detail: "Unauthorized" });
+    }
+    const { parameter, format } = lookup;
+    const names = namesIn(request);
+    const problem = problemOf(names, parameter, format);
+    if (problem) return json(400, invalidRequest(parameter, names, problem));
+
+    const data: object[] = [];
+    const errors: object[] = [];
+    for (const name of new Set(names)) {
+      const account = parameter === "ids" ? byId.get(name) : byHandle.get(name.toLowerCase());
+      if (!account)
+        errors.push(missing(parameter, name, "Not Found Error", `Could not find user with ${parameter}`));
+      else if (account.suspended)
+        errors.push(missing(parameter, name, "Forbidden", "User has been suspended"));
+      else data.push({ id: account.id, name: account.name, username: account.handle });
+    }
+    return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
+  }
+
+  const nextRateHeaders = createRateHeaders();
+  const server = await createLoopbackServer<SocialCall>({
+    port: options.port,
+    describe: (request) => [{ method: request.method, path: request.url.pathname, names: namesIn(request) }],
+    handle(request) {
+      const answer = handle(request);
+      return { ...answer, headers: { ...answer.headers, ...nextRateHeaders() } };
+    },
+  });
+
+  return {
+    ...server,
+    rename(handle, newHandle) {
+      const account = byHandle.get(handle.toLowerCase());
+      if (!account) throw new Error(`There is no account ${handle}.`);
+      byHandle.delete(handle.toLowerCase());
+      add({ ...account, handle: newHandle });
+    },
+  };
+}
+
+function namesIn({ url }: LoopbackRequest): string[] {
+  const parameter = LOOKUPS[url.pathname]?.parameter ?? "";
+  return url.searchParams.get(parameter)?.split(",") ?? [];
+}
+
+function problemOf(names: readonly string[], parameter: string, format: RegExp): string | undefined {
+  if (names.length === 0) return `The \`${parameter}\` query parameter can not be empty`;
+  if (names.length > MAX_NAMES) {
+    return `The number of values in the \`${parameter}\` query parameter list [${names.length}] is not between 1 and ${MAX_NAMES}`;
+  }
+  const bad = names.find((name) => !format.test(name));
+  return bad === undefined
+    ? undefined
+    : `The \`${parameter}\` query parameter value [${bad}] does not match ${format.source}`;
+}
+
+function invalidRequest(parameter: string, names: readonly string[], message: string): object {
+  return {
+    errors: [{ parameters: { [parameter]: [names.join(",")] }, message }],
+    title: "Invalid Request",
+    detail: "One or more parameters to your request was invalid.",
+    type: `${PROBLEMS}/invalid-request`,
+  };
+}
+
+/** An account that is not there, or that nobody may see: told apart by the title alone. */
+function missing(parameter: string, name: string, title: string, detail: string): object {
+  return {
+    value: name,
+    detail: `${detail}: [${name}].`,
+    title,
+    resource_type: "user",
+    parameter,
+    resource_id: name,
+    type: `${PROBLEMS}/resource-not-found`,
+  };
+}
+
+function json(status: number, body: object): LoopbackAnswer {
+  return {
+    status,
+    headers: { "content-type": "application/json; charset=utf-8" },
+    body: JSON.stringify(body),
+  };
+}
+
+/** The rate limit's headers, counting down; the reset is in seconds since 1970. */
+function createRateHeaders(): () => Record<string, string> {
+  let reset = 0;
+  let remaining = RATE_LIMIT;
+  return () => {
+    const now = Math.floor(Date.now() / 1000);
+    if (now >= reset) {
+      reset = now + RATE_WINDOW_SECONDS;
+      remaining = RATE_LIMIT;
+    }
+    remaining = Math.max(0, remaining - 1);
+    return {
+      "x-rate-limit-limit": String(RATE_LIMIT),
+      "x-rate-limit-remaining": String(remaining),
+      "x-rate-limit-reset": String(reset),
+    };
+  };
+}

@@ -1,0 +1,71 @@
+import type { CollectOutcome } from "../chain/collector.ts";
+import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
+import { ERROR_TABLE, type ErrorCode } from "../errors.ts";
+import { collectFees } from "../resolvers/collect-fees.ts";
+import { builder } from "./builder.ts";
+
+const EMPTY_VAULT = "NOTHING_TO_COLLECT" satisfies ErrorCode;
+
+function collected(outcome: CollectOutcome): Lamports {
+  return outcome.kind === "collected" ? outcome.collected : toLamports(0);
+}
+
+const AMOUNT = "In SOL, a decimal string with 4 digits after the point, cut and never rounded up.";
+
+const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").implement({
+  description: "What a collect came to. An empty vault is an answer, not an error: `success` is false.",
+  fields: (t) => ({
+    success: t.boolean({
+      description: "Whether a transaction has moved fees to the address.",
+      resolve: ({ kind }) => kind === "collected",
+    }),
+    collected: t.string({
+      description: `What the transaction moved; "0.0000" on an empty vault. ${AMOUNT}`,
+      resolve: (outcome) => formatSol(collected(outcome)),
+    }),
+    collectedLamports: t.field({
+      type: "Lamports",
+      description: "`collected`, exactly.",
+      resolve: collected,
+    }),
+    newBalance: t.string({
+      nullable: true,
+      description: `What the address held right after the transaction; null on an empty vault. ${AMOUNT}`,
+      resolve: (outcome) => (outcome.kind === "collected" ? formatSol(outcome.newBalance) : null),
+    }),
+    newBalanceLamports: t.field({
+      type: "Lamports",
+      nullable: true,
+      description: "`newBalance`, exactly.",
+      resolve: (outcome) => (outcome.kind === "collected" ? outcome.newBalance : null),
+    }),
+    txSignature: t.string({
+      nullable: true,
+      description: "The signature of the transaction that moved the fees; null on an empty vault.",
+      resolve: (outcome) => (outcome.kind === "collected" ? outcome.signature : null),
+    }),
+    error: t.string({
+      nullable: true,
+      description: "NOTHING_TO_COLLECT on an empty vault, else null.",
+      resolve: ({ kind }) => (kind === "nothing" ? EMPTY_VAULT : null),
+    }),
+    message: t.string({
+      nullable: true,
+      description: "Human-readable text to `error`, else null.",
+      resolve: ({ kind }) => (kind === "nothing" ? ERROR_TABLE[EMPTY_VAULT].message : null),
+    }),
+  }),
+});
+
+builder.mutationFields((t) => ({
+  collect: t.field({
+    type: CollectResultType,
+    nullable: true,
+    description:
+      "Moves the fees that wait in an account's vault to its address. Anyone may call it for anyone; the service pays for the transaction. Answers when the transaction is confirmed. Fails with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED in `extensions.code`. Each `collect` of an operation costs one request.",
+    args: {
+      socialId: t.arg.string({ required: true, description: "The `socialId` of a wallet, not its handle." }),
+    },
+    resolve: (_root, { socialId }, context) => collectFees(socialId, context),
+  }),
+}));

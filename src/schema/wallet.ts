@@ -1,0 +1,62 @@
+import { balanceOf, handleOf, lookUpWallet, walletOfId, type Wallet } from "../resolvers/look-up-wallet.ts";
+import { BalanceType } from "./balance.ts";
+import { builder } from "./builder.ts";
+
+const WalletType = builder.objectRef<Wallet>("Wallet").implement({
+  description: "The wallet that the service keeps for a social-network account.",
+  fields: (t) => ({
+    handle: t.string({
+      nullable: true,
+      description:
+        "The account's handle in the network's own spelling. For a wallet asked for by id this is one read of the network, which may fail with the codes of `wallet`.",
+      resolve: (wallet, _args, context) => handleOf(wallet, context),
+    }),
+    socialId: t.exposeString("socialId", {
+      description: "The account's numeric id as decimal digits. It never changes: keep it for `collect`.",
+    }),
+    address: t.exposeString("address", {
+      description: "The address to name as the creator of a token on the launch platform, in base58.",
+    }),
+    balance: t.field({
+      type: BalanceType,
+      nullable: true,
+      description:
+        "What the account has and what waits for it. Read from the chain only when asked; fails with LOOKUP_FAILED.",
+      resolve: (wallet, _args, context) => balanceOf(wallet, context),
+    }),
+  }),
+});
+
+const HANDLE = "A handle without the @: 1-15 alphanumeric characters, in whatever case.";
+
+builder.queryFields((t) => ({
+  wallet: t.field({
+    type: WalletType,
+    nullable: true,
+    description:
+      "Looks up the wallet of a handle. Fails with INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE, SERVICE_BUSY or LOOKUP_FAILED in `extensions.code`. Ask for many at once with aliases or `wallets`: they share their reads, and cost one request.",
+    args: { handle: t.arg.string({ required: true, description: HANDLE }) },
+    resolve: (_root, { handle }, context) => lookUpWallet(handle, context),
+  }),
+  walletById: t.field({
+    type: WalletType,
+    nullable: true,
+    description:
+      "The wallet of an account's id, without asking the network whether the account exists. Fails with INVALID_SOCIAL_ID.",
+    args: {
+      socialId: t.arg.string({
+        required: true,
+        description: "1 to 20 decimal digits, at most 18446744073709551615.",
+      }),
+    },
+    resolve: (_root, { socialId }, context) => walletOfId(socialId, context),
+  }),
+  wallets: t.field({
+    type: [WalletType],
+    nullable: { list: false, items: true },
+    description:
+      "Looks up the wallets of many handles, in their order. One that fails is null, with its error at its place; the others still answer.",
+    args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
+    resolve: (_root, { handles }, context) => handles.map((handle) => lookUpWallet(handle, context)),
+  }),
+}));

@@ -1,0 +1,136 @@
+import { z } from "zod";
+import { ContractError, toRetryAfterSeconds } from "../errors.ts";
+import type { Logger } from "../log.ts";
+import { toSocialId, type SocialAccount } from "./account.ts";
+
+/** The network's answer for each key asked for: the account, or why there is none. */
+export type SocialAnswers = ReadonlyMap<string, SocialAccount | ContractError>;
+
+export type SocialClient = ReturnType<typeof createSocialClient>;
+
+/** The most names or ids that one call takes. */
+export const MAX_USERS_A_CALL = 100;
+
+/** When a 429 names no reset that can be read; the network's own window is 15 minutes. */
+const DEFAULT_RETRY_AFTER_SECONDS = 60;
+
+const USERS = z.object({
+  data: z.array(z.object({ id: z.string(), username: z.string() })).optional(),
+  errors: z.array(z.object({ value: z.string().optional(), type: z.string().optional() })).optional(),
+});
+const PROBLEM = z.object({ type: z.string() });
+
+/**
+ * The network's API, v2, with an app-only bearer token: one upstream call a method call, of up to 100
+ * keys, within `timeoutMs`. A call that fails as a whole throws.
+ *
+ * @throws {ContractError} SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE
+ */
+export function createSocialClient(needs: { apiUrl: URL; token: string; timeoutMs: number; log: Logger }) {
+  const { timeoutMs, log } = needs;
+  const base = needs.apiUrl.href.replace(/\/$/, "");
+  const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
+
+  async function get(path: string): Promise<z.infer<typeof USERS>> {
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(base + path, {
+        headers,
+        redirect: "error",
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      text = await response.text();
+    } catch (cause) {
+      throw new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
+    }
+    const body = parseJson(text);
+    if (!response.ok) throw refusal(response, body);
+    const users = USERS.safeParse(body);
+    if (!users.success) throw unreadable(users.error);
+    return users.data;
+  }
+
+  /** Turns a status that is not 2xx into the contract's code, and tells the operator what only they can mend. */
+  function refusal(response: Response, body: unknown): ContractError {
+    const { status } = response;
+    const type = PROBLEM.safeParse(body).data?.type ?? "";
+    const cause = new Error(`the social network answered ${status} ${type}`.trimEnd());
+    if (status === 401 || status === 402 || status === 403 || type.endsWith("/usage-capped")) {
+      log.error(
+        { status, type },
+        status === 401
+          ? "the social network refuses SOCIAL_API_TOKEN: lookups fail until it is replaced and the service restarted"
+          : "the social network refuses this service's app: its credit is used up or its access withdrawn; see the network's developer console",
+      );
+      return new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
+    }
+    if (status === 429) {
+      const retryAfterSeconds = secondsUntilReset(response.headers);
+      return new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds, cause });
+    }
+    return new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
+  }
+
+  return {
+    /** The accounts of up to 100 lower-case handles. */
+    async findByHandles(handles: readonly string[]): Promise<SocialAnswers> {
+      const users = await get(`/2/users/by?usernames=${handles.join(",")}`);
+      return match(handles, users, ({ handle }) => handle.toLowerCase());
+    },
+
+    /** The accounts of up to 100 ids. */
+    async findByIds(ids: readonly string[]): Promise<SocialAnswers> {
+      const users = await get(`/2/users?ids=${ids.join(",")}`);
+      return match(ids, users, ({ id }) => id);
+    },
+  };
+}
+
+/** Gives each key the one account, or the one error, that the answer has for it. */
+function match(
+  keys: readonly string[],
+  { data = [], errors = [] }: z.infer<typeof USERS>,
+  keyOf: (account: SocialAccount) => string,
+): SocialAnswers {
+  const answers = new Map<string, SocialAccount | ContractError>();
+  for (const error of errors) {
+    // A suspended account comes with this type too. The host in it has changed before.
+    const isMissing = error.type?.endsWith("/resource-not-found");
+    if (isMissing && error.value)
+      answers.set(error.value.toLowerCase(), new ContractError("SOCIAL_NOT_FOUND"));
+  }
+  for (const { id: text, username } of data) {
+    const id = toSocialId(text);
+    if (id === undefined || id !== text)
+      throw unreadable(new Error("an account's id is no number of 64 bits"));
+    const account = { id, handle: username };
+    const other = answers.get(keyOf(account));
+    answers.set(keyOf(account), other ? unreadable(new Error("two answers for one account")) : account);
+  }
+  return new Map(
+    keys.map((key) => [
+      key,
+      answers.get(key) ?? unreadable(new Error("no answer for an account that was asked for")),
+    ]),
+  );
+}
+
+function unreadable(cause: Error): ContractError {
+  return new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
+}
+
+function secondsUntilReset(headers: Headers): number {
+  const reset = Number(headers.get("x-rate-limit-reset") ?? Number.NaN);
+  return Number.isFinite(reset)
+    ? toRetryAfterSeconds(reset * 1000 - Date.now())
+    : DEFAULT_RETRY_AFTER_SECONDS;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

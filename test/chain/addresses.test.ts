@@ -1,0 +1,42 @@
+import { PublicKey } from "@solana/web3.js";
+import { describe, expect, it } from "vitest";
+import { createAddresses } from "../../src/chain/addresses.ts";
+
+const escrowProgramId = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
+const launchpadProgramId = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+const programs = { escrowProgramId, escrowSeed: "social", launchpadProgramId };
+
+describe("addresses", () => {
+  it("are the program-derived addresses of the decided seeds", () => {
+    const { address, creatorVault } = createAddresses(programs)("1523400000000000123");
+    const [expected] = PublicKey.findProgramAddressSync(
+      [new TextEncoder().encode("social"), new TextEncoder().encode("1523400000000000123")],
+      new PublicKey(escrowProgramId),
+    );
+    const [expectedVault] = PublicKey.findProgramAddressSync(
+      [new TextEncoder().encode("creator-vault"), expected.toBytes()],
+      new PublicKey(launchpadProgramId),
+    );
+    expect(address).toBe(expected.toBase58());
+    expect(creatorVault).toBe(expectedVault.toBase58());
+    expect(PublicKey.isOnCurve(address)).toBe(false);
+  });
+
+  it("stay the same from version to version: people have pointed money at them", () => {
+    expect(createAddresses(programs)("12345")).toEqual({
+      address: "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX",
+      creatorVault: "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS",
+    });
+  });
+
+  it("differ for every id, seed and program", () => {
+    const addresses = [
+      createAddresses(programs)("1"),
+      createAddresses(programs)("11"),
+      createAddresses({ ...programs, escrowSeed: "other" })("1"),
+      createAddresses({ ...programs, escrowProgramId: launchpadProgramId })("1"),
+    ];
+    expect(new Set(addresses.map(({ address }) => address)).size).toBe(4);
+    expect(new Set(addresses.map(({ creatorVault }) => creatorVault)).size).toBe(4);
+  });
+});

@@ -1,0 +1,165 @@
+import { readFileSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getBase58Decoder } from "@solana/codecs-strings";
+import { Keypair } from "@solana/web3.js";
+import { describe, expect, it } from "vitest";
+import { readConfig, wantsSandbox } from "../src/config.ts";
+
+const keypair = Keypair.generate();
+const keypairJson = JSON.stringify([...keypair.secretKey]);
+const complete = {
+  SOCIAL_API_URL: "https://network.example",
+  SOCIAL_API_TOKEN: "token-that-is-secret",
+  SOLANA_RPC_URL: "https://user:pass@rpc.example/key-that-is-secret, http://127.0.0.1:8899",
+  FEE_PAYER_KEYPAIR: keypairJson,
+  ESCROW_PROGRAM_ID: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
+};
+
+/** The message that says why these variables do not do. */
+function problemsOf(env: Record<string, string | undefined>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error("expected readConfig to find a problem");
+}
+
+describe("the variables", () => {
+  it("have the documented defaults", () => {
+    const { secrets, ...config } = readConfig(complete);
+    expect(config).toEqual({
+      host: "127.0.0.1",
+      port: 4000,
+      basePath: "",
+      logLevel: "info",
+      trustedProxies: [],
+      rateLimit: { max: 20, windowSeconds: 60 },
+      allowUnderscore: false,
+      social: {
+        apiUrl: new URL("https://network.example"),
+        timeoutMs: 5000,
+        concurrency: 4,
+        queueMax: 1000,
+        cacheSeconds: 300,
+      },
+      chain: {
+        escrowProgramId: complete.ESCROW_PROGRAM_ID,
+        escrowSeed: "social",
+        launchpadProgramId: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+        rpcTimeoutMs: 5000,
+      },
+      collect: { timeoutMs: 60_000, minLamports: 100_000n, feeBudgetLamportsPerHour: 50_000_000n },
+    });
+    expect(secrets.rpcUrls.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
+  });
+
+  it("are all in the README's table, with their defaults, and no others are", () => {
+    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name);
+    const source = readFileSync(new URL("../src/config.ts", import.meta.url), "utf8");
+    const read = [...source.matchAll(/(?:read|integer|lamports|programId)\("([A-Z_]+)"|env\.([A-Z_]+)/g)].map(
+      ([, called, accessed]) => called ?? accessed,
+    );
+    expect(new Set(rows)).toEqual(new Set(read));
+  });
+
+  it("take the fee payer's key as a file's path, as JSON, and as base58", () => {
+    const file = join(mkdtempSync(join(tmpdir(), "tributary-")), "id.json");
+    writeFileSync(file, `${keypairJson}\n`);
+    for (const FEE_PAYER_KEYPAIR of [file, keypairJson, getBase58Decoder().decode(keypair.secretKey)]) {
+      const { secrets } = readConfig({ ...complete, FEE_PAYER_KEYPAIR });
+      expect(secrets.feePayer.publicKey.toBase58()).toBe(keypair.publicKey.toBase58());
+    }
+  });
+
+  it("count as absent when they are empty", () => {
+    expect(readConfig({ ...complete, PORT: "", BASE_PATH: "", REDIS_URL: "" }).port).toBe(4000);
+  });
+});
+
+describe("a problem", () => {
+  it.each([
+    ["PORT", "65536", "expected a whole number from 0 to 65535"],
+    ["PORT", "4e3", "expected a whole number"],
+    ["BASE_PATH", "api/", "expected a path such as /api"],
+    ["RATE_LIMIT_MAX", "0", "expected a whole number from 1"],
+    ["RATE_LIMIT_WINDOW_SECONDS", "-1", "expected a whole number"],
+    ["HANDLE_ALLOW_UNDERSCORE", "yes", "expected true or false"],
+    ["TRUST_PROXY", "1", "expected addresses or CIDR ranges"],
+    ["TRUST_PROXY", "10.0.0.0/99", "expected addresses or CIDR ranges"],
+    ["SOCIAL_API_URL", "network.example", "expected an address that starts with http"],
+    ["SOCIAL_API_URL", "https://user:pass@network.example", "expected no user or password"],
+    ["SOCIAL_API_TOKEN", "two words", "expected printable ASCII"],
+    ["SOLANA_RPC_URL", "wss://rpc.example", "expected an address that starts with http"],
+    ["SOLANA_RPC_URL", "https://rpc.example,", "expected an address that starts with http"],
+    ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
+    ["ESCROW_SEED", "a-seed-that-is-longer-than-32-bytes", "at most 32 bytes"],
+    ["LAUNCHPAD_PROGRAM_ID", "abc", "expected an address"],
+    ["LAUNCHPAD_AMM_PROGRAM_ID", "abc", "expected an address"],
+    ["SOCIAL_CONCURRENCY", "0", "expected a whole number from 1"],
+    ["SOCIAL_QUEUE_MAX", "many", "expected a whole number"],
+    ["SOCIAL_TIMEOUT_MS", "0", "expected a whole number from 1"],
+    ["RPC_TIMEOUT_MS", "5s", "expected a whole number"],
+    ["COLLECT_TIMEOUT_MS", "1.5", "expected a whole number"],
+    ["SOCIAL_CACHE_SECONDS", "-5", "expected a whole number"],
+    ["MIN_COLLECT_LAMPORTS", "0", "expected a whole number from 1"],
+    ["MAX_PRIORITY_FEE_LAMPORTS", "x", "expected a whole number"],
+    ["FEE_BUDGET_LAMPORTS_PER_HOUR", "x", "expected a whole number"],
+    ["LOG_LEVEL", "loud", "expected one of trace"],
+    ["REDIS_URL", "redis://127.0.0.1", "unset it"],
+    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read (ENOENT)"],
+    ["FEE_PAYER_KEYPAIR", "/", "cannot be read (EISDIR)"],
+    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "it is no key"],
+  ])("with %s=%s is named, with what was expected", (name, value, expected) => {
+    const message = problemsOf({ ...complete, [name]: value });
+    expect(message).toContain(`- ${name}: `);
+    expect(message).toContain(expected);
+  });
+
+  it("is found in a key whose halves do not belong together", () => {
+    const mixed = [...keypair.secretKey.slice(0, 32), ...Keypair.generate().publicKey.toBytes()];
+    expect(problemsOf({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain(
+      "does not belong",
+    );
+  });
+
+  it("never comes alone when there are several: one message names them all", () => {
+    const message = problemsOf({ SOCIAL_API_URL: "x", PORT: "x" });
+    for (const name of [
+      "SOCIAL_API_URL",
+      "SOCIAL_API_TOKEN",
+      "SOLANA_RPC_URL",
+      "FEE_PAYER_KEYPAIR",
+      "ESCROW_PROGRAM_ID",
+      "PORT",
+    ]) {
+      expect(message).toContain(`- ${name}: `);
+    }
+  });
+
+  it("is told without any secret", () => {
+    const secret = "Secr3tSecr3t";
+    const message = problemsOf({
+      SOCIAL_API_URL: `https://user:${secret}@network.example`,
+      SOCIAL_API_TOKEN: `${secret} with a space`,
+      SOLANA_RPC_URL: `${secret}://rpc.example/${secret}`,
+      FEE_PAYER_KEYPAIR: `[1,2,"${secret}"]`,
+      ESCROW_PROGRAM_ID: complete.ESCROW_PROGRAM_ID,
+    });
+    expect(message).not.toContain(secret);
+    expect(problemsOf({ ...complete, FEE_PAYER_KEYPAIR: secret })).not.toContain(secret);
+  });
+});
+
+describe("the sandbox", () => {
+  it("is meant when no upstream is named, outside of production", () => {
+    expect(wantsSandbox({})).toBe(true);
+    expect(wantsSandbox({ PORT: "1", SOCIAL_API_TOKEN: "x", SOLANA_RPC_URL: "" })).toBe(true);
+    expect(wantsSandbox({ NODE_ENV: "production" })).toBe(false);
+    for (const name of ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"]) {
+      expect(wantsSandbox({ [name]: "x" })).toBe(false);
+    }
+  });
+});

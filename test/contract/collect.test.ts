@@ -1,0 +1,229 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RPC_TIMEOUT_MS: "300" });
+});
+afterEach(() => {
+  world.sandbox.rpc.faults.clear();
+});
+afterAll(() => world.close());
+
+const error = (code: string, message: unknown = expect.any(String)) => ({ error: code, message });
+const NOTHING = {
+  success: false,
+  error: "NOTHING_TO_COLLECT",
+  message: expect.any(String),
+  collected: "0.0000",
+};
+const post = (body: BodyInit, headers: Record<string, string> = { "content-type": "application/json" }) =>
+  world.request("/collect", { method: "POST", headers, body });
+const sent = () => world.chainCalls().filter((method) => method === "sendTransaction").length;
+
+describe("POST /collect", () => {
+  it("moves the vault's fees to the address, at the service's expense, in a transaction that the chain knows", async () => {
+    const { id, address, creatorVault } = world.account("creator");
+    const { status, body } = await world.collect(id);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      success: true,
+      collected: "3.1000",
+      newBalance: "8.3000",
+      txSignature: expect.any(String),
+    });
+
+    const landed = world.sandbox.chain.landed(body.txSignature)!;
+    expect(landed.err).toBeNull();
+    expect(landed.feeLamports).toBe(5_000n);
+    expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
+    expect(world.sandbox.chain.balance(creatorVault)).toBe(world.sandbox.chain.rentExemptMinimum(0));
+    expect((await world.lookup("creator")).body.balance).toEqual({
+      vault: "0.0000",
+      pda: "8.3000",
+      total: "8.3000",
+    });
+
+    world.forgetCalls();
+    const again = await world.collect(id);
+    expect([again.status, again.body]).toEqual([400, NOTHING]);
+    expect(sent()).toBe(0);
+  });
+
+  it("goes on for as long as fees come in", async () => {
+    const { id, address } = world.account("artist010");
+    await world.collect(id);
+    const before = world.sandbox.chain.balance(address);
+    const fees = { jsonrpc: "2.0", id: 1, method: "sandboxAddCreatorFees", params: [address, 250_000_000] };
+    const added = await fetch(world.sandbox.rpc.url, { method: "POST", body: JSON.stringify(fees) });
+    expect(await added.json()).toMatchObject({ result: expect.any(String) });
+    expect((await world.lookup("artist010")).body.balance.vault).toBe("0.2500");
+    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.2500" });
+    expect(world.sandbox.chain.balance(address)).toBe(before + 250_000_000n);
+  });
+
+  it.each(["newcomer", "dusty"])("answers NOTHING_TO_COLLECT for %s, and sends nothing", async (handle) => {
+    world.forgetCalls();
+    const { status, body } = await world.collect(world.account(handle).id);
+    expect([status, body]).toEqual([400, NOTHING]);
+    expect(sent()).toBe(0);
+  });
+
+  it("answers NOTHING_TO_COLLECT for an id that no account has: its vault is empty", async () => {
+    expect((await world.collect("18446744073709551615")).body).toEqual(NOTHING);
+  });
+
+  it("collects the least amount that is collected, and not one lamport less", async () => {
+    const { chain } = world.sandbox;
+    const { id, creatorVault } = world.account("artist011");
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 99_999n);
+    expect((await world.collect(id)).body).toEqual(NOTHING);
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0001" });
+  });
+
+  it("answers NOTHING_TO_COLLECT when too little would arrive at a new address for it to exist", async () => {
+    const { chain } = world.sandbox;
+    const { id, address, creatorVault } = world.account("artist012");
+    chain.setBalance(address, 0n);
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+    world.forgetCalls();
+    expect((await world.collect(id)).body).toEqual(NOTHING);
+    expect(sent()).toBe(0);
+  });
+
+  it("makes one transaction for all who ask for one account at once, and gives each its result", async () => {
+    const { id } = world.account("artist013");
+    const answers = await Promise.all(Array.from({ length: 20 }, () => world.collect(id)));
+    const signatures = new Set(answers.map(({ body }) => body.txSignature));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(signatures.size).toBe(1);
+  });
+
+  it("collects many accounts at once, each its own", async () => {
+    const handles = Array.from({ length: 9 }, (_, i) => `artist02${i + 1}`);
+    const before = await Promise.all(handles.map((handle) => world.lookup(handle)));
+    const answers = await Promise.all(handles.map((handle) => world.collect(world.account(handle).id)));
+    expect(answers.map(({ body }) => body.collected)).toEqual(before.map(({ body }) => body.balance.vault));
+    expect(new Set(answers.map(({ body }) => body.txSignature)).size).toBe(9);
+  });
+
+  it("takes a body that parses, whatever its Content-Type says, and fields it does not know", async () => {
+    const body = JSON.stringify({ socialId: world.account("newcomer").id, other: { __proto__: null } });
+    for (const headers of [{}, { "content-type": "text/plain" }]) {
+      expect((await post(body, headers)).body).toEqual(NOTHING);
+    }
+  });
+
+  it("drops leading zeros of an id: it is one account", async () => {
+    const { address } = world.account("artist014");
+    const before = world.sandbox.chain.balance(address);
+    expect((await world.collect(`0${world.account("artist014").id}`)).status).toBe(200);
+    expect(world.sandbox.chain.balance(address)).toBeGreaterThan(before);
+  });
+});
+
+describe("INVALID_SOCIAL_ID", () => {
+  it.each([
+    ["nothing", ""],
+    ["no JSON", "socialId=123"],
+    ["half of JSON", '{"socialId":"123"'],
+    ["a string", '"123"'],
+    ["a number", "123"],
+    ["null", "null"],
+    ["a list", '["123"]'],
+    ["no socialId", "{}"],
+    ["a socialId in another case", '{"socialid":"123"}'],
+    ["an inherited socialId", '{"__proto__":{"socialId":"123"}}'],
+    ["an id that is a number", '{"socialId":123}'],
+    ["an id that is null", '{"socialId":null}'],
+    ["an id that is a list", '{"socialId":["123"]}'],
+    ["an empty id", '{"socialId":""}'],
+    ["a handle", '{"socialId":"creator"}'],
+    ["a negative id", '{"socialId":"-1"}'],
+    ["an id with a space", '{"socialId":" 1"}'],
+    ["an id with an exponent", '{"socialId":"1e5"}'],
+    ["an id past 64 bits", '{"socialId":"18446744073709551616"}'],
+    ["an id of 21 digits", '{"socialId":"000000000000000000001"}'],
+  ])("is the answer to %s", async (_name, body) => {
+    const { status, body: answer } = await post(body);
+    expect([status, answer]).toEqual([400, error("INVALID_SOCIAL_ID")]);
+  });
+
+  it("is the answer to broken UTF-8", async () => {
+    const { status, body } = await post(new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]));
+    expect([status, body]).toEqual([400, error("INVALID_SOCIAL_ID")]);
+  });
+
+  it("comes with 413 when the body is too large, with and without its length announced", async () => {
+    const large = JSON.stringify({ socialId: "1", padding: "x".repeat(20_000) });
+    const announced = await post(large);
+    expect([announced.status, announced.body]).toEqual([413, error("INVALID_SOCIAL_ID")]);
+    const stream = new Blob([large]).stream();
+    const chunked = await world.request("/collect", {
+      method: "POST",
+      body: stream,
+      duplex: "half",
+    } as RequestInit);
+    expect([chunked.status, chunked.body]).toEqual([413, error("INVALID_SOCIAL_ID")]);
+  });
+});
+
+describe("a fee payer that cannot pay", () => {
+  it.each([
+    ["was never funded", 0n],
+    ["has less than the fee", 650_240n + 4_999n],
+    ["has nothing beside the rent-exempt minimum", 650_240n],
+  ])("is INSUFFICIENT_FUNDS when it %s; an empty vault is told before", async (_name, lamports) => {
+    const { feePayer } = await import("../../src/config.ts").then(
+      ({ readConfig }) => readConfig(world.sandbox.env).secrets,
+    );
+    const address = feePayer.publicKey.toBase58();
+    const before = world.sandbox.chain.balance(address);
+    world.sandbox.chain.setBalance(address, lamports);
+    world.forgetCalls();
+    try {
+      const { status, body } = await world.collect(world.account("artist015").id);
+      expect([status, body]).toEqual([500, error("INSUFFICIENT_FUNDS")]);
+      expect((await world.collect(world.account("newcomer").id)).body).toEqual(NOTHING);
+      expect(sent()).toBe(0);
+    } finally {
+      world.sandbox.chain.setBalance(address, before);
+    }
+  });
+});
+
+describe("COLLECT_FAILED", () => {
+  const broken = {
+    status: 200,
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32603, message: "internal" } }),
+  };
+
+  it.each(["getMultipleAccounts", "simulateTransaction", "getLatestBlockhash"])(
+    "is the answer when the chain fails at %s; nothing is sent, and the next collect works",
+    async (failing) => {
+      const { id } = world.account("artist016");
+      for (const then of [broken, "reset", "hang"] as const) {
+        world.forgetCalls();
+        world.sandbox.rpc.faults.add({ when: ({ method }) => method === failing, then });
+        const { status, body } = await world.collect(id);
+        expect([status, body]).toEqual([500, error("COLLECT_FAILED")]);
+        expect(sent()).toBe(0);
+        world.sandbox.rpc.faults.clear();
+      }
+    },
+  );
+
+  it("is the answer when the hour's budget for fees is used up; nothing is sent", async () => {
+    const thrifty = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "10000" });
+    try {
+      const handles = ["artist001", "artist002", "artist003"];
+      const answers = [];
+      for (const handle of handles) answers.push(await thrifty.collect(thrifty.account(handle).id));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 500]);
+      expect(answers[2]!.body).toEqual(error("COLLECT_FAILED"));
+    } finally {
+      await thrifty.close();
+    }
+  });
+});

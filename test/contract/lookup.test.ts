@@ -1,0 +1,283 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ SOCIAL_TIMEOUT_MS: "300", RPC_TIMEOUT_MS: "300", SOCIAL_CACHE_SECONDS: "0" });
+});
+afterEach(() => {
+  world.sandbox.social.faults.clear();
+  world.sandbox.rpc.faults.clear();
+});
+afterAll(() => world.close());
+
+/** An error in the contract's form and nothing else. */
+const error = (code: string, message: unknown = expect.any(String)) => ({ error: code, message });
+const problem = (status: number, body: object | string, headers: Record<string, string> = {}) => ({
+  status,
+  headers: { "content-type": "application/json", ...headers },
+  body: typeof body === "string" ? body : JSON.stringify(body),
+});
+
+describe("GET /wallet/lookup", () => {
+  it("gives the address, the id as a string, and the balances", async () => {
+    const { id, address } = world.account("creator");
+    const { status, headers, body } = await world.lookup("creator");
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      handle: "creator",
+      socialId: id,
+      address,
+      balance: { vault: "3.1000", pda: "5.2000", total: "8.3000" },
+    });
+    expect(BigInt(id)).toBeGreaterThan(2n ** 53n);
+    expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("access-control-expose-headers")).toContain("Retry-After");
+  });
+
+  it("takes a handle in whatever case, and gives the network's own spelling", async () => {
+    world.sandbox.social.rename("artist200", "Artist200");
+    const { body } = await world.lookup("aRTIST200");
+    expect(body).toMatchObject({ handle: "Artist200", socialId: world.account("artist200").id });
+  });
+
+  it("shows an empty vault, and one with less than is ever collected, as 0.0000", async () => {
+    expect((await world.lookup("newcomer")).body.balance).toEqual({
+      vault: "0.0000",
+      pda: "0.0000",
+      total: "0.0000",
+    });
+    expect((await world.lookup("dusty")).body.balance).toEqual({
+      vault: "0.0000",
+      pda: "1.5000",
+      total: "1.5000",
+    });
+  });
+
+  it("answers HANDLE_REQUIRED without a handle", async () => {
+    for (const query of ["", "?", "?Handle=creator", "?name=creator"]) {
+      const { status, body } = await world.request(`/wallet/lookup${query}`);
+      expect([status, body]).toEqual([400, error("HANDLE_REQUIRED")]);
+    }
+  });
+
+  it.each([
+    "",
+    "@creator",
+    "cre ator",
+    " creator",
+    "creator ",
+    "with_underscore",
+    "a".repeat(16),
+    "crèator",
+    "a,b",
+    "a\0",
+    "٣",
+  ])("answers INVALID_HANDLE for %j, and asks nobody", async (handle) => {
+    world.forgetCalls();
+    const { status, body } = await world.lookup(handle);
+    expect([status, body]).toEqual([
+      400,
+      error("INVALID_HANDLE", expect.stringContaining("1-15 alphanumeric characters")),
+    ]);
+    expect([world.sandbox.social.calls, world.chainCalls()]).toEqual([[], []]);
+  });
+
+  it("answers INVALID_HANDLE for several handles, rather than pick one", async () => {
+    const { status, body } = await world.request("/wallet/lookup?handle=creator&handle=newcomer");
+    expect([status, body]).toEqual([400, error("INVALID_HANDLE")]);
+  });
+
+  it.each(["nobodyatall", "suspended"])("answers SOCIAL_NOT_FOUND for %s", async (handle) => {
+    const { status, body } = await world.lookup(handle);
+    expect([status, body]).toEqual([404, error("SOCIAL_NOT_FOUND")]);
+  });
+
+  it("answers SOCIAL_RATE_LIMITED with the network's own reset when that refuses", async () => {
+    const reset = Math.ceil(Date.now() / 1000) + 120;
+    const refusal = problem(
+      429,
+      { title: "Too Many Requests", status: 429 },
+      { "x-rate-limit-reset": String(reset) },
+    );
+    world.sandbox.social.faults.add({ then: refusal });
+    const { status, headers, body } = await world.lookup("creator");
+    expect([status, body]).toEqual([429, error("SOCIAL_RATE_LIMITED")]);
+    const retryAfter = Number(headers.get("retry-after"));
+    expect(retryAfter).toBeGreaterThan(110);
+    expect(retryAfter).toBeLessThanOrEqual(121);
+  });
+
+  it("names some wait, at least a second, when the network names none or one that is over", async () => {
+    world.sandbox.social.faults.add({ times: 1, then: problem(429, "Too many") });
+    expect((await world.lookup("creator")).headers.get("retry-after")).toBe("60");
+    world.sandbox.social.faults.add({ times: 1, then: problem(429, "", { "x-rate-limit-reset": "1" }) });
+    expect((await world.lookup("creator")).headers.get("retry-after")).toBe("1");
+  });
+
+  it.each([
+    ["503 in JSON", problem(503, { title: "Service Unavailable", status: 503 })],
+    ["503 in a proxy's plain text", problem(503, "upstream connect error", { "content-type": "text/plain" })],
+    ["500", problem(500, "")],
+    ["400", problem(400, { errors: [{ message: "invalid" }] })],
+    ["401", problem(401, { title: "Unauthorized", status: 401 })],
+    ["402", problem(402, { title: "CreditsDepleted", type: "https://api.example/2/problems/credits" })],
+    ["403", problem(403, { title: "Forbidden", status: 403 })],
+    ["429 of a used-up credit", problem(429, { type: "https://api.example/2/problems/usage-capped" })],
+    ["HTML", problem(200, "<html></html>", { "content-type": "text/html" })],
+    ["JSON of another shape", problem(200, { data: { id: 1 } })],
+    ["an id that is a number", problem(200, { data: [{ id: 12345, username: "creator" }] })],
+    ["an id that is no number", problem(200, { data: [{ id: "12x", username: "creator" }] })],
+    ["an id past 64 bits", problem(200, { data: [{ id: "18446744073709551616", username: "creator" }] })],
+    ["another account", problem(200, { data: [{ id: "7", username: "newcomer" }] })],
+    [
+      "two accounts of one name",
+      problem(200, {
+        data: [
+          { id: "7", username: "creator" },
+          { id: "8", username: "CREATOR" },
+        ],
+      }),
+    ],
+    [
+      "an account and that there is none",
+      problem(200, {
+        data: [{ id: "7", username: "creator" }],
+        errors: [{ value: "creator", type: "x/resource-not-found" }],
+      }),
+    ],
+    ["nobody", problem(200, {})],
+    [
+      "an error of another kind",
+      problem(200, { errors: [{ value: "creator", type: "https://api.example/2/problems/other" }] }),
+    ],
+    ["a redirect", problem(302, "", { location: "https://elsewhere.example/" })],
+    ["half an answer", "cut" as const],
+    ["a closed connection", "reset" as const],
+    ["nothing in time", "hang" as const],
+  ])("answers SOCIAL_API_UNAVAILABLE when the network answers %s", async (_name, then) => {
+    world.sandbox.social.faults.add({ then });
+    const { status, body } = await world.lookup("creator");
+    expect([status, body]).toEqual([503, error("SOCIAL_API_UNAVAILABLE")]);
+    world.sandbox.social.faults.clear();
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+
+  it.each([
+    ["an error", problem(200, { jsonrpc: "2.0", id: 1, error: { code: -32603, message: "internal" } })],
+    ["429", problem(429, "")],
+    ["HTML", problem(200, "<html></html>")],
+    ["a result of another shape", problem(200, { jsonrpc: "2.0", id: 1, result: { value: 1 } })],
+    [
+      "too few accounts",
+      problem(200, { jsonrpc: "2.0", id: 1, result: { context: { slot: 1 }, value: [] } }),
+    ],
+    ["a closed connection", "reset" as const],
+    ["nothing in time", "hang" as const],
+  ])("answers LOOKUP_FAILED when the chain answers %s", async (_name, then) => {
+    world.sandbox.rpc.faults.add({ when: ({ method }) => method === "getMultipleAccounts", then });
+    const { status, body } = await world.lookup("creator");
+    expect([status, body]).toEqual([500, error("LOOKUP_FAILED")]);
+    world.sandbox.rpc.faults.clear();
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+});
+
+describe("a full queue", () => {
+  it("is SERVICE_BUSY with Retry-After: 30 for those who come last; those who wait are served", async () => {
+    const busy = await startWorld({ SOCIAL_CONCURRENCY: "1", SOCIAL_QUEUE_MAX: "1" });
+    try {
+      busy.sandbox.social.faults.add({ times: 1, delayMs: 500 });
+      const first = busy.lookup("artist001");
+      await expect.poll(() => busy.sandbox.social.calls.length).toBe(1);
+      const others = await Promise.all([busy.lookup("artist002"), busy.lookup("artist003")]);
+      expect(others.map(({ status }) => status).sort()).toEqual([200, 503]);
+      const refused = others.find(({ status }) => status === 503)!;
+      expect(refused.body).toEqual(error("SERVICE_BUSY"));
+      expect(refused.headers.get("retry-after")).toBe("30");
+      expect((await first).status).toBe(200);
+    } finally {
+      await busy.close();
+    }
+  });
+});
+
+describe("HANDLE_ALLOW_UNDERSCORE", () => {
+  it("widens the format, and the message says so", async () => {
+    const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
+    try {
+      wide.sandbox.social.rename("artist001", "with_underscore");
+      expect((await wide.lookup("with_underscore")).body.socialId).toBe(wide.account("artist001").id);
+      expect((await wide.lookup("with-hyphen")).body).toEqual(
+        error("INVALID_HANDLE", "The handle must be 1-15 alphanumeric characters or underscores."),
+      );
+    } finally {
+      await wide.close();
+    }
+  });
+});
+
+describe("any other path or method", () => {
+  it("is NOT_FOUND or METHOD_NOT_ALLOWED with Allow, in the error body", async () => {
+    for (const path of ["/", "/wallet", "/wallet/lookup/", "/collect/x", "/WALLET/LOOKUP", "//collect"]) {
+      const { status, body } = await world.request(path);
+      expect([path, status, body]).toEqual([path, 404, error("NOT_FOUND")]);
+    }
+    const post = await world.request("/wallet/lookup?handle=creator", { method: "POST" });
+    expect([post.status, post.body, post.headers.get("allow")]).toEqual([
+      405,
+      error("METHOD_NOT_ALLOWED"),
+      "GET, HEAD, OPTIONS",
+    ]);
+    const get = await world.request("/collect");
+    expect([get.status, get.body, get.headers.get("allow")]).toEqual([
+      405,
+      error("METHOD_NOT_ALLOWED"),
+      "POST, OPTIONS",
+    ]);
+  });
+
+  it("answers HEAD like GET, without the body", async () => {
+    const { status, body } = await world.request("/wallet/lookup?handle=creator", { method: "HEAD" });
+    expect([status, body]).toEqual([200, ""]);
+  });
+
+  it("answers a browser's preflight", async () => {
+    const { status, headers } = await world.request("/collect", { method: "OPTIONS" });
+    expect(status).toBe(204);
+    expect(headers.get("access-control-allow-methods")).toContain("POST");
+    expect(headers.get("access-control-allow-headers")).toBe("*");
+  });
+});
+
+describe("BASE_PATH", () => {
+  it("stands before every route", async () => {
+    const based = await startWorld({ BASE_PATH: "/api/v1" });
+    try {
+      expect(based.url).toMatch(/\/api\/v1$/);
+      expect((await based.lookup("creator")).status).toBe(200);
+      expect((await based.graphql("{ __typename }")).body).toEqual({ data: { __typename: "Query" } });
+      expect((await based.request("/livez")).status).toBe(200);
+      expect((await fetch(new URL("/wallet/lookup?handle=creator", based.url))).status).toBe(404);
+    } finally {
+      await based.close();
+    }
+  });
+});
+
+describe("health", () => {
+  it("is alive, and ready while the chain answers", async () => {
+    expect((await world.request("/livez")).body).toEqual({ status: "ok" });
+    expect((await world.request("/readyz")).status).toBe(200);
+    world.sandbox.rpc.faults.add({ then: "reset" });
+    await expect.poll(async () => (await world.request("/readyz")).status, { timeout: 5_000 }).toBe(503);
+    expect((await world.request("/readyz")).body).toEqual({
+      status: "unavailable",
+      reasons: ["no chain endpoint answers"],
+    });
+    expect((await world.request("/livez")).status).toBe(200);
+    world.sandbox.rpc.faults.clear();
+    await expect.poll(async () => (await world.request("/readyz")).status, { timeout: 5_000 }).toBe(200);
+  });
+});

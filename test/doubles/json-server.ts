@@ -1,0 +1,33 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What a double answers. */
+export interface Answer {
+  readonly status?: number;
+  readonly body: unknown;
+}
+
+/** A bare JSON server on a free port of loopback; it shares no line with the sandbox's. */
+export async function startJsonServer(
+  answer: (request: { url: URL; authorization: string | undefined; body: string }) => Answer,
+) {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const url = new URL(request.url ?? "/", "http://double");
+      const body = Buffer.concat(chunks).toString();
+      const answered = answer({ url, authorization: request.headers.authorization, body });
+      response.writeHead(answered.status ?? 200, { "content-type": "application/json" });
+      response.end(JSON.stringify(answered.body));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
