@@ -13,7 +13,8 @@ export interface Answer {
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-const SLOT_MS = 20;
+/** A blockhash lasts 150 of them, far longer than a test waits for one. */
+const SLOT_MS = 100;
 
 /**
  * A sandbox and a gateway before it, listening on a free port: real clients over real HTTP on both sides.

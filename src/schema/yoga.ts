@@ -20,12 +20,12 @@ export interface GraphQLCall {
 }
 
 /** A call under way. Every request pays once: when its operation is known, or else with its answer. */
-interface Toll extends GraphQLCall {
-  isPaid: boolean;
+interface ServerContext {
+  readonly toll: GraphQLCall & { isPaid: boolean };
 }
 
 const MAX_BODY_BYTES = 100_000;
-const EXAMPLE_OPERATIONS = `# Tributary: ask for wallets, many at once where you like. Ctrl+Enter runs the operation at the cursor.
+const EXAMPLE_OPERATIONS = `# Ctrl+Enter runs the operation at the cursor.
 
 query OneWallet {
   wallet(handle: "creator") {
@@ -68,7 +68,7 @@ export function createGraphQL(needs: {
   services: Services;
   log: Logger;
 }) {
-  const yoga = createYoga<Toll, RequestContext>({
+  const yoga = createYoga<ServerContext, RequestContext>({
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
     context: () => createRequestContext(needs.services),
@@ -84,8 +84,8 @@ export function createGraphQL(needs: {
   });
 
   return async (request: Request, call: GraphQLCall): Promise<Response> => {
-    const toll: Toll = { ...call, isPaid: false };
-    const response = await yoga.fetch(request, toll);
+    const toll = { ...call, isPaid: false };
+    const response = await yoga.fetch(request, { toll });
     const isPage = response.headers.get("content-type")?.startsWith("text/html");
     if (toll.isPaid || isPage) return response;
     // What could not be read or is not valid counts like any request.
@@ -97,9 +97,10 @@ export function createGraphQL(needs: {
 }
 
 /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
-const payAndExplain: Plugin<Toll> = {
+const payAndExplain: Plugin<ServerContext> = {
   async onExecute({ args }) {
-    const { document, operationName, contextValue: toll } = args as ExecutionArgs & { contextValue: Toll };
+    const { document, operationName, contextValue } = args as ExecutionArgs & { contextValue: ServerContext };
+    const { toll } = contextValue;
     const operation = getOperationAST(document, operationName);
     if (operation) {
       toll.isPaid = true;

@@ -1,0 +1,181 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld({ RPC_TIMEOUT_MS: "300", COLLECT_TIMEOUT_MS: "20000" });
+});
+afterEach(() => world.close());
+
+const refused = {
+  status: 200,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "Node is behind" } }),
+};
+const isMethod = (name: string) => (call: { method: string }) => call.method === name;
+const sends = () => world.sandbox.rpc.calls.filter(isMethod("sendTransaction"));
+/** The collects that landed, well or badly. */
+const landedCollects = () =>
+  world.sandbox.chain
+    .ledger()
+    .filter(({ logs }) =>
+      logs.some((line) => line.includes("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P invoke")),
+    );
+
+describe("a transaction under way", () => {
+  it("is sent again, the same bytes, until it lands", async () => {
+    world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: refused });
+    const { body } = await world.collect(world.account("creator").id);
+    expect(body).toMatchObject({ success: true, collected: "3.1000" });
+    expect(sends().length).toBeGreaterThanOrEqual(3);
+    expect(new Set(sends().map(({ params }) => params[0])).size).toBe(1);
+    expect(landedCollects()).toHaveLength(1);
+  });
+
+  it("counts as sent when the answer to its sending is lost", async () => {
+    world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 1, then: "reset", after: true });
+    expect((await world.collect(world.account("creator").id)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
+    expect(landedCollects()).toHaveLength(1);
+  });
+
+  it("is followed through reads that fail and through a node that forgets it for a while", async () => {
+    world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 2, then: "reset" });
+    world.sandbox.rpc.faults.add({
+      when: isMethod("getTransaction"),
+      times: 2,
+      then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: null }) },
+    });
+    expect((await world.collect(world.account("creator").id)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
+    expect(landedCollects()).toHaveLength(1);
+  });
+
+  it("is reported dead only when it can no longer land, and the next collect signs anew", async () => {
+    const lift = world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: refused });
+    const first = world.collect(world.account("creator").id);
+    await expect.poll(() => sends().length).toBe(1);
+    world.sandbox.chain.advanceSlots(200);
+    const { status, body } = await first;
+    expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
+    expect(body.message).toMatch(/^Transaction \w+ did not land and can no longer do so/);
+    const dead = sends()[0]!.params[0];
+    lift();
+
+    expect((await world.collect(world.account("creator").id)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
+    expect(sends().at(-1)!.params[0]).not.toBe(dead);
+    expect(landedCollects()).toHaveLength(1);
+  });
+
+  it("that fails on chain is COLLECT_FAILED, and its fee is counted", async () => {
+    // Between simulation and landing the fee payer has become too poor to stay rent-exempt.
+    const { chain, rpc } = world.sandbox;
+    const { creatorVault } = world.account("creator");
+    const held = chain.balance(creatorVault);
+    rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 200 });
+    const collect = world.collect(world.account("creator").id);
+    await expect.poll(() => rpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
+    const { address } = world.account("creator");
+    const before = chain.balance(address);
+    // With this little at both ends nothing can arrive: the address would exist with less than the minimum.
+    chain.setBalance(address, 0n);
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+    const { status, body } = await collect;
+    chain.setBalance(address, before);
+    chain.setBalance(creatorVault, held);
+    expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
+    expect(landedCollects().map(({ err }) => err !== null)).toEqual([true]);
+    expect((await world.collect(world.account("creator").id)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
+  });
+
+  it("that somebody on the chain was faster than has collected nothing", async () => {
+    const { chain, rpc } = world.sandbox;
+    const { creatorVault, id } = world.account("creator");
+    rpc.faults.add({ when: isMethod("getLatestBlockhash"), times: 1, delayMs: 200 });
+    const collect = world.collect(id);
+    await expect.poll(() => rpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
+    const { status, body } = await collect;
+    expect([status, body.error, body.collected]).toEqual([400, "NOTHING_TO_COLLECT", "0.0000"]);
+  });
+});
+
+describe("a caller whose time is up", () => {
+  beforeEach(async () => {
+    await world.close();
+    world = await startWorld({ RPC_TIMEOUT_MS: "300", COLLECT_TIMEOUT_MS: "700" });
+  });
+
+  it("is told the signature; the transaction goes on, and the next collect reports it and signs none", async () => {
+    const { id, address } = world.account("creator");
+    const lift = world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+    const { status, body } = await world.collect(id);
+    expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
+    const signature = /transaction (\w+)/.exec(body.message)?.[1];
+    expect(world.sandbox.chain.landed(signature!)).toBeDefined();
+
+    const second = world.collect(id);
+    lift();
+    expect((await second).body).toEqual({
+      success: true,
+      collected: "3.1000",
+      newBalance: "8.3000",
+      txSignature: signature,
+    });
+    expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
+    expect(landedCollects()).toHaveLength(1);
+  });
+
+  it("before anything was signed can be sure that nothing will be", async () => {
+    world.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), delayMs: 250 });
+    world.sandbox.rpc.faults.add({ when: isMethod("getMultipleAccounts"), delayMs: 250 });
+    world.sandbox.rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 280 });
+    const { body } = await world.collect(world.account("creator").id);
+    expect(body).toEqual({
+      error: "COLLECT_FAILED",
+      message: "The chain did not answer in time. No transaction was sent.",
+    });
+    await world.gateway.close();
+    expect(sends()).toEqual([]);
+  });
+
+  it("cancels nothing by going away", async () => {
+    const { id, address } = world.account("creator");
+    const leaving = new AbortController();
+    const collect = fetch(`${world.url}/collect`, {
+      method: "POST",
+      body: JSON.stringify({ socialId: id }),
+      signal: leaving.signal,
+    });
+    await expect.poll(() => sends().length).toBe(1);
+    leaving.abort();
+    await expect(collect).rejects.toThrow();
+    await world.gateway.close();
+    expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
+  });
+});
+
+describe("several endpoints", () => {
+  it("are asked in their order, the next when one does not answer", async () => {
+    const second = await startWorld({
+      SOLANA_RPC_URL: `http://127.0.0.1:9,${world.sandbox.env.SOLANA_RPC_URL}`,
+    });
+    try {
+      const { status, body } = await second.request("/readyz");
+      expect([status, body]).toEqual([200, { status: "ok" }]);
+      expect(second.chainCalls()).toEqual([]);
+      expect(world.chainCalls()).toContain("getSlot");
+    } finally {
+      await second.close();
+    }
+  });
+});

@@ -1,0 +1,214 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Connection, Keypair } from "@solana/web3.js";
+import { afterEach, describe, expect, it } from "vitest";
+import { createAddresses } from "../../src/chain/addresses.ts";
+import { startBareChain } from "../doubles/bare-chain.ts";
+import { startBareNetwork } from "../doubles/bare-network.ts";
+
+const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+const started: ChildProcess[] = [];
+
+/** Ends only what this file started. */
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL");
+});
+
+/** Starts the program in an empty folder with these variables and no others. */
+function start(env: Record<string, string>, folder = mkdtempSync(join(tmpdir(), "tributary-"))) {
+  const child = spawn(process.execPath, [MAIN], { cwd: folder, env: { PATH: process.env.PATH, ...env } });
+  started.push(child);
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  return {
+    child,
+    output: () => output,
+    /** The address that the output names after `label`. */
+    address: async (label: RegExp): Promise<string> => {
+      await expect.poll(() => label.test(output) || child.exitCode !== null, { timeout: 20_000 }).toBe(true);
+      return label.exec(output)?.[1] ?? expect.fail(`no ${label.source} in: ${output}`);
+    },
+    exitCode: async (): Promise<number> => {
+      if (child.exitCode === null) await once(child, "exit");
+      return child.exitCode!;
+    },
+  };
+}
+
+const get = async (url: string) => {
+  const response = await fetch(url);
+  return { status: response.status, body: (await response.json()) as any };
+};
+const collect = async (url: string, socialId: string) => {
+  const response = await fetch(`${url}/collect`, { method: "POST", body: JSON.stringify({ socialId }) });
+  return { status: response.status, body: (await response.json()) as any };
+};
+
+describe("npm start with nothing configured", () => {
+  it("plays the whole flow on a sandbox, again and again", async () => {
+    const program = start({ PORT: "0" });
+    const url = await program.address(/Gateway +(http\S+)/);
+    const rpcUrl = await program.address(/\(RPC\) +(http\S+)/);
+    expect(program.output()).toContain("No real money");
+    expect(program.output().match(/^ +curl /gm)).toHaveLength(3);
+
+    const found = await get(`${url}/wallet/lookup?handle=creator`);
+    expect(found.body.balance).toEqual({ vault: "3.1000", pda: "5.2000", total: "8.3000" });
+    const collected = await collect(url, found.body.socialId);
+    expect(collected.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
+
+    const connection = new Connection(rpcUrl, "confirmed");
+    const options = { commitment: "confirmed", maxSupportedTransactionVersion: 0 } as const;
+    const transaction = await connection.getTransaction(collected.body.txSignature, options);
+    expect(transaction?.meta?.err).toBeNull();
+
+    expect(await collect(url, found.body.socialId)).toMatchObject({
+      status: 400,
+      body: { success: false, error: "NOTHING_TO_COLLECT", collected: "0.0000" },
+    });
+
+    const fees = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "sandboxAddCreatorFees",
+      params: [found.body.address, 1_500_000_000],
+    };
+    await fetch(rpcUrl, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(fees),
+    });
+    expect((await collect(url, found.body.socialId)).body).toMatchObject({
+      collected: "1.5000",
+      newBalance: "9.8000",
+    });
+
+    program.child.kill("SIGTERM");
+    expect(await program.exitCode()).toBe(0);
+  });
+
+  it("runs twice at once: the second takes free ports for its sandbox", async () => {
+    const programs = [start({ PORT: "0" }), start({ PORT: "0" })];
+    const urls = await Promise.all(programs.map((program) => program.address(/Gateway +(http\S+)/)));
+    const answers = await Promise.all(urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  it("reads a .env file, which the environment overrides", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "tributary-"));
+    writeFileSync(join(folder, ".env"), "PORT=0\nBASE_PATH=/from-file\nRATE_LIMIT_MAX=none\n");
+    const program = start({ RATE_LIMIT_MAX: "1" }, folder);
+    const url = await program.address(/Gateway +(http\S+)/);
+    expect(url).toMatch(/\/from-file$/);
+  });
+});
+
+describe("started against other doubles of its upstreams", () => {
+  it("behaves the same", async () => {
+    const ESCROW_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
+    const LAUNCHPAD_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
+    const feePayer = Keypair.generate();
+    const accounts = [
+      { id: "1600000000000000001", username: "Rich" },
+      { id: "17", username: "Empty" },
+    ];
+    const addressesOf = createAddresses({
+      escrowProgramId: ESCROW_PROGRAM_ID,
+      escrowSeed: "other",
+      launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+    });
+    const { address, creatorVault } = addressesOf(accounts[0]!.id);
+    const balances = new Map([
+      [feePayer.publicKey.toBase58(), 1_000_000_000n],
+      [creatorVault, 890_880n + 2_500_000_000n],
+      [address, 1_000_000_000n],
+    ]);
+    const network = await startBareNetwork(accounts, "the-token");
+    const chain = await startBareChain(balances);
+    try {
+      const program = start({
+        NODE_ENV: "production",
+        PORT: "0",
+        SOCIAL_API_URL: network.url,
+        SOCIAL_API_TOKEN: "the-token",
+        SOLANA_RPC_URL: chain.url,
+        FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
+        ESCROW_PROGRAM_ID,
+        ESCROW_SEED: "other",
+        LAUNCHPAD_PROGRAM_ID,
+      });
+      const url = await program.address(/"url":"(http[^"]+)"/);
+      expect((await get(`${url}/readyz`)).status).toBe(200);
+      expect((await get(`${url}/wallet/lookup?handle=rich`)).body).toEqual({
+        handle: "Rich",
+        socialId: accounts[0]!.id,
+        address,
+        balance: { vault: "2.5000", pda: "1.0000", total: "3.5000" },
+      });
+      expect((await get(`${url}/wallet/lookup?handle=nobody`)).status).toBe(404);
+
+      const collected = await collect(url, accounts[0]!.id);
+      expect(collected.body).toEqual({
+        success: true,
+        collected: "2.5000",
+        newBalance: "3.5000",
+        txSignature: expect.any(String),
+      });
+      expect([...chain.landed.keys()]).toEqual([collected.body.txSignature]);
+      expect(balances.get(feePayer.publicKey.toBase58())).toBe(999_995_000n);
+      expect((await collect(url, accounts[0]!.id)).status).toBe(400);
+      expect((await collect(url, "17")).body.error).toBe("NOTHING_TO_COLLECT");
+      expect(chain.landed.size).toBe(1);
+      expect(program.output()).not.toContain("sandbox");
+    } finally {
+      await Promise.all([network.close(), chain.close()]);
+    }
+  });
+});
+
+describe("a start that cannot work", () => {
+  it("ends with code 1 and one message that names each problem", async () => {
+    const program = start({ SOCIAL_API_URL: "nonsense", PORT: "99999", FEE_PAYER_KEYPAIR: "/nowhere" });
+    expect(await program.exitCode()).toBe(1);
+    const lines = program.output().trim().split("\n");
+    for (const name of [
+      "PORT",
+      "SOCIAL_API_URL",
+      "SOCIAL_API_TOKEN",
+      "SOLANA_RPC_URL",
+      "FEE_PAYER_KEYPAIR",
+      "ESCROW_PROGRAM_ID",
+    ]) {
+      expect(lines.filter((line) => line.startsWith(`  - ${name}: `))).toHaveLength(1);
+    }
+  });
+
+  it("is one in production with no upstream: there is no sandbox", async () => {
+    const program = start({ NODE_ENV: "production" });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toMatch(/SOLANA_RPC_URL: missing/);
+  });
+
+  it("is one of the sandbox too, with a variable that is malformed", async () => {
+    const program = start({ PORT: "0", RATE_LIMIT_MAX: "lots" });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain(
+      'RATE_LIMIT_MAX: expected a whole number from 1 to 1000000, got "lots"',
+    );
+  });
+
+  it("is one at a port that is taken", async () => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    const { port } = holder.address() as AddressInfo;
+    const program = start({ PORT: String(port) });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("Set PORT to a free port");
+    holder.close();
+  });
+});

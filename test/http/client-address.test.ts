@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { createClientAddress } from "../../src/http/client-address.ts";
+
+const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor: string | null = null) =>
+  createClientAddress(trusted)({ remoteAddress, forwardedFor });
+
+describe("a caller is told apart", () => {
+  it("by the socket's address, whatever a stranger writes into X-Forwarded-For", () => {
+    expect(through([], "192.0.2.1", "198.51.100.7")).toBe("192.0.2.1");
+    expect(through(["10.0.0.0/8"], "192.0.2.1", "198.51.100.7")).toBe("192.0.2.1");
+  });
+
+  it("behind a trusted proxy, by the right-most address that is no trusted proxy's", () => {
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2")).toBe("198.51.100.7");
+    expect(through(["10.0.0.0/8"], "::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", null)).toBe("10.0.0.1");
+  });
+
+  it("by the socket's address when what stands in the header is no address", () => {
+    for (const header of [
+      "",
+      "unknown",
+      "198.51.100.7:1234",
+      "<script>",
+      "x".repeat(10_000),
+      "198.51.100.7, nonsense",
+    ]) {
+      expect(through(["10.0.0.1"], "10.0.0.1", header)).toBe("10.0.0.1");
+    }
+  });
+
+  it("by the /64 of IPv6, and by the IPv4 that is mapped into IPv6", () => {
+    expect(through([], "2001:db8:1:2:3:4:5:6")).toBe("2001:db8:1:2::/64");
+    expect(through([], "2001:db8:1:2::1")).toBe("2001:db8:1:2::/64");
+    expect(through([], "2001:db8:1:3::1")).toBe("2001:db8:1:3::/64");
+    expect(through([], "::ffff:192.0.2.1")).toBe("192.0.2.1");
+    expect(through([], "::ffff:192.0.2.1")).not.toBe(through([], "::ffff:192.0.2.2"));
+    expect(through([], "fe80::1%eth0")).toBe("fe80::/64");
+  });
+
+  it("not at all when there is no address: all such callers are one", () => {
+    expect(through([], undefined)).toBe("unknown");
+    expect(through([], "not an address")).toBe("unknown");
+  });
+});
