@@ -183,7 +183,9 @@ function parseAddress(text: string): string {
   try {
     return new PublicKey(text).toBase58();
   } catch {
-    throw new Error(`expected an address of 32 bytes in base58, got ${JSON.stringify(text)}`);
+    // What is longer than an address may be a secret key in the wrong variable.
+    const got = text.length > 44 ? `${text.length} characters` : JSON.stringify(text);
+    throw new Error(`expected an address of 32 bytes in base58, got ${got}`);
   }
 }
 
@@ -201,7 +203,7 @@ function parseProxies(text: string): string[] {
   }
 }
 
-/** The message does not quote the text: addresses of providers carry keys. */
+/** The messages do not quote the text: addresses of providers carry keys. */
 function parseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:") {
@@ -209,13 +211,20 @@ function parseUrl(text: string): URL {
       "expected an address that starts with http:// or https:// (its text is kept out of this message)",
     );
   }
+  try {
+    decodeURIComponent(url.username + url.password);
+  } catch {
+    throw new Error("expected the user and password in the address to be percent-encoded");
+  }
   return url;
 }
 
 function parseSocialUrl(text: string): URL {
   const url = parseUrl(text);
-  if (url.username || url.password)
+  if (url.username || url.password) {
     throw new Error("expected no user or password in the address; the token goes into SOCIAL_API_TOKEN");
+  }
+  if (url.search || url.hash) throw new Error("expected a base address, with nothing after its path");
   return url;
 }
 
@@ -229,7 +238,7 @@ function parseToken(text: string): string {
 function parseKeypair(text: string): Keypair {
   const expected =
     "expected the path of a keypair file, its JSON array of 64 bytes, or the secret key in base58";
-  let bytes = decodeSecretKey(text);
+  let bytes = decodeSecretKey(text.trim());
   if (!bytes) {
     let content: string;
     try {

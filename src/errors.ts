@@ -70,16 +70,13 @@ export function toRetryAfterSeconds(milliseconds: number): number {
 
 /**
  * The error to show for whatever went wrong: a {@link ContractError} as it is, anything else as
- * `fallback`. What only the operator can understand goes to the log, once, here.
+ * LOOKUP_FAILED, since all that fails in a collect is a {@link ContractError} already. What only the
+ * operator can understand goes to the log, once, here.
  */
-export function toCallerError(
-  error: unknown,
-  fallback: "LOOKUP_FAILED" | "COLLECT_FAILED",
-  log: Logger,
-): ContractError {
+export function toCallerError(error: unknown, log: Logger): ContractError {
   if (!(error instanceof ContractError)) {
-    log.error({ err: error, code: fallback }, "a request failed unexpectedly");
-    return new ContractError(fallback, { cause: error });
+    log.error({ err: error }, "a request failed unexpectedly");
+    return new ContractError("LOOKUP_FAILED", { cause: error });
   }
   if (error.cause !== undefined) log.warn({ err: error.cause, code: error.code }, error.message);
   return error;

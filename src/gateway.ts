@@ -57,7 +57,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
 
   const routes: Record<string, Route> = {
     "/wallet/lookup": { GET: limited((_request, { url }) => lookup(url.searchParams)) },
-    "/collect": { POST: limited((request, call) => collect(request, call.log)) },
+    "/collect": { POST: limited((request) => collect(request)) },
     "/graphql": { GET: graphql, POST: graphql },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz },
@@ -78,10 +78,11 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     /** node:http's way in. */
     handleNode: adapter.handle,
 
-    /** Says from now on that it is not ready; resolves when no transaction is under way. */
-    async close(): Promise<void> {
-      health.drain();
-      await collector.settled();
-    },
+    /** Says from now on that it is not ready. */
+    drain: health.drain,
+    /** Resolves when no transaction is under way. */
+    settled: collector.settled,
+    /** The signatures of the transactions under way. */
+    openSignatures: collector.openSignatures,
   };
 }

@@ -19,24 +19,33 @@ async function main(): Promise<void> {
   else log.info({ url }, "listening");
 
   let isStopping = false;
-  /** Finishes what is under way; a second signal ends the process at once. */
+  /** Finishes what is under way; a second signal, or too long a wait, ends the process at once. */
   async function stop(): Promise<void> {
-    if (isStopping) process.exit(1);
+    if (isStopping) abandon();
     isStopping = true;
-    const bound = setTimeout(() => process.exit(1), config.collect.timeoutMs);
-    await Promise.all([server.close(), gateway.close()]);
+    setTimeout(abandon, config.collect.timeoutMs);
+    gateway.drain();
+    // In this order: a request that is still being answered may start a transaction.
+    await server.close();
+    await gateway.settled();
     await sandbox?.close();
-    clearTimeout(bound);
     process.exit(0);
+  }
+  function abandon(): never {
+    const signatures = gateway.openSignatures();
+    if (signatures.length > 0) log.error({ signatures }, "ended while these transactions were under way");
+    process.exit(1);
   }
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop());
 }
 
 main().catch((error: unknown) => {
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
-  else if (code === "EADDRINUSE")
+  else if (code === "EADDRINUSE") {
     console.error(`Tributary cannot start: ${message}. Set PORT to a free port, or to 0 for any.`);
-  else console.error("Tributary cannot start:", error);
+  } else if (syscall === "listen" || syscall === "getaddrinfo") {
+    console.error(`Tributary cannot start: ${message}. HOST must be an address of this machine.`);
+  } else console.error("Tributary cannot start:", error);
   process.exit(1);
 });

@@ -80,7 +80,9 @@ export async function startWorld(env: Record<string, string> = {}) {
       sandbox.social.calls.length = 0;
     },
     async close() {
-      await Promise.all([server.close(), gateway.close()]);
+      gateway.drain();
+      await server.close();
+      await gateway.settled();
       await sandbox.close();
     },
   };

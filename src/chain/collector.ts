@@ -9,8 +9,9 @@ import {
 import { ContractError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { AccountAddresses } from "./addresses.ts";
-import { BASE_FEE_LAMPORTS, type FeePayer, type SignedTransaction } from "./fee-payer.ts";
+import { BASE_FEE_LAMPORTS, type FeePayer } from "./fee-payer.ts";
 import type { CollectCreatorFee } from "./launchpad.ts";
+import { createLanding } from "./landing.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
 import type { Rpc, TransactionError } from "./rpc.ts";
 import type { Vaults } from "./vaults.ts";
@@ -30,17 +31,19 @@ export type CollectOutcome =
 /** One collect under way, from the first read until its transaction has landed or is provably dead. */
 interface Flight {
   readonly outcome: Promise<CollectOutcome>;
-  readonly sent: Sent;
+  readonly progress: Progress;
 }
 
-/** The signature of a flight's transaction, from when it is signed. */
-interface Sent {
+/** How far a flight has come. */
+interface Progress {
+  /** From when its transaction is signed. */
   signature?: string;
+  /** The chain has confirmed it. */
+  hasLanded?: boolean;
+  /** A caller has been told that nothing was sent, so nothing may be. */
+  isGivenUp?: boolean;
 }
 
-/** About one slot. */
-const POLL_MS = 400;
-const RESEND_MS = 2_000;
 /** Far above what a collect uses; only the simulation runs with it. */
 const SIMULATION_UNIT_LIMIT = 200_000;
 const UNIT_LIMIT_MARGIN = 1.2;
@@ -66,11 +69,12 @@ export function createCollector(needs: {
   log: Logger;
 }) {
   const { rpc, vaults, feePayer, collectCreatorFee, minLamports, timeoutMs, log } = needs;
+  const { land, readLanded } = createLanding({ rpc, log });
   const flights = new Map<string, Flight>();
 
   function start(account: AccountAddresses): Flight {
-    const sent: Sent = {};
-    const flight = { outcome: run(account, sent), sent };
+    const progress: Progress = {};
+    const flight = { outcome: run(account, progress), progress };
     flights.set(account.address, flight);
     const end = () => {
       flights.delete(account.address);
@@ -79,59 +83,74 @@ export function createCollector(needs: {
     return flight;
   }
 
-  async function run(account: AccountAddresses, sent: Sent): Promise<CollectOutcome> {
-    const giveUpAt = performance.now() + timeoutMs;
-    const [held, before] = await rpc.getBalances([account.creatorVault, account.address]);
-    const minimum = await vaults.getRentMinimum();
-    if (held! - minimum < minLamports) return { kind: "nothing" };
-
-    const simulation = await simulate(account);
-    if (simulation.err !== null) {
-      if (isTooLittleToArrive(simulation.err)) return { kind: "nothing" };
-      throw toFailure(simulation.err, `simulated: ${simulation.logs.join(" | ")}`);
-    }
-    const [after] = simulation.balances ?? [];
-    if (after !== undefined && after - before! < minLamports) return { kind: "nothing" };
+  async function run(account: AccountAddresses, progress: Progress): Promise<CollectOutcome> {
+    const unitsUsed = await rehearse(account);
+    if (unitsUsed === "nothing") return { kind: "nothing" };
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
-    if (performance.now() >= giveUpAt) throw new Error("the chain took too long to get as far as signing");
-    const unitLimit = Math.ceil((simulation.unitsConsumed ?? SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const reservation = feePayer.reserve(BASE_FEE_LAMPORTS);
     if (!reservation) {
       log.error(
         "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
       );
-      throw new ContractError("COLLECT_FAILED", {
-        message: "The service has spent its budget for fees. Try again in an hour.",
-      });
+      throw failed("The service has spent its budget for fees. Try again in an hour.");
     }
+    const unitLimit = Math.ceil(unitsUsed * UNIT_LIMIT_MARGIN);
     const transaction = await feePayer.sign(compose(account, blockhash, unitLimit));
-    sent.signature = transaction.signature;
-
-    const landed = await land(transaction, lastValidBlockHeight);
-    if (!landed) {
+    const { signature } = transaction;
+    if (progress.isGivenUp) {
       reservation.settle(toLamports(0));
-      throw new ContractError("COLLECT_FAILED", {
-        message: `Transaction ${transaction.signature} did not land and can no longer do so: nothing was moved. Try again.`,
-      });
+      throw new Error("the chain took longer than a caller waits to get as far as signing");
     }
-    const { err, fee, balances } = await readLanded(transaction.signature);
-    reservation.settle(fee);
-    if (err !== null) throw toFailure(err, `transaction ${transaction.signature} failed on chain`);
-    const { before: held0, after: held1 } = balances.get(account.address) ?? {};
-    if (held0 === undefined || held1 === undefined) {
-      throw new Error(
-        `transaction ${transaction.signature} landed, but tells no balance of ${account.address}`,
+    progress.signature = signature;
+
+    const fate = await land(transaction, lastValidBlockHeight);
+    if (fate.kind === "dead") {
+      reservation.settle(toLamports(0));
+      log.warn({ signature, address: account.address }, "a collect's transaction did not land");
+      throw failed(
+        `Transaction ${signature} did not land and can no longer do so: nothing was moved. Try again.`,
       );
     }
+    progress.hasLanded = true;
+    if (fate.err !== null) {
+      log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
+      throw toFailure(fate.err, `transaction ${signature} failed on chain`);
+    }
+    const landed = await readLanded(signature, timeoutMs);
+    if (landed) reservation.settle(landed.fee);
+    const { before, after } = landed?.balances.get(account.address) ?? {};
+    if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
+    const collected = toLamports(after - before);
+    log.info({ signature, address: account.address, lamports: collected.toString() }, "collected");
     // Anyone may collect on the chain itself: whoever was faster has moved the fees to the same address.
-    if (held1 <= held0) return { kind: "nothing" };
-    return {
-      kind: "collected",
-      collected: toLamports(held1 - held0),
-      newBalance: held1,
-      signature: transaction.signature,
-    };
+    return collected > 0n
+      ? { kind: "collected", collected, newBalance: after, signature }
+      : { kind: "nothing" };
+  }
+
+  /**
+   * Reads and simulates what a collect would do, and gives the compute units it would use, or "nothing"
+   * when it would not move enough.
+   */
+  async function rehearse(account: AccountAddresses): Promise<number | "nothing"> {
+    const [held] = await rpc.getBalances([account.creatorVault]);
+    const minimum = await vaults.getRentMinimum();
+    if (held! - minimum < minLamports) return "nothing";
+
+    const unsigned = new VersionedTransaction(compose(account, NO_BLOCKHASH, SIMULATION_UNIT_LIMIT));
+    const base64 = Buffer.from(unsigned.serialize()).toString("base64");
+    const { err, unitsConsumed, balances, logs } = await rpc.simulateTransaction(base64, [
+      account.creatorVault,
+    ]);
+    if (err !== null) {
+      if (isTooLittleToArrive(err)) return "nothing";
+      throw toFailure(err, `simulated: ${logs.join(" | ")}`);
+    }
+    // Told by the vault, because the address may lose a withdrawal in the same moment.
+    const [left] = balances ?? [];
+    if (left !== undefined && held! - left < minLamports) return "nothing";
+    return unitsConsumed || SIMULATION_UNIT_LIMIT;
   }
 
   function compose(account: AccountAddresses, blockhash: string, unitLimit: number): Message {
@@ -145,77 +164,6 @@ export function createCollector(needs: {
     }).compileToLegacyMessage();
   }
 
-  function simulate(account: AccountAddresses) {
-    const unsigned = new VersionedTransaction(compose(account, NO_BLOCKHASH, SIMULATION_UNIT_LIMIT));
-    return rpc.simulateTransaction(Buffer.from(unsigned.serialize()).toString("base64"), [account.address]);
-  }
-
-  /**
-   * Sends the same bytes again and again until the chain confirms them (true) or never can any more
-   * (false). A failed send or read tells nothing about the transaction, so it only means another try.
-   */
-  async function land(
-    { base64, signature }: SignedTransaction,
-    lastValidBlockHeight: number,
-  ): Promise<boolean> {
-    let nextSendAt = 0;
-    for (;;) {
-      if (performance.now() >= nextSendAt) {
-        if (nextSendAt > 0) {
-          const fate = await orUndefined(findFate(signature, lastValidBlockHeight));
-          if (fate) return fate === "landed";
-        }
-        nextSendAt = performance.now() + RESEND_MS;
-        void orUndefined(rpc.sendTransaction(base64));
-      }
-      await sleep(POLL_MS);
-      const answer = await orUndefined(
-        rpc.getSignatureStatus(signature, { searchTransactionHistory: false }),
-      );
-      if (answer?.status?.confirmed) return true;
-    }
-  }
-
-  /**
-   * A transaction is dead once its blockhash has expired in a finalized block, and a node that has seen
-   * that block finds the transaction nowhere in its history. Undefined: still open.
-   */
-  async function findFate(
-    signature: string,
-    lastValidBlockHeight: number,
-  ): Promise<"landed" | "dead" | undefined> {
-    if ((await rpc.getFinalizedBlockHeight()) <= lastValidBlockHeight) return undefined;
-    const expiredAt = await rpc.getFinalizedSlot();
-    const { status, slot } = await rpc.getSignatureStatus(signature, { searchTransactionHistory: true });
-    if (status) return status.confirmed ? "landed" : undefined;
-    return slot >= expiredAt ? "dead" : undefined;
-  }
-
-  /** The landed transaction; nodes may need a moment after its confirmation until they know it. */
-  async function readLanded(signature: string) {
-    const giveUpAt = performance.now() + timeoutMs;
-    for (;;) {
-      const found = await orUndefined(rpc.getTransaction(signature));
-      if (found) return found;
-      if (performance.now() > giveUpAt) {
-        throw new ContractError("COLLECT_FAILED", {
-          message: `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`,
-        });
-      }
-      await sleep(POLL_MS);
-    }
-  }
-
-  /** For calls that are simply made again: their errors are logged here and nowhere else. */
-  async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
-    try {
-      return await call;
-    } catch (error) {
-      log.debug({ err: error }, "a call to the chain failed while a transaction was under way");
-      return undefined;
-    }
-  }
-
   return {
     /**
      * Collects an account's fees, or joins the collect of it that is under way. What the caller waits is
@@ -224,30 +172,45 @@ export function createCollector(needs: {
      * @throws {ContractError} INSUFFICIENT_FUNDS, COLLECT_FAILED
      */
     async collect(account: AccountAddresses): Promise<CollectOutcome> {
-      const flight = flights.get(account.address) ?? start(account);
+      const { outcome, progress } = flights.get(account.address) ?? start(account);
       const stopWaiting = new AbortController();
       const timeout = sleep(timeoutMs, "timeout" as const, { signal: stopWaiting.signal });
       timeout.catch(() => undefined);
       try {
-        const result = await Promise.race([flight.outcome, timeout]);
+        const result = await Promise.race([outcome, timeout]);
         if (result !== "timeout") return result;
       } catch (cause) {
         throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
       } finally {
         stopWaiting.abort();
       }
-      throw new ContractError("COLLECT_FAILED", {
-        message: flight.sent.signature
-          ? `It is not known yet whether transaction ${flight.sent.signature} lands. Look it up by its signature; collecting again waits for it.`
-          : "The chain did not answer in time. No transaction was sent.",
-      });
+      if (!progress.signature) {
+        progress.isGivenUp = true;
+        throw failed("The chain did not answer in time. No transaction was sent.");
+      }
+      throw failed(
+        progress.hasLanded
+          ? landedButNotRead(progress.signature)
+          : `It is not known yet whether transaction ${progress.signature} lands. Look it up by its signature; collecting again waits for it.`,
+      );
     },
 
     /** Resolves when no transaction is under way. */
     async settled(): Promise<void> {
-      await Promise.allSettled([...flights.values()].map((flight) => flight.outcome));
+      while (flights.size > 0) await Promise.allSettled([...flights.values()].map(({ outcome }) => outcome));
     },
+
+    /** The signatures of the transactions under way. */
+    openSignatures: () => [...flights.values()].flatMap(({ progress }) => progress.signature ?? []),
   };
+}
+
+function failed(message: string): ContractError {
+  return new ContractError("COLLECT_FAILED", { message });
+}
+
+function landedButNotRead(signature: string): string {
+  return `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`;
 }
 
 /** Errors that say the fee payer cannot pay, in the structure in which simulation and status give them. */

@@ -14,8 +14,7 @@ export class RpcError extends Error {
   readonly method: string;
   /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
   readonly code: number | undefined;
-  /** `error.data` of the JSON-RPC error. */
-  readonly data: unknown;
+  readonly #data: unknown;
 
   constructor(
     failure: RpcFailure,
@@ -29,12 +28,17 @@ export class RpcError extends Error {
     this.failure = failure;
     this.method = method;
     this.code = rest.code;
-    this.data = rest.data;
+    this.#data = rest.data;
+  }
+
+  /** `error.data` of the JSON-RPC error. No property, so that no log writes what a provider put there. */
+  get data(): unknown {
+    return this.#data;
   }
 }
 
 /** JSON-RPC errors that another endpoint, or the same one later, need not give: node behind, too many requests. */
-const PASSING_ERROR_CODES = [-32005, -32016, -32429];
+const PASSING_ERROR_CODES = [-32005, -32016, -32429, 429];
 
 /** A transaction's error as the chain tells it: a name, or an object of one name and its details. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
@@ -77,7 +81,7 @@ const RESULTS = {
         .nullable(),
     ),
   ),
-  getBlockHeight: z.int(),
+  getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
   getSlot: z.int(),
   getTransaction: z
     .object({
@@ -138,10 +142,10 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
     }
 
     const envelope = ENVELOPE.safeParse(parseJson(text));
-    // A node may give its JSON-RPC error with a status of 4xx or 5xx; the error tells more.
-    if (envelope.data?.error) throw fail("error", envelope.data.error);
+    // A refusal by status comes from what stands before the node, whatever its body says.
     if (!response.ok) throw fail("status", { code: response.status });
     if (!envelope.success) throw fail("unreadable");
+    if (envelope.data.error) throw fail("error", envelope.data.error);
     const result = RESULTS[method].safeParse(envelope.data.result);
     if (!result.success) throw fail("unreadable", { cause: result.error });
     return result.data as Result<M>;
@@ -212,6 +216,7 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
         [signature],
         { searchTransactionHistory },
       ]);
+      if (value.length !== 1) throw new RpcError("unreadable", "getSignatureStatuses", "");
       const found = value[0];
       const status: SignatureStatus | undefined = found
         ? {
@@ -226,8 +231,10 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
       return { status, slot: context.slot };
     },
 
-    getFinalizedBlockHeight: () => call("getBlockHeight", [FINALIZED]),
-    getFinalizedSlot: () => call("getSlot", [FINALIZED]),
+    /** The height of the newest finalized block and its slot, both as one node has them. */
+    getFinalizedBlock: () => call("getEpochInfo", [FINALIZED]),
+
+    /** The newest confirmed slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
 
     /**
@@ -271,8 +278,8 @@ function toEndpoint(url: URL): Endpoint {
 }
 
 const ENVELOPE = z.object({
-  result: z.unknown(),
-  error: z.object({ code: z.int(), data: z.unknown() }).optional(),
+  result: z.unknown().optional(),
+  error: z.object({ code: z.int(), data: z.unknown().optional() }).nullish(),
 });
 
 function parseJson(text: string): unknown {

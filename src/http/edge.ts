@@ -65,7 +65,7 @@ export function createEdge(needs: {
     const requestId = randomUUID();
     const log = needs.log.child({ requestId });
     const response = await answer(request, remoteAddress, log).catch((error: unknown) =>
-      respondError(toCallerError(error, "LOOKUP_FAILED", log)),
+      respondError(toCallerError(error, log)),
     );
     for (const [name, value] of Object.entries(CORS_HEADERS)) response.headers.set(name, value);
     response.headers.set("x-request-id", requestId);

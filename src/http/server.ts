@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** The gateway's way in for node:http. */
@@ -12,7 +12,7 @@ export type HandleNode = (
 export interface Listening {
   /** With the port that was really taken, and without a path. */
   readonly url: string;
-  /** Accepts nothing more, and resolves when what was under way is answered. */
+  /** Accepts nothing more, and resolves when every request under way is answered. */
   close(): Promise<void>;
 }
 
@@ -21,25 +21,36 @@ export async function listen(
   handle: HandleNode,
   { host, port }: { host: string; port: number },
 ): Promise<Listening> {
+  let underWay = 0;
+  let isClosing = false;
   const server = createServer((request, response) => {
+    underWay++;
+    response.once("close", () => {
+      underWay--;
+      closeUnused();
+    });
+    if (isClosing) response.setHeader("connection", "close");
     void handle(request, response, { remoteAddress: request.socket.remoteAddress });
   });
+
+  /** A connection on which no request is under way would keep a closing server open for as long as it likes. */
+  function closeUnused(): void {
+    if (isClosing && underWay === 0) server.closeAllConnections();
+  }
+
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(port, host, resolve);
   });
   const { port: taken } = server.address() as AddressInfo;
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${taken}`,
-    close: () => closeServer(server),
+    close: () =>
+      new Promise((resolve) => {
+        isClosing = true;
+        server.close(() => {
+          resolve();
+        });
+        closeUnused();
+      }),
   };
-}
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.close((error) => {
-      if (error) reject(error);
-      else resolve();
-    });
-    server.closeIdleConnections();
-  });
 }

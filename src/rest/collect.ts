@@ -1,6 +1,5 @@
 import { parse } from "graphql";
-import { ContractError, toCallerError } from "../errors.ts";
-import type { Logger } from "../log.ts";
+import { ContractError } from "../errors.ts";
 import { readBody } from "./body.ts";
 import type { RunOperation } from "./operation.ts";
 import { respondError, respondJson } from "./respond.ts";
@@ -32,11 +31,11 @@ interface CollectData {
 /** A body with one id is some 40 bytes; this leaves room for whatever else a client sends along. */
 const MAX_BODY_BYTES = 16_384;
 
-export type Collect = (request: Request, log: Logger) => Promise<Response>;
+export type Collect = (request: Request) => Promise<Response>;
 
 /** `POST /collect`: the result as the schema gives it, an empty vault as 400. */
 export function createCollect(runOperation: RunOperation): Collect {
-  return async (request, log) => {
+  return async (request) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
     if (body === "too large") {
       return respondError(new ContractError("INVALID_SOCIAL_ID"), {
@@ -47,8 +46,8 @@ export function createCollect(runOperation: RunOperation): Collect {
     const socialId = readSocialId(body);
 
     const { collect } = await runOperation<CollectData>(COLLECT_OPERATION, { socialId }).catch(
-      (error: unknown) => {
-        throw toCallerError(error, "COLLECT_FAILED", log);
+      (cause: unknown) => {
+        throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
       },
     );
     const { success, collected, newBalance, txSignature, error, message } = collect;

@@ -123,7 +123,7 @@ const payAndExplain: Plugin<ServerContext> = {
 function toGraphQLError(error: unknown, log: Logger): GraphQLError {
   const source = error instanceof GraphQLError ? error : undefined;
   if (source && !source.originalError) return source;
-  const shown = toCallerError(source?.originalError ?? error, "LOOKUP_FAILED", log);
+  const shown = toCallerError(source?.originalError ?? error, log);
   const { code, retryAfterSeconds } = shown;
   return new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,

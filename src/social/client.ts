@@ -11,13 +11,16 @@ export type SocialClient = ReturnType<typeof createSocialClient>;
 /** The most names or ids that one call takes. */
 export const MAX_USERS_A_CALL = 100;
 
-/** When a 429 names no reset that can be read; the network's own window is 15 minutes. */
+/** When a 429 names no reset that can be read. */
 const DEFAULT_RETRY_AFTER_SECONDS = 60;
+/** The network's own window; a reset further away is a mistake. */
+const MAX_RETRY_AFTER_SECONDS = 900;
 
-const USERS = z.object({
-  data: z.array(z.object({ id: z.string(), username: z.string() })).optional(),
-  errors: z.array(z.object({ value: z.string().optional(), type: z.string().optional() })).optional(),
-});
+const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
+/** An id that is written otherwise than canonically is unreadable: what it means is anyone's guess. */
+const USER = z.object({ id: z.string().refine((id) => toSocialId(id) === id), username: z.string() });
+/** A suspended account comes with this type too. The host in it has changed before. */
+const MISSING = z.object({ value: z.string(), type: z.string().endsWith("/resource-not-found") });
 const PROBLEM = z.object({ type: z.string() });
 
 /**
@@ -54,9 +57,10 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; timeoutM
   /** Turns a status that is not 2xx into the contract's code, and tells the operator what only they can mend. */
   function refusal(response: Response, body: unknown): ContractError {
     const { status } = response;
-    const type = PROBLEM.safeParse(body).data?.type ?? "";
+    // The last part of the type's path names the problem; the rest of a body has no place in a log.
+    const type = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
     const cause = new Error(`the social network answered ${status} ${type}`.trimEnd());
-    if (status === 401 || status === 402 || status === 403 || type.endsWith("/usage-capped")) {
+    if (status === 401 || status === 402 || status === 403 || type === "usage-capped") {
       log.error(
         { status, type },
         status === 401
@@ -87,33 +91,28 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; timeoutM
   };
 }
 
-/** Gives each key the one account, or the one error, that the answer has for it. */
+/** Gives each key the one account, or the one error, that the answer has for it. What cannot be read is left out. */
 function match(
   keys: readonly string[],
   { data = [], errors = [] }: z.infer<typeof USERS>,
   keyOf: (account: SocialAccount) => string,
 ): SocialAnswers {
   const answers = new Map<string, SocialAccount | ContractError>();
-  for (const error of errors) {
-    // A suspended account comes with this type too. The host in it has changed before.
-    const isMissing = error.type?.endsWith("/resource-not-found");
-    if (isMissing && error.value)
-      answers.set(error.value.toLowerCase(), new ContractError("SOCIAL_NOT_FOUND"));
+  const add = (key: string, answer: SocialAccount | ContractError) =>
+    answers.set(key, answers.has(key) ? unreadable(new Error("two answers for one account")) : answer);
+
+  for (const row of errors) {
+    const missing = MISSING.safeParse(row).data;
+    if (missing) add(missing.value.toLowerCase(), new ContractError("SOCIAL_NOT_FOUND"));
   }
-  for (const { id: text, username } of data) {
-    const id = toSocialId(text);
-    if (id === undefined || id !== text)
-      throw unreadable(new Error("an account's id is no number of 64 bits"));
-    const account = { id, handle: username };
-    const other = answers.get(keyOf(account));
-    answers.set(keyOf(account), other ? unreadable(new Error("two answers for one account")) : account);
+  for (const row of data) {
+    const user = USER.safeParse(row).data;
+    if (!user) continue;
+    const account = { id: user.id, handle: user.username };
+    add(keyOf(account), account);
   }
-  return new Map(
-    keys.map((key) => [
-      key,
-      answers.get(key) ?? unreadable(new Error("no answer for an account that was asked for")),
-    ]),
-  );
+  const none = () => unreadable(new Error("no readable answer for an account that was asked for"));
+  return new Map(keys.map((key) => [key, answers.get(key) ?? none()]));
 }
 
 function unreadable(cause: Error): ContractError {
@@ -121,10 +120,9 @@ function unreadable(cause: Error): ContractError {
 }
 
 function secondsUntilReset(headers: Headers): number {
-  const reset = Number(headers.get("x-rate-limit-reset") ?? Number.NaN);
-  return Number.isFinite(reset)
-    ? toRetryAfterSeconds(reset * 1000 - Date.now())
-    : DEFAULT_RETRY_AFTER_SECONDS;
+  const reset = headers.get("x-rate-limit-reset") ?? "";
+  if (!/^\d+$/.test(reset)) return DEFAULT_RETRY_AFTER_SECONDS;
+  return Math.min(toRetryAfterSeconds(Number(reset) * 1000 - Date.now()), MAX_RETRY_AFTER_SECONDS);
 }
 
 function parseJson(text: string): unknown {

@@ -109,6 +109,27 @@ describe("a transaction under way", () => {
   });
 });
 
+describe("a collect", () => {
+  it("is not put off by a withdrawal from the address in the same moment", async () => {
+    const { chain, rpc } = world.sandbox;
+    rpc.faults.add({ when: isMethod("simulateTransaction"), times: 1, delayMs: 200 });
+    const collect = world.collect(world.account("creator").id);
+    await expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+    chain.setBalance(world.account("creator").address, 1_000_000_000n);
+    expect((await collect).body).toMatchObject({ success: true, collected: "3.1000", newBalance: "4.1000" });
+  });
+
+  it("says that its transaction landed when no more can be read of it", async () => {
+    await world.close();
+    world = await startWorld({ COLLECT_TIMEOUT_MS: "1500" });
+    const nothing = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: null }) };
+    world.sandbox.rpc.faults.add({ when: isMethod("getTransaction"), then: nothing });
+    const { status, body } = await world.collect(world.account("creator").id);
+    expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
+    expect(body.message).toMatch(/^Transaction \w+ landed, but/);
+  });
+});
+
 describe("a caller whose time is up", () => {
   beforeEach(async () => {
     await world.close();
@@ -144,7 +165,7 @@ describe("a caller whose time is up", () => {
       error: "COLLECT_FAILED",
       message: "The chain did not answer in time. No transaction was sent.",
     });
-    await world.gateway.close();
+    await world.gateway.settled();
     expect(sends()).toEqual([]);
   });
 
@@ -159,7 +180,7 @@ describe("a caller whose time is up", () => {
     await expect.poll(() => sends().length).toBe(1);
     leaving.abort();
     await expect(collect).rejects.toThrow();
-    await world.gateway.close();
+    await world.gateway.settled();
     expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
   });
 });

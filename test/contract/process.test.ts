@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
@@ -42,11 +42,11 @@ function start(env: Record<string, string>, folder = mkdtempSync(join(tmpdir(), 
 
 const get = async (url: string) => {
   const response = await fetch(url);
-  return { status: response.status, body: (await response.json()) as any };
+  return { status: response.status, body: await response.json() };
 };
 const collect = async (url: string, socialId: string) => {
   const response = await fetch(`${url}/collect`, { method: "POST", body: JSON.stringify({ socialId }) });
-  return { status: response.status, body: (await response.json()) as any };
+  return { status: response.status, body: await response.json() };
 };
 
 describe("npm start with nothing configured", () => {
@@ -63,8 +63,8 @@ describe("npm start with nothing configured", () => {
     expect(collected.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
 
     const connection = new Connection(rpcUrl, "confirmed");
-    const options = { commitment: "confirmed", maxSupportedTransactionVersion: 0 } as const;
-    const transaction = await connection.getTransaction(collected.body.txSignature, options);
+    const signature: string = collected.body.txSignature;
+    const transaction = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
     expect(transaction?.meta?.err).toBeNull();
 
     expect(await collect(url, found.body.socialId)).toMatchObject({
@@ -105,6 +105,48 @@ describe("npm start with nothing configured", () => {
     const program = start({ RATE_LIMIT_MAX: "1" }, folder);
     const url = await program.address(/Gateway +(http\S+)/);
     expect(url).toMatch(/\/from-file$/);
+  });
+});
+
+describe("SIGTERM", () => {
+  it("waits for no connection that has no request on it", async () => {
+    const program = start({ PORT: "0" });
+    const url = new URL(await program.address(/Gateway +(http\S+)/));
+    const silent = connect(Number(url.port), url.hostname);
+    const halfHead = connect(Number(url.port), url.hostname, () =>
+      halfHead.write("GET /livez HTTP/1.1\r\nHost:"),
+    );
+    for (const socket of [silent, halfHead]) socket.on("error", () => undefined);
+    await Promise.all([silent, halfHead].map((socket) => once(socket, "connect")));
+    await get(`${url.href}livez`); // and one kept alive
+    program.child.kill("SIGTERM");
+    expect(await program.exitCode()).toBe(0);
+  });
+
+  it("finishes a collect whose body was still coming", async () => {
+    const program = start({ PORT: "0" });
+    const url = new URL(await program.address(/Gateway +(http\S+)/));
+    const { body: wallet } = await get(`${url.href}wallet/lookup?handle=creator`);
+    const body = JSON.stringify({ socialId: wallet.socialId });
+    const socket = connect(Number(url.port), url.hostname);
+    let answer = "";
+    socket.on("data", (chunk: Buffer) => (answer += chunk.toString()));
+    socket.write(
+      `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+    );
+    await get(`${url.href}livez`); // by now the head has arrived
+    program.child.kill("SIGTERM");
+    await expect
+      .poll(() =>
+        fetch(url).then(
+          () => "open",
+          () => "closed",
+        ),
+      )
+      .toBe("closed");
+    socket.write(body.slice(5));
+    expect(await program.exitCode()).toBe(0);
+    expect(answer).toContain('"collected":"3.1000"');
   });
 });
 

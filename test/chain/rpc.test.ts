@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createRpc, RpcError } from "../../src/chain/rpc.ts";
+import {
+  createLoopbackServer,
+  type LoopbackAnswer,
+  type LoopbackServer,
+} from "../../src/sandbox/loopback-server.ts";
+
+type Node = LoopbackServer<{ authorization: string | undefined }>;
+let nodes: Node[] = [];
+const result = (value: unknown): LoopbackAnswer => ({
+  status: 200,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: value }),
+});
+const failure = (error: object, status = 200): LoopbackAnswer => ({
+  status,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error }),
+});
+
+beforeEach(async () => {
+  const startNode = () =>
+    createLoopbackServer({
+      port: 0,
+      handle: () => result(7),
+      describe: ({ headers }) => [{ authorization: headers.authorization }],
+    });
+  nodes = await Promise.all([startNode(), startNode()]);
+});
+afterEach(() => Promise.all(nodes.map((node) => node.close())));
+
+const rpc = (urls = nodes.map(({ url }) => url)) =>
+  createRpc({ urls: urls.map((url) => new URL(url)), timeoutMs: 300 });
+const calls = () => nodes.map((node) => node.calls.length);
+
+describe("a call to the chain", () => {
+  it("goes to the preferred endpoint", async () => {
+    expect(await rpc().getSlot()).toBe(7);
+    expect(calls()).toEqual([1, 0]);
+  });
+
+  it.each([
+    ["a closed connection", "reset" as const],
+    ["half an answer", "cut" as const],
+    ["no answer in time", "hang" as const],
+    ["429", { status: 429, body: "Too many" }],
+    ["429 with a JSON-RPC body", failure({ code: -1, message: "limit" }, 429)],
+    ["a JSON-RPC error of too many requests", failure({ code: 429, message: "limit" })],
+    ["503", { status: 503, body: "" }],
+    ["401", { status: 401, body: "{}" }],
+    ["HTML", { status: 200, body: "<html>" }],
+    ["a result of another shape", result("seven")],
+    ["that it is behind", failure({ code: -32005, message: "behind" })],
+    [
+      "that it has not seen the slot yet",
+      failure({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
+    ],
+  ])("goes to the next endpoint on %s", async (_name, then) => {
+    nodes[0]!.faults.add({ then });
+    expect(await rpc().getSlot()).toBe(7);
+    expect(calls()).toEqual([1, 1]);
+  });
+
+  it("keeps the code and the data of an error that every endpoint would give, and asks no other", async () => {
+    nodes[0]!.faults.add({ then: failure({ code: -32602, message: "Invalid params", data: { why: "x" } }) });
+    const error: unknown = await rpc()
+      .getSlot()
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RpcError);
+    expect(error).toMatchObject({ failure: "error", code: -32602, data: { why: "x" }, method: "getSlot" });
+    expect(calls()).toEqual([1, 0]);
+  });
+
+  it("fails with the last endpoint's failure when all fail", async () => {
+    nodes[0]!.faults.add({ then: "reset" });
+    nodes[1]!.faults.add({ then: { status: 503, body: "" } });
+    await expect(rpc().getSlot()).rejects.toMatchObject({ failure: "status", code: 503 });
+  });
+
+  it("carries the user and password of an address as a header, and shows them to nobody", async () => {
+    const { host } = new URL(nodes[0]!.url);
+    expect(await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
+    expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
+    nodes[0]!.faults.add({ then: failure({ code: 1, message: "p:ss", data: "key-in-the-path" }) });
+    const error: unknown = await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`])
+      .getSlot()
+      .catch((reason: unknown) => reason);
+    expect(JSON.stringify({ ...(error as object), message: (error as Error).message })).not.toMatch(
+      /p:ss|key-in/,
+    );
+  });
+
+  it("reads a status only from an answer that is about the one signature", async () => {
+    for (const node of nodes) node.faults.add({ then: result({ context: { slot: 1 }, value: [] }) });
+    await expect(rpc().getSignatureStatus("x", { searchTransactionHistory: true })).rejects.toThrow(
+      "unreadable",
+    );
+  });
+});
