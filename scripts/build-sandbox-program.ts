@@ -2,8 +2,8 @@
  * Builds the sandbox's programs, `src/sandbox/programs/*.c` → `*.so`, with Debian's clang and no
  * Solana toolchain: clang makes a relocatable BPF object, and this script wraps its `.text` into
  * the dynamic ELF that the SBF loader takes (version 0: e_flags 0, syscalls as dynamic relocations
- * of undefined symbols). The source's SHA-256 goes into the unloaded section `.source`, so that a
- * test can tell when a `.so` is older than its source.
+ * of undefined symbols). The SHA-256 of `sbf.h` and the source goes into the unloaded section `.source`,
+ * so that a test can tell when a `.so` is older than them.
  *
  *     apt-get install clang && node scripts/build-sandbox-program.ts
  */
@@ -43,9 +43,10 @@ function readObject(object: Buffer) {
     object.toString("latin1", table.offset + at, object.indexOf(0, table.offset + at));
   const names = sections[object.readUInt16LE(62)]!;
   const find = (name: string) => sections.find((section) => text(names, section.name) === name);
-  for (const forbidden of [".rodata", ".data", ".bss", ".data.rel.ro"]) {
-    if (find(forbidden)?.size)
-      throw new Error(`the object has ${forbidden}: no globals and no constant data are allowed`);
+  for (const section of sections) {
+    const name = text(names, section.name);
+    if (section.size > 0 && /^\.(rodata|data|bss)/.test(name))
+      throw new Error(`the object has ${name}: no globals and no constant data are allowed`);
   }
 
   const symtab = find(".symtab")!;
@@ -160,12 +161,14 @@ function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sou
 }
 
 const folder = new URL("../src/sandbox/programs/", import.meta.url).pathname;
+const header = readFileSync(join(folder, "sbf.h"));
 const work = mkdtempSync(join(tmpdir(), "tributary-program-"));
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".c"))) {
   const object = join(work, "program.o");
   const flags = ["-target", "bpfel", "-mcpu=v2", "-O2", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-c"];
   execFileSync("clang", [...flags, join(folder, file), "-o", object], { stdio: "inherit" });
   const hash = createHash("sha256")
+    .update(header)
     .update(readFileSync(join(folder, file)))
     .digest("hex");
   const program = writeProgram(readObject(readFileSync(object)), hash);

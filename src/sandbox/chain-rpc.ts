@@ -1,5 +1,6 @@
 import { createAccountMethods } from "./account-methods.ts";
 import type { Chain } from "./chain.ts";
+import type { LaunchpadPrograms } from "./creator-fees.ts";
 import { answerJsonRpc, callsIn } from "./json-rpc.ts";
 import type { JsonRpcCall } from "./json-rpc.ts";
 import { createLoopbackServer } from "./loopback-server.ts";
@@ -13,14 +14,14 @@ import { createTransactionMethods } from "./transaction-methods.ts";
  */
 export function createChainRpc(options: {
   chain: Chain;
-  launchpadProgramId: string;
+  launchpad: LaunchpadPrograms;
   port: number;
 }): Promise<LoopbackServer<JsonRpcCall>> {
-  const { chain, launchpadProgramId, port } = options;
+  const { chain, launchpad, port } = options;
   const methods = {
     ...createAccountMethods(chain),
     ...createTransactionMethods(chain),
-    ...createNetworkMethods(chain, launchpadProgramId),
+    ...createNetworkMethods(chain, launchpad),
   };
   return createLoopbackServer({
     port,

@@ -1,6 +1,7 @@
 import { address, lamports as toLamports } from "@solana/kit";
 import type { EncodedAccount } from "@solana/kit";
 import { ComputeBudgetProgram, Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
+import type { TransactionInstruction } from "@solana/web3.js";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
 import { createSlots } from "./slots.ts";
@@ -58,7 +59,9 @@ export interface Chain extends Slots {
   /** Null when there is none; an account without lamports does not exist. */
   account(address: string): ChainAccount | null;
   balance(address: string): bigint;
-  /** Out of nothing, without a transaction: an account of the System program, without data. */
+  /** Out of nothing, without a transaction; what was there before is gone. */
+  setAccount(address: string, account: Omit<ChainAccount, "executable">): void;
+  /** The same for an account of the System program, without data. */
   setBalance(address: string, lamports: bigint): void;
   rentExemptMinimum(dataBytes: number): bigint;
   /** Null: it landed and succeeded. After an error, `landed` tells whether it landed and paid its fee. */
@@ -69,7 +72,9 @@ export interface Chain extends Slots {
   landed(signature: string): LandedTransaction | undefined;
   /** Every transaction that landed, oldest first. */
   ledger(): LandedTransaction[];
-  /** Pays from the faucet, by a transaction like any other. Throws when it fails. Returns the signature. */
+  /** Has the faucet pay for and sign a transaction like any other. Throws when it fails. Returns the signature. */
+  sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string;
+  /** Pays from the faucet, in the same way. */
   transfer(to: string, lamports: bigint): string;
   /** Micro-lamports a unit that `getRecentPrioritizationFees` tells: dealt out to the slots in turn. */
   setPriorityFees(fees: readonly [number, ...number[]]): void;
@@ -84,10 +89,14 @@ const RENT = new Rent(5080n, 1.0, 50);
 /** In lamports; small enough for every balance to be exact as a JSON number. */
 const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
 
-const SYSTEM_PROGRAM = address("11111111111111111111111111111111");
+const SYSTEM_PROGRAM = "11111111111111111111111111111111";
+
+/** More than any transaction of the faucet needs; what it sets costs nothing. */
+const FAUCET_UNITS = 200_000;
 
 /**
- * Starts a chain on which `programs` are deployed: their ids, and the files they are loaded from.
+ * Starts a chain on which `programs` are deployed: their ids, and the files they are loaded from. The
+ * programs of tokens and the mint of wrapped SOL are there as well.
  * `slotMs` is the length of a slot, 400 on the real chain; 0: slots pass only by `advanceSlots`.
  */
 export function createChain(options: {
@@ -97,12 +106,13 @@ export function createChain(options: {
   // Signatures, blockhashes and repetitions are checked here: LiteSVM only ever knows the latest blockhash.
   const svm = new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
   svm.setRent(RENT);
+  svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
   const slots = createSlots(svm);
   const ledger = new Map<string, LandedTransaction>();
   const faucet = Keypair.generate();
-  let transfers = 0;
+  let sentFromFaucet = 0;
   let priorityFees: readonly [number, ...number[]] = [0];
 
   const timer = options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
@@ -111,15 +121,19 @@ export function createChain(options: {
     return svm.getBalance(address(of)) ?? 0n;
   }
 
-  function setBalance(of: string, lamports: bigint): void {
+  function setAccount(of: string, { lamports, owner, data }: Omit<ChainAccount, "executable">): void {
     svm.setAccount({
       address: address(of),
       lamports: toLamports(lamports),
-      programAddress: SYSTEM_PROGRAM,
-      data: new Uint8Array(),
-      space: 0n,
+      programAddress: address(owner),
+      data,
+      space: BigInt(data.length),
       executable: false,
     });
+  }
+
+  function setBalance(of: string, lamports: bigint): void {
+    setAccount(of, { lamports, owner: SYSTEM_PROGRAM, data: new Uint8Array() });
   }
   setBalance(faucet.publicKey.toBase58(), FAUCET_LAMPORTS);
 
@@ -160,6 +174,22 @@ export function createChain(options: {
     return err;
   }
 
+  function sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string {
+    const transaction = new Transaction({
+      feePayer: faucet.publicKey,
+      ...slots.latestBlockhash("processed"),
+    }).add(
+      // Two equal transactions in one slot would be one: the limit, which costs nothing, differs.
+      ComputeBudgetProgram.setComputeUnitLimit({ units: FAUCET_UNITS + (sentFromFaucet++ % 1_000_000) }),
+      ...instructionsFor(faucet.publicKey),
+    );
+    transaction.sign(faucet);
+    const wire = decodeTransaction(transaction.serialize());
+    const err = send(wire);
+    if (err) throw new Error(`The faucet's transaction failed: ${JSON.stringify(err)}`);
+    return wire.signature;
+  }
+
   return {
     ...slots,
     account(of) {
@@ -167,6 +197,7 @@ export function createChain(options: {
       return account.exists ? toChainAccount(account) : null;
     },
     balance,
+    setAccount,
     setBalance,
     rentExemptMinimum: (dataBytes) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
     send,
@@ -187,21 +218,10 @@ export function createChain(options: {
     },
     landed: (signature) => ledger.get(signature),
     ledger: () => [...ledger.values()],
+    sendFromFaucet,
     transfer(to, lamports) {
       const toPubkey = new PublicKey(to);
-      const transaction = new Transaction({
-        feePayer: faucet.publicKey,
-        ...slots.latestBlockhash("processed"),
-      }).add(
-        // Two equal transfers in one slot would be one transaction: the limit, which costs nothing, differs.
-        ComputeBudgetProgram.setComputeUnitLimit({ units: 1_000 + (transfers++ % 1_000_000) }),
-        SystemProgram.transfer({ fromPubkey: faucet.publicKey, toPubkey, lamports }),
-      );
-      transaction.sign(faucet);
-      const wire = decodeTransaction(transaction.serialize());
-      const err = send(wire);
-      if (err) throw new Error(`The faucet's transfer failed: ${JSON.stringify(err)}`);
-      return wire.signature;
+      return sendFromFaucet((fromPubkey) => [SystemProgram.transfer({ fromPubkey, toPubkey, lamports })]);
     },
     setPriorityFees(fees) {
       priorityFees = fees;

@@ -9,7 +9,8 @@ import {
   slotFor,
   withContext,
 } from "./chain-params.ts";
-import { addCreatorFees } from "./creator-fees.ts";
+import { addAmmCreatorFees, addCreatorFees } from "./creator-fees.ts";
+import type { LaunchpadPrograms } from "./creator-fees.ts";
 import { invalidParams, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
 import { decodeMessage, feeOf } from "./transactions.ts";
@@ -21,7 +22,7 @@ const PRIORITY_FEE_SLOTS = 150;
 const MAX_PRIORITY_FEE_ACCOUNTS = 128;
 
 /** The JSON-RPC methods about the network as a whole, and those that only a sandbox has: new money. */
-export function createNetworkMethods(chain: Chain, launchpadProgramId: string): Methods {
+export function createNetworkMethods(chain: Chain, launchpad: LaunchpadPrograms): Methods {
   const genesisHash = chain.latestBlockhash("finalized").blockhash;
 
   function transactionCount(upToSlot: number): number {
@@ -87,9 +88,16 @@ export function createNetworkMethods(chain: Chain, launchpadProgramId: string): 
       chain.transfer(to, BigInt(lamports)),
     ),
 
-    /** `[creator, lamports]`: fees from the trading of a token whose creator is that address. */
-    sandboxAddCreatorFees: method(z.tuple([addressParam, lamportsParam]), ([creator, lamports]) =>
-      addCreatorFees(chain, launchpadProgramId, creator, BigInt(lamports)),
+    /**
+     * `[creator, lamports]`: fees from the trading of a token whose creator is that address; with `"amm"`
+     * after them, of one that has left the bonding curve.
+     */
+    sandboxAddCreatorFees: method(
+      z.tuple([addressParam, lamportsParam, z.literal("amm").nullish()]),
+      ([creator, lamports, amm]) => {
+        const add = amm ? addAmmCreatorFees : addCreatorFees;
+        return add(chain, launchpad, creator, BigInt(lamports));
+      },
     ),
   };
 }

@@ -7,6 +7,8 @@ import { describeSandbox } from "./banner.ts";
 import { createChainRpc } from "./chain-rpc.ts";
 import { createChain } from "./chain.ts";
 import type { Chain } from "./chain.ts";
+import { ammVaultOf, setAmmVault } from "./creator-fees.ts";
+import type { AmmVaultAddresses } from "./creator-fees.ts";
 import type { JsonRpcCall } from "./json-rpc.ts";
 import type { LoopbackServer } from "./loopback-server.ts";
 import seed from "./seed.json" with { type: "json" };
@@ -14,7 +16,7 @@ import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
 
 /** An account of the seed data, with its addresses on the chain. */
-export interface SandboxAccount extends NetworkAccount, AccountAddresses {}
+export interface SandboxAccount extends NetworkAccount, AccountAddresses, AmmVaultAddresses {}
 
 /** A chain and a social network that run in this process, with accounts on both, and no real money. */
 export interface Sandbox {
@@ -38,11 +40,13 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
   readonly ESCROW_PROGRAM_ID: string;
   readonly ESCROW_SEED: string;
   readonly LAUNCHPAD_PROGRAM_ID: string;
+  readonly LAUNCHPAD_AMM_PROGRAM_ID: string;
 }
 
-/** The launch platform's id on mainnet; here a stand-in for its program has it. */
+/** The ids of the launch platform's programs on mainnet; here stand-ins for them have these. */
 const LAUNCHPAD_PROGRAM_ID = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const LAUNCHPAD_PROGRAM_FILE = fileURLToPath(new URL("programs/launchpad.so", import.meta.url));
+const LAUNCHPAD_AMM_PROGRAM_ID = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
+const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
 /** Addresses are derived from it; there is no program at it, and collecting needs none. */
 const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
@@ -61,7 +65,10 @@ export async function startSandbox({
 } = {}): Promise<Sandbox> {
   const chain = createChain({
     slotMs,
-    programs: [{ id: LAUNCHPAD_PROGRAM_ID, file: LAUNCHPAD_PROGRAM_FILE }],
+    programs: [
+      { id: LAUNCHPAD_PROGRAM_ID, file: programFile("launchpad.so") },
+      { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
+    ],
   });
   const feePayer = Keypair.generate();
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
@@ -71,17 +78,23 @@ export async function startSandbox({
     escrowSeed: ESCROW_SEED,
     launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
   });
-  const accounts = seed.map(({ vaultSol, addressSol, ...account }): SandboxAccount => {
-    const addresses = addressesOf(account.id);
+  const accounts = seed.map(({ vaultSol, ammVaultSol, addressSol, ...account }): SandboxAccount => {
+    const known = addressesOf(account.id);
+    const addresses = { ...known, ...ammVaultOf(known.address, LAUNCHPAD_AMM_PROGRAM_ID) };
     const collectable = parseSol(vaultSol);
     if (collectable > 0n) chain.setBalance(addresses.creatorVault, chain.rentExemptMinimum(0) + collectable);
+    if (ammVaultSol) setAmmVault(chain, addresses, parseSol(ammVaultSol));
     chain.setBalance(addresses.address, parseSol(addressSol));
     return { ...account, ...addresses };
   });
 
   const token = randomBytes(32).toString("base64url");
   const [rpc, social] = await Promise.all([
-    createChainRpc({ chain, launchpadProgramId: LAUNCHPAD_PROGRAM_ID, port: rpcPort }),
+    createChainRpc({
+      chain,
+      launchpad: { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID },
+      port: rpcPort,
+    }),
     createSocialNetwork({ accounts, token, port: socialPort }),
   ]);
 
@@ -94,6 +107,7 @@ export async function startSandbox({
       ESCROW_PROGRAM_ID,
       ESCROW_SEED,
       LAUNCHPAD_PROGRAM_ID,
+      LAUNCHPAD_AMM_PROGRAM_ID,
     },
     chain,
     rpc,

@@ -20,22 +20,26 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.close());
 
-const rpc = async (method: string, params: unknown[]) => {
+const rpc = async (method: string, params: unknown[]): Promise<any> => {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
   const response = await fetch(sandbox.rpc.url, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body,
   });
-  return (await response.json()) as any;
+  return response.json();
 };
 
 describe("the sandbox's programs", () => {
-  it("are built from the sources beside them: `npm run sandbox:program` after a change", () => {
+  it.each(["launchpad", "amm"])("are built from the sources beside them: %s", (name) => {
     const file = (name: string) =>
       readFileSync(new URL(`../../src/sandbox/programs/${name}`, import.meta.url));
-    const hash = createHash("sha256").update(file("launchpad.c")).digest("hex");
-    expect(file("launchpad.so").includes(hash)).toBe(true);
+    const hash = createHash("sha256")
+      .update(file("sbf.h"))
+      .update(file(`${name}.c`))
+      .digest("hex");
+    const isBuilt = file(`${name}.so`).includes(hash);
+    expect(isBuilt, "run `npm run sandbox:program` after a change").toBe(true);
   });
 });
 
@@ -126,6 +130,7 @@ describe("the sandbox's chain", () => {
       [address, 1.5],
       [address, "1"],
       [address, 1, 2],
+      [address, 1, "bonding curve"],
     ]) {
       expect((await rpc("sandboxAddCreatorFees", params)).error.code).toBe(-32602);
     }

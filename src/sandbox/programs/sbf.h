@@ -1,0 +1,129 @@
+/*
+ * What the sandbox's programs share: the form of their input, the runtime's syscalls, and the checks
+ * and calls that both make.
+ *
+ * Built by scripts/build-sandbox-program.ts, which allows no global and no constant data, hence
+ * the seeds and keys written as numbers. All numbers are little-endian, as the machine is. A function
+ * has 512 bytes of stack, and everything but the entrypoint is part of it: what a helper keeps on the
+ * stack, the next one reuses.
+ */
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+typedef struct { const u8 *addr; u64 len; } Seed;
+typedef struct { const Seed *addr; u64 len; } SignerSeeds;
+typedef struct { const u8 *pubkey; u8 is_writable; u8 is_signer; } AccountMeta;
+typedef struct { const u8 *program_id; const AccountMeta *accounts; u64 accounts_len; const u8 *data; u64 data_len; } Instruction;
+typedef struct {
+  const u8 *key; const u64 *lamports; u64 data_len; const u8 *data; const u8 *owner;
+  u64 rent_epoch; u8 is_signer; u8 is_writable; u8 executable;
+} AccountInfo;
+
+extern u64 sol_try_find_program_address(const Seed *seeds, u64 len, const u8 *program_id, u8 *address, u8 *bump);
+extern u64 sol_get_rent_sysvar(void *rent);
+extern u64 sol_invoke_signed_c(const Instruction *instruction, const AccountInfo *infos, u64 infos_len, const SignerSeeds *seeds, u64 seeds_len);
+
+/* ProgramError codes, as the runtime numbers them: n << 32. */
+#define INVALID_ARGUMENT (2ULL << 32)
+#define INVALID_INSTRUCTION_DATA (3ULL << 32)
+#define INVALID_ACCOUNT_DATA (4ULL << 32)
+#define INCORRECT_PROGRAM_ID (7ULL << 32)
+#define UNINITIALIZED_ACCOUNT (10ULL << 32)
+#define NOT_ENOUGH_ACCOUNT_KEYS (11ULL << 32)
+#define INVALID_SEEDS (14ULL << 32)
+#define INVALID_ACCOUNT_OWNER (23ULL << 32)
+
+#define MAX_PERMITTED_DATA_INCREASE 10240
+#define ACCOUNT_STORAGE_OVERHEAD 128
+#define F64_ONE 0x3ff0000000000000ULL
+/* The rent epoch of every account: all are exempt. */
+#define RENT_EXEMPT (~0ULL)
+
+static inline u64 read_u64(const u8 *at) { return *(const u64 *)at; }
+
+static inline int same_key(const u8 *a, const u8 *b) {
+  return read_u64(a) == read_u64(b) && read_u64(a + 8) == read_u64(b + 8) &&
+         read_u64(a + 16) == read_u64(b + 16) && read_u64(a + 24) == read_u64(b + 24);
+}
+
+static inline int is_system_program(const u8 *key) {
+  return (read_u64(key) | read_u64(key + 8) | read_u64(key + 16) | read_u64(key + 24)) == 0;
+}
+
+/* An account as the loader lays it out in the input; where it ends depends on the data's length. */
+static inline int is_writable(const u8 *account) { return account[2]; }
+static inline const u8 *key_of(const u8 *account) { return account + 8; }
+static inline const u8 *owner_of(const u8 *account) { return account + 40; }
+static inline u64 lamports_of(const u8 *account) { return read_u64(account + 72); }
+static inline u64 data_len_of(const u8 *account) { return read_u64(account + 80); }
+static inline const u8 *data_of(const u8 *account) { return account + 88; }
+
+static inline const u8 *after(const u8 *account) {
+  u64 end = (u64)data_of(account) + data_len_of(account) + MAX_PERMITTED_DATA_INCREASE;
+  return (const u8 *)(((end + 7) & ~7ULL) + 8);
+}
+
+/* Finds exactly `count` accounts, each another. `*data` is then at the instruction's data, its length first. */
+static inline u64 read_accounts(const u8 *input, const u8 **accounts, u64 count, const u8 **data) {
+  if (read_u64(input) != count) return NOT_ENOUGH_ACCOUNT_KEYS;
+  const u8 *at = input + 8;
+  for (u64 i = 0; i < count; i++) {
+    if (at[0] != 0xff) return INVALID_ARGUMENT; /* the same account twice */
+    accounts[i] = at;
+    at = after(at);
+  }
+  *data = at;
+  return 0;
+}
+
+/* Whether `key` is what the program derives from the seeds; `*bump` is then the seed that follows them. */
+static inline int is_derived(const u8 *key, const Seed *seeds, u64 len, const u8 *program_id, u8 *bump) {
+  u8 expected[32];
+  return !sol_try_find_program_address(seeds, len, program_id, expected, bump) && same_key(expected, key);
+}
+
+/* Seeds "__event_authority" */
+static inline int is_event_authority(const u8 *key, const u8 *program_id) {
+  u64 text[3];
+  u8 bump;
+  text[0] = 0x5f746e6576655f5fULL;
+  text[1] = 0x7469726f68747561ULL;
+  text[2] = 0x79ULL;
+  Seed seed = {(const u8 *)text, 17};
+  return is_derived(key, &seed, 1, program_id, &bump);
+}
+
+/* The lamports that exempt an account with so many bytes of data from rent; 0 when that can't be known. */
+static inline u64 rent_exempt_minimum(u64 data_len) {
+  /* lamports a byte (u64), exemption threshold (f64, 1.0 since SIMD-0194), burn percent (u8) */
+  u64 rent[3];
+  if (sol_get_rent_sysvar(rent) || rent[1] != F64_ONE) return 0;
+  return (ACCOUNT_STORAGE_OVERHEAD + data_len) * rent[0];
+}
+
+static inline void describe(const u8 *account, AccountInfo *info) {
+  info->key = key_of(account);
+  info->lamports = (const u64 *)(account + 72);
+  info->data_len = data_len_of(account);
+  info->data = data_of(account);
+  info->owner = owner_of(account);
+  info->rent_epoch = RENT_EXEMPT;
+  info->is_signer = account[1];
+  info->is_writable = account[2];
+  info->executable = account[3];
+}
+
+/* System program, instruction 2: Transfer { lamports: u64 }, signed by the seeds of `from` */
+static inline u64 transfer(const u8 *system_program, const u8 *from, const u8 *to, u64 lamports, const SignerSeeds *signer) {
+  u32 data[3];
+  data[0] = 2;
+  data[1] = (u32)lamports;
+  data[2] = (u32)(lamports >> 32);
+  AccountMeta metas[2] = {{key_of(from), 1, 1}, {key_of(to), 1, 0}};
+  Instruction instruction = {key_of(system_program), metas, 2, (const u8 *)data, 12};
+  AccountInfo infos[2];
+  describe(from, &infos[0]);
+  describe(to, &infos[1]);
+  return sol_invoke_signed_c(&instruction, infos, 2, signer, 1);
+}
