@@ -27,12 +27,14 @@ export interface Config {
     readonly escrowProgramId: string;
     readonly escrowSeed: string;
     readonly launchpadProgramId: string;
+    readonly launchpadAmmProgramId: string;
     readonly rpcTimeoutMs: number;
   };
   readonly collect: {
     readonly timeoutMs: number;
     readonly minLamports: Lamports;
-    readonly feeBudgetLamportsPerHour: Lamports;
+    readonly maxPriorityFee: Lamports;
+    readonly budgetLamportsPerHour: Lamports;
   };
   /** What must reach no log, error or metric. RPC addresses are here because they often carry a key. */
   readonly secrets: {
@@ -102,8 +104,6 @@ export function readConfig(env: Environment): Config {
   if (env.REDIS_URL) {
     problems.push("REDIS_URL: this version keeps its state in memory and runs as one process; unset it");
   }
-  programId("LAUNCHPAD_AMM_PROGRAM_ID", MAINNET_LAUNCHPAD_AMM);
-  lamports("MAX_PRIORITY_FEE_LAMPORTS", 50_000, 0);
 
   const config: Config = {
     host: read("HOST", "127.0.0.1", (text) => text),
@@ -127,12 +127,14 @@ export function readConfig(env: Environment): Config {
       escrowProgramId: programId("ESCROW_PROGRAM_ID"),
       escrowSeed: read("ESCROW_SEED", "social", parseSeed),
       launchpadProgramId: programId("LAUNCHPAD_PROGRAM_ID", MAINNET_LAUNCHPAD),
+      launchpadAmmProgramId: programId("LAUNCHPAD_AMM_PROGRAM_ID", MAINNET_LAUNCHPAD_AMM),
       rpcTimeoutMs: integer("RPC_TIMEOUT_MS", 5_000, 1, 600_000),
     },
     collect: {
       timeoutMs: integer("COLLECT_TIMEOUT_MS", 60_000, 1, 600_000),
       minLamports: lamports("MIN_COLLECT_LAMPORTS", 100_000, 1),
-      feeBudgetLamportsPerHour: lamports("FEE_BUDGET_LAMPORTS_PER_HOUR", 50_000_000, 0),
+      maxPriorityFee: lamports("MAX_PRIORITY_FEE_LAMPORTS", 50_000, 0),
+      budgetLamportsPerHour: lamports("FEE_BUDGET_LAMPORTS_PER_HOUR", 50_000_000, 0),
     },
     secrets: {
       socialApiToken: read("SOCIAL_API_TOKEN", undefined, parseToken),

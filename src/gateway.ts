@@ -1,8 +1,9 @@
 import { createServerAdapter } from "@whatwg-node/server";
+import { createReadAccount } from "./chain/accounts.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createCollector } from "./chain/collector.ts";
 import { createFeePayer } from "./chain/fee-payer.ts";
-import { createCollectCreatorFee } from "./chain/launchpad.ts";
+import { createLaunchpad } from "./chain/launchpad.ts";
 import { createRpc } from "./chain/rpc.ts";
 import { createVaults } from "./chain/vaults.ts";
 import type { Config } from "./config.ts";
@@ -20,6 +21,7 @@ import { schema } from "./schema/schema.ts";
 import { createGraphQL } from "./schema/yoga.ts";
 import { createSocialClient } from "./social/client.ts";
 import { createDirectory } from "./social/directory.ts";
+import { createGuard } from "./social/guard.ts";
 
 /**
  * Puts the parts together. The gateway listens to nothing: `fetch` takes a Request, and the address of
@@ -28,35 +30,45 @@ import { createDirectory } from "./social/directory.ts";
 export function createGateway(config: Config, { log = createLogger(config.logLevel) } = {}) {
   const { secrets, chain } = config;
 
-  const client = createSocialClient({ ...config.social, token: secrets.socialApiToken, log });
+  const guard = createGuard({ timeoutMs: config.social.timeoutMs, log });
+  const client = createSocialClient({ ...config.social, token: secrets.socialApiToken, guard, log });
   const directory = createDirectory({ ...config.social, client });
 
-  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs });
+  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, log });
+  const readAccount = createReadAccount(rpc);
   const vaults = createVaults(rpc);
   const feePayer = createFeePayer({
+    ...config.collect,
     keypair: secrets.feePayer,
-    programIds: [chain.launchpadProgramId],
-    budgetLamportsPerHour: config.collect.feeBudgetLamportsPerHour,
+    programIds: [chain.launchpadProgramId, chain.launchpadAmmProgramId],
   });
-  const collectCreatorFee = createCollectCreatorFee(chain.launchpadProgramId);
-  const collector = createCollector({ ...config.collect, rpc, vaults, feePayer, collectCreatorFee, log });
+  const launchpad = createLaunchpad(chain);
+  const collector = createCollector({
+    ...config.collect,
+    rpc,
+    readAccount,
+    vaults,
+    feePayer,
+    launchpad,
+    log,
+  });
 
   const services: Services = {
     handleFormat: handleFormat(config.allowUnderscore),
     directory,
     addressesOf: createAddresses(chain),
-    rpc,
+    readAccount,
     vaults,
     collector,
   };
   const runOperation = createRunOperation(schema, services);
-  const lookup = createLookup(runOperation);
+  const lookup = createLookup(runOperation, services.handleFormat);
   const collect = createCollect(runOperation);
   const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
   const health = createHealth({ rpc });
 
   const routes: Record<string, Route> = {
-    "/wallet/lookup": { GET: limited((_request, { url }) => lookup(url.searchParams)) },
+    "/wallet/lookup": { GET: limited((request, { url }) => lookup(url.searchParams, request.signal)) },
     "/collect": { POST: limited((request) => collect(request)) },
     "/graphql": { GET: graphql, POST: graphql },
     "/livez": { GET: health.livez },
@@ -70,8 +82,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   });
   const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(edge);
 
-  // The first lookup need not wait for it; when it fails, that lookup asks again.
-  vaults.getRentMinimum().catch(() => undefined);
+  void vaults.warmUp();
 
   return {
     fetch: adapter.fetch,

@@ -21,9 +21,9 @@ async function main(): Promise<void> {
   let isStopping = false;
   /** Finishes what is under way; a second signal, or too long a wait, ends the process at once. */
   async function stop(): Promise<void> {
-    if (isStopping) abandon();
+    if (isStopping) abandon(1);
     isStopping = true;
-    setTimeout(abandon, config.collect.timeoutMs);
+    setTimeout(() => abandon(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
     gateway.drain();
     // In this order: a request that is still being answered may start a transaction.
     await server.close();
@@ -31,10 +31,10 @@ async function main(): Promise<void> {
     await sandbox?.close();
     process.exit(0);
   }
-  function abandon(): never {
+  function abandon(code: number): never {
     const signatures = gateway.openSignatures();
     if (signatures.length > 0) log.error({ signatures }, "ended while these transactions were under way");
-    process.exit(1);
+    process.exit(code);
   }
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop());
 }

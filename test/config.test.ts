@@ -48,9 +48,15 @@ describe("the variables", () => {
         escrowProgramId: complete.ESCROW_PROGRAM_ID,
         escrowSeed: "social",
         launchpadProgramId: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+        launchpadAmmProgramId: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
         rpcTimeoutMs: 5000,
       },
-      collect: { timeoutMs: 60_000, minLamports: 100_000n, feeBudgetLamportsPerHour: 50_000_000n },
+      collect: {
+        timeoutMs: 60_000,
+        minLamports: 100_000n,
+        maxPriorityFee: 50_000n,
+        budgetLamportsPerHour: 50_000_000n,
+      },
     });
     expect(secrets.rpcUrls.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
   });

@@ -9,10 +9,12 @@ import {
 import { ContractError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { AccountAddresses } from "./addresses.ts";
-import { BASE_FEE_LAMPORTS, type FeePayer } from "./fee-payer.ts";
-import type { CollectCreatorFee } from "./launchpad.ts";
+import type { ReadAccount } from "./accounts.ts";
+import type { FeePayer } from "./fee-payer.ts";
 import { createLanding } from "./landing.ts";
+import type { Launchpad } from "./launchpad.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
+import { choosePrice } from "./priority-fee.ts";
 import type { Rpc, TransactionError } from "./rpc.ts";
 import type { Vaults } from "./vaults.ts";
 
@@ -44,11 +46,23 @@ interface Progress {
   isGivenUp?: boolean;
 }
 
+/** What a collect's transaction is made for: the units it may use and their price, and whether it asks the AMM. */
+interface Terms {
+  readonly unitLimit: number;
+  /** In micro-lamports a compute unit. */
+  readonly price: bigint;
+  readonly withAmm: boolean;
+}
+
 /** Far above what a collect uses; only the simulation runs with it. */
-const SIMULATION_UNIT_LIMIT = 200_000;
+const SIMULATION_UNIT_LIMIT = 400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
 /** A blockhash for simulations, which replace it. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
+/** Collects under way at once; each is some calls to the chain a second, and a fee that is not settled. */
+const MAX_FLIGHTS = 200;
+/** When the fee payer can pay for fewer than this many more, the operator is warned. */
+const FEW_COLLECTS = 100n;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -61,18 +75,24 @@ export type Collector = ReturnType<typeof createCollector>;
  */
 export function createCollector(needs: {
   rpc: Rpc;
+  readAccount: ReadAccount;
   vaults: Vaults;
   feePayer: FeePayer;
-  collectCreatorFee: CollectCreatorFee;
+  launchpad: Launchpad;
   minLamports: Lamports;
+  maxPriorityFee: Lamports;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { rpc, vaults, feePayer, collectCreatorFee, minLamports, timeoutMs, log } = needs;
+  const { rpc, readAccount, vaults, feePayer, launchpad, minLamports, maxPriorityFee, timeoutMs, log } =
+    needs;
   const { land, readLanded } = createLanding({ rpc, log });
   const flights = new Map<string, Flight>();
 
   function start(account: AccountAddresses): Flight {
+    if (flights.size >= MAX_FLIGHTS) {
+      throw failed("Too many collects are under way. Try again in a minute.");
+    }
     const progress: Progress = {};
     const flight = { outcome: run(account, progress), progress };
     flights.set(account.address, flight);
@@ -84,29 +104,27 @@ export function createCollector(needs: {
   }
 
   async function run(account: AccountAddresses, progress: Progress): Promise<CollectOutcome> {
-    const unitsUsed = await rehearse(account);
-    if (unitsUsed === "nothing") return { kind: "nothing" };
+    const terms = await rehearse(account);
+    if (terms === "nothing") return { kind: "nothing" };
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
-    const reservation = feePayer.reserve(BASE_FEE_LAMPORTS);
-    if (!reservation) {
+    const transaction = await feePayer.sign(compose(account, blockhash, terms));
+    if (!transaction) {
       log.error(
         "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
       );
       throw failed("The service has spent its budget for fees. Try again in an hour.");
     }
-    const unitLimit = Math.ceil(unitsUsed * UNIT_LIMIT_MARGIN);
-    const transaction = await feePayer.sign(compose(account, blockhash, unitLimit));
-    const { signature } = transaction;
+    const { signature, settle } = transaction;
     if (progress.isGivenUp) {
-      reservation.settle(toLamports(0));
+      settle(toLamports(0));
       throw new Error("the chain took longer than a caller waits to get as far as signing");
     }
     progress.signature = signature;
 
     const fate = await land(transaction, lastValidBlockHeight);
     if (fate.kind === "dead") {
-      reservation.settle(toLamports(0));
+      settle(toLamports(0));
       log.warn({ signature, address: account.address }, "a collect's transaction did not land");
       throw failed(
         `Transaction ${signature} did not land and can no longer do so: nothing was moved. Try again.`,
@@ -118,7 +136,8 @@ export function createCollector(needs: {
       throw toFailure(fate.err, `transaction ${signature} failed on chain`);
     }
     const landed = await readLanded(signature, timeoutMs);
-    if (landed) reservation.settle(landed.fee);
+    if (landed) settle(landed.fee);
+    warnWhenPoor(landed?.balances.get(feePayer.publicKey.toBase58())?.after, transaction.fee);
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
     const collected = toLamports(after - before);
@@ -129,17 +148,18 @@ export function createCollector(needs: {
       : { kind: "nothing" };
   }
 
-  /**
-   * Reads and simulates what a collect would do, and gives the compute units it would use, or "nothing"
-   * when it would not move enough.
-   */
-  async function rehearse(account: AccountAddresses): Promise<number | "nothing"> {
-    const [held] = await rpc.getBalances([account.creatorVault]);
-    const minimum = await vaults.getRentMinimum();
-    if (held! - minimum < minLamports) return "nothing";
+  /** Reads and simulates what a collect would do, and gives its terms, or "nothing" when it would not move enough. */
+  async function rehearse(account: AccountAddresses): Promise<Terms | "nothing"> {
+    const { collectable, inAmm, inCreatorVault } = await vaults.getFees(account, readAccount);
+    if (collectable < minLamports) return "nothing";
 
-    const unsigned = new VersionedTransaction(compose(account, NO_BLOCKHASH, SIMULATION_UNIT_LIMIT));
-    const base64 = Buffer.from(unsigned.serialize()).toString("base64");
+    const withAmm = inAmm > 0n;
+    const rehearsal = compose(account, NO_BLOCKHASH, {
+      unitLimit: SIMULATION_UNIT_LIMIT,
+      price: 0n,
+      withAmm,
+    });
+    const base64 = Buffer.from(new VersionedTransaction(rehearsal).serialize()).toString("base64");
     const { err, unitsConsumed, balances, logs } = await rpc.simulateTransaction(base64, [
       account.creatorVault,
     ]);
@@ -147,21 +167,38 @@ export function createCollector(needs: {
       if (isTooLittleToArrive(err)) return "nothing";
       throw toFailure(err, `simulated: ${logs.join(" | ")}`);
     }
-    // Told by the vault, because the address may lose a withdrawal in the same moment.
+    // Told by the vaults, because the address may lose a withdrawal in the same moment.
     const [left] = balances ?? [];
-    if (left !== undefined && held! - left < minLamports) return "nothing";
-    return unitsConsumed || SIMULATION_UNIT_LIMIT;
+    if (left !== undefined && inCreatorVault + inAmm - left < minLamports) return "nothing";
+
+    const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
+    const written = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
+    return { unitLimit, withAmm, price: await choosePrice(rpc, written, unitLimit, maxPriorityFee) };
   }
 
-  function compose(account: AccountAddresses, blockhash: string, unitLimit: number): Message {
+  function compose(
+    account: AccountAddresses,
+    blockhash: string,
+    { unitLimit, price, withAmm }: Terms,
+  ): Message {
     return new TransactionMessage({
       payerKey: feePayer.publicKey,
       recentBlockhash: blockhash,
       instructions: [
         ComputeBudgetProgram.setComputeUnitLimit({ units: unitLimit }),
-        collectCreatorFee(account),
+        ...(price > 0n ? [ComputeBudgetProgram.setComputeUnitPrice({ microLamports: price })] : []),
+        ...(withAmm ? [launchpad.transferCreatorFeesToPump(account)] : []),
+        launchpad.collectCreatorFee(account),
       ],
     }).compileToLegacyMessage();
+  }
+
+  function warnWhenPoor(lamports: Lamports | undefined, fee: Lamports): void {
+    if (lamports === undefined || lamports >= fee * FEW_COLLECTS) return;
+    log.warn(
+      { lamports: lamports.toString() },
+      `the fee payer can pay for fewer than ${FEW_COLLECTS} more collects: fund it`,
+    );
   }
 
   return {

@@ -1,22 +1,25 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
 import { toLamports, type Lamports } from "./lamports.ts";
+import { priorityFee } from "./priority-fee.ts";
 
 /** The fee of one signature, before any priority fee. Source: the chain's fee structure, unchanged since its start. */
-export const BASE_FEE_LAMPORTS = toLamports(5_000);
+const BASE_FEE_LAMPORTS = 5_000n;
 
 const HOUR_MS = 3_600_000;
+
+// The instructions of the compute budget program, by their first byte.
+const SET_COMPUTE_UNIT_LIMIT = 2;
+const SET_COMPUTE_UNIT_PRICE = 3;
 
 /** A transaction ready to be sent, and the signature it is known by. */
 export interface SignedTransaction {
   readonly base64: string;
   readonly signature: string;
-}
-
-/** Part of the hour's budget, taken before a transaction is signed. */
-export interface FeeReservation {
-  /** Puts what was really paid (0 for a transaction that never landed) in place of what was reserved. */
-  settle(feeLamports: Lamports): void;
+  /** All that it can cost; it was taken out of the hour's budget. */
+  readonly fee: Lamports;
+  /** Puts what was really paid, 0 for a transaction that never landed, in place of what was taken. */
+  settle(fee: Lamports): void;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
@@ -24,57 +27,87 @@ export type FeePayer = ReturnType<typeof createFeePayer>;
 /**
  * The only holder of the fee payer's key, and of the budget that all its transactions share: at most
  * `budgetLamportsPerHour` in any hour. It signs nothing but calls of `programIds` and of the compute
- * budget program in which it is the fee payer and takes no other part.
+ * budget program in which it is the fee payer and takes no other part, for a priority fee of
+ * `maxPriorityFee` at most.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
   programIds: readonly string[];
+  maxPriorityFee: Lamports;
   budgetLamportsPerHour: Lamports;
 }) {
-  const { keypair, budgetLamportsPerHour } = needs;
-  const allowedPrograms = new Set([...needs.programIds, ComputeBudgetProgram.programId.toBase58()]);
+  const { keypair, maxPriorityFee, budgetLamportsPerHour } = needs;
+  const computeBudget = ComputeBudgetProgram.programId.toBase58();
+  const allowedPrograms = new Set([...needs.programIds, computeBudget]);
   const spent: { at: number; lamports: bigint }[] = [];
 
-  function assertHarmless(message: Message): void {
+  /** The fee of a harmless message; throws when it is not one. */
+  function assertHarmless(message: Message): Lamports {
     const [payer] = message.accountKeys;
     if (!payer?.equals(keypair.publicKey) || message.header.numRequiredSignatures !== 1) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
-    for (const { programIdIndex, accounts } of message.instructions) {
-      const program = message.accountKeys[programIdIndex]?.toBase58() ?? "unknown";
-      if (!allowedPrograms.has(program)) throw new Error(`refused to sign: a call of ${program}`);
-      if (accounts.includes(0))
-        throw new Error(`refused to sign: the fee payer is an account of a call of ${program}`);
+    let unitLimit: number | undefined;
+    let price = 0n;
+    for (const { programId, accountKeyIndexes, data } of message.compiledInstructions.map(named)) {
+      if (!allowedPrograms.has(programId)) throw new Error(`refused to sign: a call of ${programId}`);
+      if (accountKeyIndexes.includes(0)) {
+        throw new Error(`refused to sign: the fee payer is an account of a call of ${programId}`);
+      }
+      if (programId !== computeBudget) continue;
+      if (data[0] === SET_COMPUTE_UNIT_LIMIT) unitLimit = Buffer.from(data).readUInt32LE(1);
+      else if (data[0] === SET_COMPUTE_UNIT_PRICE) price = Buffer.from(data).readBigUInt64LE(1);
+      else throw new Error("refused to sign: an unknown instruction of the compute budget program");
     }
+    if (unitLimit === undefined) throw new Error("refused to sign: no compute-unit limit is set");
+    const priority = priorityFee(price, unitLimit);
+    if (priority > maxPriorityFee) {
+      throw new Error(
+        `refused to sign: a priority fee of ${priority} lamports is above the cap of ${maxPriorityFee}`,
+      );
+    }
+    return toLamports(BASE_FEE_LAMPORTS + priority);
+
+    function named(instruction: Message["compiledInstructions"][number]) {
+      return {
+        ...instruction,
+        programId: message.accountKeys[instruction.programIdIndex]?.toBase58() ?? "unknown",
+      };
+    }
+  }
+
+  /** Takes `fee` out of the hour's budget; undefined when less than that is left. */
+  function reserve(fee: Lamports): { lamports: bigint } | undefined {
+    const now = performance.now();
+    while (spent[0] && spent[0].at <= now - HOUR_MS) spent.shift();
+    const used = spent.reduce((sum, { lamports }) => sum + lamports, 0n);
+    if (used + fee > budgetLamportsPerHour) return undefined;
+    const entry = { at: now, lamports: fee as bigint };
+    spent.push(entry);
+    return entry;
   }
 
   return {
     publicKey: keypair.publicKey,
 
-    /** Takes `maxFeeLamports` out of the hour's budget; undefined when less than that is left. */
-    reserve(maxFeeLamports: Lamports): FeeReservation | undefined {
-      const now = performance.now();
-      while (spent[0] && spent[0].at <= now - HOUR_MS) spent.shift();
-      const used = spent.reduce((sum, { lamports }) => sum + lamports, 0n);
-      if (used + maxFeeLamports > budgetLamportsPerHour) return undefined;
-      const entry = { at: now, lamports: maxFeeLamports as bigint };
-      spent.push(entry);
-      return {
-        settle(feeLamports) {
-          entry.lamports = feeLamports;
-        },
-      };
-    },
-
-    /** Signs `message`; asynchronous so that a remote signer can take this place. Throws when it is not harmless. */
+    /**
+     * Takes the message's fee out of the budget, then signs it; undefined when less than that is left.
+     * Asynchronous so that a remote signer can take this place. Throws when the message is not harmless.
+     */
     // eslint-disable-next-line @typescript-eslint/require-await
-    async sign(message: Message): Promise<SignedTransaction> {
-      assertHarmless(message);
+    async sign(message: Message): Promise<SignedTransaction | undefined> {
+      const fee = assertHarmless(message);
+      const reservation = reserve(fee);
+      if (!reservation) return undefined;
       const transaction = new VersionedTransaction(message);
       transaction.sign([keypair]);
       return {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
+        fee,
+        settle(paid) {
+          reservation.lamports = paid;
+        },
       };
     },
   };

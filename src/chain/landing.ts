@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../log.ts";
+import { createConfirmations } from "./confirmations.ts";
 import type { SignedTransaction } from "./fee-payer.ts";
 import type { Rpc, TransactionError } from "./rpc.ts";
 
@@ -7,12 +8,13 @@ import type { Rpc, TransactionError } from "./rpc.ts";
 export type Fate =
   { readonly kind: "landed"; readonly err: TransactionError | null } | { readonly kind: "dead" };
 
-/** About one slot. */
-const POLL_MS = 400;
 const RESEND_MS = 2_000;
+const READ_AGAIN_MS = 400;
 
 /** Brings signed transactions into the chain and says what became of them. */
 export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
+  const watch = createConfirmations({ rpc, log });
+
   /** For calls that are simply made again: a failure tells nothing about the transaction. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
     try {
@@ -30,7 +32,10 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
   async function findFate(signature: string, lastValidBlockHeight: number): Promise<Fate | undefined> {
     const finalized = await rpc.getFinalizedBlock();
     if (finalized.blockHeight <= lastValidBlockHeight) return undefined;
-    const { status, slot } = await rpc.getSignatureStatus(signature, { searchTransactionHistory: true });
+    const { statuses, slot } = await rpc.getSignatureStatuses([signature], {
+      searchTransactionHistory: true,
+    });
+    const [status] = statuses;
     if (status) return status.confirmed ? { kind: "landed", err: status.err } : undefined;
     return slot >= finalized.absoluteSlot ? { kind: "dead" } : undefined;
   }
@@ -38,19 +43,17 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
   return {
     /** Sends the same bytes again and again until the chain confirms them or never can any more. */
     async land({ base64, signature }: SignedTransaction, lastValidBlockHeight: number): Promise<Fate> {
-      void orUndefined(rpc.sendTransaction(base64));
-      let sentAt = performance.now();
-      for (;;) {
-        await sleep(POLL_MS);
-        const status = rpc.getSignatureStatus(signature, { searchTransactionHistory: false });
-        const answer = await orUndefined(status);
-        if (answer?.status?.confirmed) return { kind: "landed", err: answer.status.err };
-        if (performance.now() - sentAt < RESEND_MS) continue;
-
-        const fate = await orUndefined(findFate(signature, lastValidBlockHeight));
-        if (fate) return fate;
-        void orUndefined(rpc.sendTransaction(base64));
-        sentAt = performance.now();
+      const { confirmed, stop } = watch(signature);
+      try {
+        for (;;) {
+          void orUndefined(rpc.sendTransaction(base64));
+          const status = await Promise.race([confirmed, sleep(RESEND_MS)]);
+          if (status) return { kind: "landed", err: status.err };
+          const fate = await orUndefined(findFate(signature, lastValidBlockHeight));
+          if (fate) return fate;
+        }
+      } finally {
+        stop();
       }
     },
 
@@ -63,7 +66,7 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
       for (;;) {
         const found = await orUndefined(rpc.getTransaction(signature));
         if (found || performance.now() > giveUpAt) return found;
-        await sleep(POLL_MS);
+        await sleep(READ_AGAIN_MS);
       }
     },
   };

@@ -1,70 +1,49 @@
 import { z } from "zod";
+import type { Logger } from "../log.ts";
+import { createEndpoints, type Endpoint } from "./endpoints.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
-
-/**
- * Why a call got no result: nobody answered (`unreachable`, `timeout`), somebody answered that is no
- * working JSON-RPC node (`status`, `unreadable`), or the node answered with an error of its own (`error`).
- */
-export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error";
-
-/** What a failed call tells. `host` is all of the address that is ever shown: the rest may hold a key. */
-export class RpcError extends Error {
-  override readonly name = "RpcError";
-  readonly failure: RpcFailure;
-  readonly method: string;
-  /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
-  readonly code: number | undefined;
-  readonly #data: unknown;
-
-  constructor(
-    failure: RpcFailure,
-    method: string,
-    host: string,
-    rest: { code?: number; data?: unknown; cause?: unknown } = {},
-  ) {
-    super(`${method} at ${host}: ${failure}${rest.code === undefined ? "" : ` ${rest.code}`}`, {
-      cause: rest.cause,
-    });
-    this.failure = failure;
-    this.method = method;
-    this.code = rest.code;
-    this.#data = rest.data;
-  }
-
-  /** `error.data` of the JSON-RPC error. No property, so that no log writes what a provider put there. */
-  get data(): unknown {
-    return this.#data;
-  }
-}
-
-/** JSON-RPC errors that another endpoint, or the same one later, need not give: node behind, too many requests. */
-const PASSING_ERROR_CODES = [-32005, -32016, -32429, 429];
+import { RpcError } from "./rpc-error.ts";
 
 /** A transaction's error as the chain tells it: a name, or an object of one name and its details. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 
-interface SignatureStatus {
+/** What is known of a signature. */
+export interface SignatureStatus {
   readonly err: TransactionError | null;
-  readonly slot: number;
   /** Voted on by two thirds of the stake, or rooted: as good as final for what is paid out here. */
   readonly confirmed: boolean;
 }
 
+/** An account's lamports and the requested slice of its data. */
+export interface Account {
+  readonly lamports: Lamports;
+  readonly data: Buffer;
+}
+
+/** A part of every account's data: `length` bytes from `offset`; nothing of accounts that have less. */
+export interface DataSlice {
+  readonly offset: number;
+  readonly length: number;
+}
+
 const lamports = z.union([z.int(), z.bigint()]).transform(toLamports);
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
-const account = z.object({ lamports });
+const data = z
+  .tuple([z.string(), z.literal("base64")])
+  .transform(([base64]) => Buffer.from(base64, "base64"));
 const withContext = <T extends z.ZodType>(value: T) =>
   z.object({ context: z.object({ slot: z.int() }), value });
 
 const RESULTS = {
-  getMultipleAccounts: withContext(z.array(account.nullable())),
+  getMultipleAccounts: withContext(z.array(z.object({ lamports, data }).nullable())),
   getMinimumBalanceForRentExemption: lamports,
   getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),
+  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
   simulateTransaction: withContext(
     z.object({
       err: transactionError,
       unitsConsumed: z.int().nullish(),
-      accounts: z.array(account.nullable()).nullish(),
+      accounts: z.array(z.object({ lamports }).nullable()).nullish(),
       logs: z.array(z.string()).nullish(),
     }),
   ),
@@ -101,30 +80,45 @@ const RESULTS = {
 type Method = keyof typeof RESULTS;
 type Result<M extends Method> = z.infer<(typeof RESULTS)[M]>;
 
-/** The largest number of accounts one `getMultipleAccounts` takes. */
+/** The most accounts that one `getMultipleAccounts` takes. */
 export const MAX_ACCOUNTS_A_CALL = 100;
+/** The most signatures that one `getSignatureStatuses` takes. */
+export const MAX_SIGNATURES_A_CALL = 256;
 
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
-const NO_DATA = { encoding: "base64", dataSlice: { offset: 0, length: 0 } };
+
+const ENVELOPE = z.object({
+  result: z.unknown().optional(),
+  error: z.object({ code: z.int(), data: z.unknown().optional() }).nullish(),
+});
 
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * The JSON-RPC methods this service uses, typed, with their errors kept: over `fetch`, at the first of
- * `urls` that answers, each attempt within `timeoutMs`. Reads are at commitment `confirmed`.
+ * The JSON-RPC methods this service uses, typed, with their errors kept, over `fetch` at the best of
+ * several endpoints, each call within `timeoutMs`. Reads are at commitment `confirmed`, and never of a
+ * state older than the last transaction of this service that is known to have landed.
  * Every method throws {@link RpcError}.
  */
-export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs: number }) {
-  const endpoints = urls.map(toEndpoint);
+export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
+  const endpoints = createEndpoints(needs);
   let lastId = 0;
+  let newestLandedSlot = 0;
+
+  const fresh = () => (newestLandedSlot > 0 ? { ...CONFIRMED, minContextSlot: newestLandedSlot } : CONFIRMED);
+
+  function call<M extends Method>(method: M, params: unknown[]): Promise<Result<M>> {
+    return endpoints.call((endpoint, signal) => callAt(endpoint, method, params, signal));
+  }
 
   async function callAt<M extends Method>(
     endpoint: Endpoint,
     method: M,
     params: unknown[],
+    signal: AbortSignal,
   ): Promise<Result<M>> {
-    const fail = (failure: RpcFailure, rest?: ConstructorParameters<typeof RpcError>[3]) =>
+    const fail = (...[failure, rest]: [RpcError["failure"], ConstructorParameters<typeof RpcError>[3]?]) =>
       new RpcError(failure, method, endpoint.host, rest);
     let response: Response;
     let text: string;
@@ -134,7 +128,7 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
         headers: endpoint.headers,
         body: JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params }),
         redirect: "error",
-        signal: AbortSignal.timeout(timeoutMs),
+        signal,
       });
       text = await response.text();
     } catch (cause) {
@@ -151,25 +145,13 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
     return result.data as Result<M>;
   }
 
-  async function call<M extends Method>(method: M, params: unknown[]): Promise<Result<M>> {
-    let failure: unknown;
-    for (const endpoint of endpoints) {
-      try {
-        return await callAt(endpoint, method, params);
-      } catch (error) {
-        failure = error;
-        if (!isPassing(error)) break;
-      }
-    }
-    throw failure;
-  }
-
   return {
-    /** Lamports of up to 100 accounts, in the order of `keys`; an account that does not exist holds 0. */
-    async getBalances(keys: readonly string[]): Promise<Lamports[]> {
-      const { value } = await call("getMultipleAccounts", [keys, { ...CONFIRMED, ...NO_DATA }]);
-      if (value.length !== keys.length) throw new RpcError("unreadable", "getMultipleAccounts", "");
-      return value.map((found) => found?.lamports ?? toLamports(0));
+    /** Up to 100 accounts in the order of `addresses`; undefined for one that does not exist. */
+    async getAccounts(addresses: readonly string[], dataSlice: DataSlice): Promise<(Account | undefined)[]> {
+      const options = { ...fresh(), encoding: "base64", dataSlice };
+      const { value } = await call("getMultipleAccounts", [addresses, options]);
+      if (value.length !== addresses.length) throw new RpcError("unreadable", "getMultipleAccounts", "");
+      return value.map((found) => found ?? undefined);
     },
 
     /** Lamports that an account of `space` bytes must hold to exist. */
@@ -177,7 +159,13 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
       call("getMinimumBalanceForRentExemption", [space, CONFIRMED]),
 
     async getLatestBlockhash() {
-      return (await call("getLatestBlockhash", [CONFIRMED])).value;
+      return (await call("getLatestBlockhash", [fresh()])).value;
+    },
+
+    /** The least price, in micro-lamports a compute unit, that got a transaction writing to all of `addresses` into each recent slot. */
+    async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
+      const fees = await call("getRecentPrioritizationFees", [addresses]);
+      return fees.map(({ prioritizationFee }) => prioritizationFee);
     },
 
     /**
@@ -188,7 +176,7 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
       const { value } = await call("simulateTransaction", [
         transaction,
         {
-          ...CONFIRMED,
+          ...fresh(),
           encoding: "base64",
           sigVerify: false,
           replaceRecentBlockhash: true,
@@ -207,28 +195,23 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
     sendTransaction: (transaction: string) =>
       call("sendTransaction", [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }]),
 
-    /** What is known of a signature, and the slot up to which the node had looked. */
-    async getSignatureStatus(
-      signature: string,
+    /** What is known of up to 256 signatures, in their order, and the slot up to which the node had looked. */
+    async getSignatureStatuses(
+      signatures: readonly string[],
       { searchTransactionHistory }: { searchTransactionHistory: boolean },
     ) {
-      const { context, value } = await call("getSignatureStatuses", [
-        [signature],
-        { searchTransactionHistory },
-      ]);
-      if (value.length !== 1) throw new RpcError("unreadable", "getSignatureStatuses", "");
-      const found = value[0];
-      const status: SignatureStatus | undefined = found
-        ? {
-            err: found.err,
-            slot: found.slot,
-            confirmed:
-              found.confirmationStatus === "confirmed" ||
-              found.confirmationStatus === "finalized" ||
-              found.confirmations === null,
-          }
-        : undefined;
-      return { status, slot: context.slot };
+      const options = { searchTransactionHistory };
+      const { context, value } = await call("getSignatureStatuses", [signatures, options]);
+      if (value.length !== signatures.length) throw new RpcError("unreadable", "getSignatureStatuses", "");
+      const statuses = value.map((found): SignatureStatus | undefined => {
+        if (!found) return undefined;
+        const { err, slot, confirmations, confirmationStatus } = found;
+        const confirmed =
+          confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
+        if (confirmed) newestLandedSlot = Math.max(newestLandedSlot, slot);
+        return { err, confirmed };
+      });
+      return { statuses, slot: context.slot };
     },
 
     /** The height of the newest finalized block and its slot, both as one node has them. */
@@ -245,6 +228,7 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
       const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
       const found = await call("getTransaction", [signature, options]);
       if (!found) return undefined;
+      newestLandedSlot = Math.max(newestLandedSlot, found.slot);
       const { err, fee, preBalances, postBalances, loadedAddresses } = found.meta;
       const keys = [
         ...found.transaction.message.accountKeys,
@@ -259,38 +243,10 @@ export function createRpc({ urls, timeoutMs }: { urls: readonly URL[]; timeoutMs
   };
 }
 
-interface Endpoint {
-  readonly url: string;
-  readonly host: string;
-  readonly headers: Record<string, string>;
-}
-
-/** `fetch` refuses a user and password in the address, and quotes them: they go into a header. */
-function toEndpoint(url: URL): Endpoint {
-  const bare = new URL(url);
-  bare.username = bare.password = "";
-  const headers: Record<string, string> = { "content-type": "application/json" };
-  if (url.username || url.password) {
-    const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-    headers.authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
-  }
-  return { url: bare.href, host: url.host, headers };
-}
-
-const ENVELOPE = z.object({
-  result: z.unknown().optional(),
-  error: z.object({ code: z.int(), data: z.unknown().optional() }).nullish(),
-});
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-function isPassing(error: unknown): boolean {
-  if (!(error instanceof RpcError)) return false;
-  return error.failure !== "error" || (error.code !== undefined && PASSING_ERROR_CODES.includes(error.code));
 }

@@ -8,6 +8,8 @@ import type { RateLimit } from "./rate-limit.ts";
 /** What a handler has of its request beside the request itself. */
 interface Call {
   readonly url: URL;
+  /** Throws RATE_LIMITED when the caller has no request left; takes none. */
+  readonly assertAdmissible: () => void;
   /** Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED. */
   readonly admit: (cost: number) => Promise<void>;
   /** Names the request's id in each line. */
@@ -49,13 +51,29 @@ export function createEdge(needs: {
     if (!url || !route) return respondError(new ContractError("NOT_FOUND"));
     if (request.method === "OPTIONS") return preflight(route);
 
-    const handler = route[request.method === "HEAD" ? "GET" : (request.method as keyof Route)];
-    if (!handler)
+    const isHead = request.method === "HEAD";
+    const method = isHead ? "GET" : request.method;
+    const handler = Object.hasOwn(route, method) ? route[method as keyof Route] : undefined;
+    if (!handler) {
       return respondError(new ContractError("METHOD_NOT_ALLOWED"), { headers: { allow: allow(route) } });
-    const admit = (cost: number) =>
-      rateLimit(clientAddress({ remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") }), cost);
-    const response = await handler(request, { url, admit, log });
-    return request.method === "HEAD" ? new Response(null, response) : response;
+    }
+    const caller = clientAddress({ remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") });
+    const call: Call = {
+      url,
+      assertAdmissible: () => {
+        rateLimit.assertAdmissible(caller);
+      },
+      admit: (cost) => rateLimit.admit(caller, cost),
+      log,
+    };
+    const response = await handler(isHead ? toGet(request) : request, call);
+    return isHead ? new Response(null, response) : response;
+  }
+
+  function explain(error: unknown, request: Request, log: Logger): Response {
+    if (!request.signal.aborted) return respondError(toCallerError(error, log));
+    log.debug({ err: error }, "a caller went away");
+    return respondError(new ContractError("LOOKUP_FAILED"));
   }
 
   return async (
@@ -65,12 +83,17 @@ export function createEdge(needs: {
     const requestId = randomUUID();
     const log = needs.log.child({ requestId });
     const response = await answer(request, remoteAddress, log).catch((error: unknown) =>
-      respondError(toCallerError(error, log)),
+      explain(error, request, log),
     );
     for (const [name, value] of Object.entries(CORS_HEADERS)) response.headers.set(name, value);
+    if (!response.headers.has("cache-control")) response.headers.set("cache-control", "no-store");
     response.headers.set("x-request-id", requestId);
     return response;
   };
+}
+
+function toGet(request: Request): Request {
+  return new Request(request.url, { headers: Object.fromEntries(request.headers) });
 }
 
 function allow(route: Route): string {

@@ -24,7 +24,7 @@ export function createMemoryStore({ max, windowMs }: { max: number; windowMs: nu
   const inWindow = (caller: string, now: number) =>
     (callers.get(caller) ?? []).filter((at) => at + windowMs > now);
 
-  /** Two a request are enough to keep up with one new caller a request. */
+  /** Drops those whose requests have all left the window, and the oldest when there are too many. */
   function forgetOldest(now: number): void {
     for (const [caller, times] of callers) {
       const isExpired = times.at(-1)! + windowMs <= now;
@@ -55,8 +55,9 @@ export function createMemoryStore({ max, windowMs }: { max: number; windowMs: nu
     millisecondsUntilFree(caller: string, cost: number): number {
       const now = performance.now();
       const times = inWindow(caller, now);
-      const lastToLeave = Math.min(times.length + cost - max, times.length) - 1;
-      return (times[lastToLeave] ?? now) + windowMs - now;
+      const leaveFirst = Math.min(times.length + cost - max, times.length);
+      if (leaveFirst <= 0) return cost > max ? windowMs : 0;
+      return windowMs - (now - times[leaveFirst - 1]!);
     },
   };
 }

@@ -8,6 +8,9 @@ export type HandleNode = (
   context: { remoteAddress: string | undefined },
 ) => Promise<void>;
 
+/** What stands for the host in a request's URL. */
+const HOST = "tributary";
+
 /** A gateway that listens. */
 export interface Listening {
   /** With the port that was really taken, and without a path. */
@@ -30,6 +33,9 @@ export async function listen(
       closeUnused();
     });
     if (isClosing) response.setHeader("connection", "close");
+    // Only the path and the query are looked at, and nothing that a Host header says may become part of them.
+    request.headers.host = HOST;
+    request.url = toOriginForm(request.url ?? "/");
     void handle(request, response, { remoteAddress: request.socket.remoteAddress });
   });
 
@@ -53,4 +59,11 @@ export async function listen(
         closeUnused();
       }),
   };
+}
+
+/** The path and query of a request's target, which a client of a proxy gives with the whole address before them. */
+function toOriginForm(target: string): string {
+  if (target.startsWith("/")) return target;
+  const url = URL.parse(target);
+  return url ? url.pathname + url.search : "/";
 }

@@ -1,6 +1,6 @@
+import type { ReadAccount } from "../chain/accounts.ts";
 import type { AddressesOf } from "../chain/addresses.ts";
 import type { Collector } from "../chain/collector.ts";
-import type { Rpc } from "../chain/rpc.ts";
 import type { Vaults } from "../chain/vaults.ts";
 import type { Directory } from "../social/directory.ts";
 import { createLoaders, type Loaders } from "./loaders.ts";
@@ -11,7 +11,7 @@ export interface Services {
   readonly handleFormat: HandleFormat;
   readonly directory: Directory;
   readonly addressesOf: AddressesOf;
-  readonly rpc: Rpc;
+  readonly readAccount: ReadAccount;
   readonly vaults: Vaults;
   readonly collector: Collector;
 }
@@ -21,6 +21,7 @@ export interface RequestContext extends Services {
   readonly loaders: Loaders;
 }
 
-export function createRequestContext(services: Services): RequestContext {
-  return { ...services, loaders: createLoaders(services) };
+/** A request's context; its reads end with `signal`. */
+export function createRequestContext(services: Services, signal: AbortSignal): RequestContext {
+  return { ...services, loaders: createLoaders(services, signal) };
 }

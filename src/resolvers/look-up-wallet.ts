@@ -55,5 +55,5 @@ export async function handleOf(wallet: Wallet, { loaders }: RequestContext): Pro
 
 /** The balance of a wallet as the chain has it now. */
 export function balanceOf(wallet: Wallet, { vaults, loaders }: RequestContext): Promise<Balance> {
-  return vaults.getBalance(wallet, (address) => loaders.lamports.load(address));
+  return vaults.getBalance(wallet, (address) => loaders.chainAccount.load(address));
 }

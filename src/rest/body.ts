@@ -6,7 +6,6 @@ const MAX_DISCARDED_BYTES = 1_000_000;
  * Rejects when the sender breaks off.
  */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | "too large"> {
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return "too large";
   const chunks: Uint8Array[] = [];
   let size = 0;
   // A reader, because leaving a `for await` early cancels the body, which closes the connection unanswered.

@@ -1,5 +1,6 @@
 import { parse } from "graphql";
 import { ContractError } from "../errors.ts";
+import type { HandleFormat } from "../resolvers/look-up-wallet.ts";
 import type { RunOperation } from "./operation.ts";
 import { respondJson } from "./respond.ts";
 
@@ -18,16 +19,19 @@ const LOOKUP_OPERATION = parse(/* GraphQL */ `
   }
 `);
 
-export type Lookup = (query: URLSearchParams) => Promise<Response>;
+export type Lookup = (query: URLSearchParams, signal: AbortSignal) => Promise<Response>;
 
 /** `GET /wallet/lookup?handle=`: the wallet as the schema gives it. */
-export function createLookup(runOperation: RunOperation): Lookup {
-  return async (query) => {
+export function createLookup(runOperation: RunOperation, { expected }: HandleFormat): Lookup {
+  return async (query, signal) => {
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
-    if (others.length > 0)
-      throw new ContractError("INVALID_HANDLE", { message: "Give one handle, not several." });
-    const { wallet } = await runOperation<{ wallet: object }>(LOOKUP_OPERATION, { handle });
+    if (others.length > 0) {
+      throw new ContractError("INVALID_HANDLE", {
+        message: `Give one handle: the handle must be ${expected}.`,
+      });
+    }
+    const { wallet } = await runOperation<{ wallet: object }>(LOOKUP_OPERATION, { handle }, signal);
     return respondJson(200, wallet);
   };
 }

@@ -1,7 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
-import { creatorVaultOf, deriveAddress } from "../chain/addresses.ts";
+import { ammVaultAuthorityOf, creatorVaultOf } from "../chain/addresses.ts";
+import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Chain } from "./chain.ts";
-import { toWrappedSolAccount, TOKEN_ACCOUNT_BYTES, wrappedSolAccountOf, wrapSol } from "./wrapped-sol.ts";
+import { toWrappedSolAccount, TOKEN_ACCOUNT_BYTES, wrapSol } from "./wrapped-sol.ts";
 
 /** The ids of the launch platform's programs. */
 export interface LaunchpadPrograms {
@@ -9,29 +10,8 @@ export interface LaunchpadPrograms {
   readonly ammProgramId: string;
 }
 
-/** Where the AMM keeps the fees of a creator's tokens that have left the bonding curve, in base58. */
-export interface AmmVaultAddresses {
-  /** Owns the vault; the AMM signs for it. */
-  readonly ammVaultAuthority: string;
-  /** The vault: a token account of wrapped SOL. */
-  readonly ammVault: string;
-}
-
-export function ammVaultOf(creator: string, ammProgramId: string): AmmVaultAddresses {
-  const authority = ammVaultAuthorityOf(creator, ammProgramId);
-  return {
-    ammVaultAuthority: authority.toBase58(),
-    ammVault: wrappedSolAccountOf(authority).toBase58(),
-  };
-}
-
-function ammVaultAuthorityOf(creator: string, ammProgramId: string): PublicKey {
-  const seeds = [Buffer.from("creator_vault"), new PublicKey(creator).toBuffer()];
-  return deriveAddress(seeds, new PublicKey(ammProgramId));
-}
-
 /** Puts wrapped SOL into an AMM vault that does not exist yet, out of nothing, without a transaction. */
-export function setAmmVault(chain: Chain, vault: AmmVaultAddresses, lamports: bigint): void {
+export function setAmmVault(chain: Chain, vault: AccountAddresses, lamports: bigint): void {
   const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
   const authority = new PublicKey(vault.ammVaultAuthority);
   chain.setAccount(vault.ammVault, toWrappedSolAccount(authority, lamports, reserve));
@@ -60,6 +40,6 @@ export function addAmmCreatorFees(
   creator: string,
   lamports: bigint,
 ): string {
-  const authority = ammVaultAuthorityOf(creator, ammProgramId);
+  const authority = ammVaultAuthorityOf(new PublicKey(creator), new PublicKey(ammProgramId));
   return chain.sendFromFaucet((faucet) => wrapSol(faucet, authority, lamports));
 }

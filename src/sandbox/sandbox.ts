@@ -7,8 +7,7 @@ import { describeSandbox } from "./banner.ts";
 import { createChainRpc } from "./chain-rpc.ts";
 import { createChain } from "./chain.ts";
 import type { Chain } from "./chain.ts";
-import { ammVaultOf, setAmmVault } from "./creator-fees.ts";
-import type { AmmVaultAddresses } from "./creator-fees.ts";
+import { setAmmVault } from "./creator-fees.ts";
 import type { JsonRpcCall } from "./json-rpc.ts";
 import type { LoopbackServer } from "./loopback-server.ts";
 import seed from "./seed.json" with { type: "json" };
@@ -16,7 +15,7 @@ import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
 
 /** An account of the seed data, with its addresses on the chain. */
-export interface SandboxAccount extends NetworkAccount, AccountAddresses, AmmVaultAddresses {}
+export interface SandboxAccount extends NetworkAccount, AccountAddresses {}
 
 /** A chain and a social network that run in this process, with accounts on both, and no real money. */
 export interface Sandbox {
@@ -77,10 +76,10 @@ export async function startSandbox({
     escrowProgramId: ESCROW_PROGRAM_ID,
     escrowSeed: ESCROW_SEED,
     launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+    launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
   });
   const accounts = seed.map(({ vaultSol, ammVaultSol, addressSol, ...account }): SandboxAccount => {
-    const known = addressesOf(account.id);
-    const addresses = { ...known, ...ammVaultOf(known.address, LAUNCHPAD_AMM_PROGRAM_ID) };
+    const addresses = addressesOf(account.id);
     const collectable = parseSol(vaultSol);
     if (collectable > 0n) chain.setBalance(addresses.creatorVault, chain.rentExemptMinimum(0) + collectable);
     if (ammVaultSol) setAmmVault(chain, addresses, parseSol(ammVaultSol));

@@ -1,10 +1,14 @@
-import { PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
+import type { PublicKey } from "@solana/web3.js";
+import { SystemProgram, TransactionInstruction } from "@solana/web3.js";
+import {
+  ASSOCIATED_TOKEN_PROGRAM_ID,
+  TOKEN_PROGRAM_ID,
+  WRAPPED_SOL_MINT,
+  wrappedSolAccountOf,
+} from "../chain/addresses.ts";
 import type { ChainAccount } from "./chain.ts";
 
-// https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
-const WRAPPED_SOL_MINT = new PublicKey("So11111111111111111111111111111111111111112");
-const TOKEN_PROGRAM = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
-const ASSOCIATED_TOKEN_PROGRAM = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
+// Layouts and numbers: https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
 
 /** Bytes of data in a token account. */
 export const TOKEN_ACCOUNT_BYTES = 165;
@@ -15,13 +19,7 @@ const SOME = 1;
 const SYNC_NATIVE = 17;
 const CREATE_IDEMPOTENT = 1;
 
-/** The associated token account of `owner` for wrapped SOL. */
-export function wrappedSolAccountOf(owner: PublicKey): PublicKey {
-  const seeds = [owner.toBuffer(), TOKEN_PROGRAM.toBuffer(), WRAPPED_SOL_MINT.toBuffer()];
-  return PublicKey.findProgramAddressSync(seeds, ASSOCIATED_TOKEN_PROGRAM)[0];
-}
-
-/** Such an account with `amount` lamports wrapped in it, on top of the `reserve` that exempts it from rent. */
+/** A token account of `owner` for wrapped SOL with `amount` lamports wrapped in it, on top of the `reserve` that exempts it from rent. */
 export function toWrappedSolAccount(
   owner: PublicKey,
   amount: bigint,
@@ -34,7 +32,7 @@ export function toWrappedSolAccount(
   data.writeUInt8(INITIALIZED, 108);
   data.writeUInt32LE(SOME, 109);
   data.writeBigUInt64LE(reserve, 113);
-  return { lamports: reserve + amount, owner: TOKEN_PROGRAM.toBase58(), data };
+  return { lamports: reserve + amount, owner: TOKEN_PROGRAM_ID.toBase58(), data };
 }
 
 /** Has `payer` wrap lamports in that account of `owner`, which it pays for when there is none yet. */
@@ -42,20 +40,20 @@ export function wrapSol(payer: PublicKey, owner: PublicKey, lamports: bigint): T
   const account = wrappedSolAccountOf(owner);
   return [
     new TransactionInstruction({
-      programId: ASSOCIATED_TOKEN_PROGRAM,
+      programId: ASSOCIATED_TOKEN_PROGRAM_ID,
       keys: [
         { pubkey: payer, isSigner: true, isWritable: true },
         { pubkey: account, isSigner: false, isWritable: true },
         { pubkey: owner, isSigner: false, isWritable: false },
         { pubkey: WRAPPED_SOL_MINT, isSigner: false, isWritable: false },
         { pubkey: SystemProgram.programId, isSigner: false, isWritable: false },
-        { pubkey: TOKEN_PROGRAM, isSigner: false, isWritable: false },
+        { pubkey: TOKEN_PROGRAM_ID, isSigner: false, isWritable: false },
       ],
       data: Buffer.of(CREATE_IDEMPOTENT),
     }),
     SystemProgram.transfer({ fromPubkey: payer, toPubkey: account, lamports }),
     new TransactionInstruction({
-      programId: TOKEN_PROGRAM,
+      programId: TOKEN_PROGRAM_ID,
       keys: [{ pubkey: account, isSigner: false, isWritable: true }],
       data: Buffer.of(SYNC_NATIVE),
     }),

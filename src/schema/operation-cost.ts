@@ -2,6 +2,7 @@ import {
   Kind,
   OperationTypeNode,
   type DocumentNode,
+  type FragmentDefinitionNode,
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
@@ -13,24 +14,25 @@ import {
  */
 export function operationCost(document: DocumentNode, operation: OperationDefinitionNode): number {
   if (operation.operation !== OperationTypeNode.MUTATION) return 1;
-  const names = new Set<string>();
-  collectNames(document, operation.selectionSet, names);
-  return Math.max(1, names.size);
-}
-
-/** The document has been validated: fragments exist and do not contain themselves. */
-function collectNames(document: DocumentNode, { selections }: SelectionSetNode, names: Set<string>): void {
-  for (const selection of selections) {
-    if (selection.kind === Kind.FIELD) {
-      if (selection.name.value !== "__typename") names.add((selection.alias ?? selection.name).value);
-    } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-      collectNames(document, selection.selectionSet, names);
-    } else {
-      const fragment = document.definitions.find(
-        (definition) =>
-          definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === selection.name.value,
-      );
-      if (fragment?.kind === Kind.FRAGMENT_DEFINITION) collectNames(document, fragment.selectionSet, names);
-    }
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
   }
+  const names = new Set<string>();
+  const collectNames = ({ selections }: SelectionSetNode): void => {
+    for (const selection of selections) {
+      if (selection.kind === Kind.FIELD) {
+        if (selection.name.value !== "__typename") names.add((selection.alias ?? selection.name).value);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        collectNames(selection.selectionSet);
+      } else {
+        const fragment = fragments.get(selection.name.value);
+        // Each is walked once, or else fragments that spread each other twice would take time without end.
+        fragments.delete(selection.name.value);
+        if (fragment) collectNames(fragment.selectionSet);
+      }
+    }
+  };
+  collectNames(operation.selectionSet);
+  return Math.max(1, names.size);
 }

@@ -1,4 +1,3 @@
-import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
 import {
   getOperationAST,
   GraphQLError,
@@ -7,17 +6,23 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import { createYoga, type Plugin } from "graphql-yoga";
-import { type ContractError, ERROR_TABLE, errorHeaders, toCallerError } from "../errors.ts";
+import { ContractError, ERROR_TABLE, errorHeaders, toCallerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
+import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
 import { operationCost } from "./operation-cost.ts";
 
 /** What the edge gives each request: the caller's budget, and a log that names the request. */
 export interface GraphQLCall {
+  /** Throws RATE_LIMITED when the caller has no request left; takes none. */
+  readonly assertAdmissible: () => void;
   /** Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED. */
   readonly admit: (cost: number) => Promise<void>;
   readonly log: Logger;
 }
+
+/** The code of what is wrong with a request as such, where GraphQL has none of its own. */
+const BAD_REQUEST = "BAD_REQUEST";
 
 /** A call under way. Every request pays once: when its operation is known, or else with its answer. */
 interface ServerContext {
@@ -25,75 +30,80 @@ interface ServerContext {
 }
 
 const MAX_BODY_BYTES = 100_000;
-const EXAMPLE_OPERATIONS = `# Ctrl+Enter runs the operation at the cursor.
 
-query OneWallet {
-  wallet(handle: "creator") {
-    handle
-    socialId
-    address
-    balance {
-      vault
-      pda
-      total
-      withdrawable
-    }
-  }
-}
+const JSON_BODY = /^application\/json *(;|$)/;
+const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
 
-query ManyWallets {
-  wallets(handles: ["creator", "newcomer", "dusty"]) {
-    handle
-    balance {
-      total
-    }
-  }
-}
-
-mutation Collect {
-  collect(socialId: "put the socialId of a wallet here") {
-    success
-    collected
-    newBalance
-    txSignature
-    message
-  }
-}
-`;
-
-/** The GraphQL endpoint at `endpoint`, with GraphiQL for browsers, from the package and with no network. */
+/** The GraphQL endpoint at `endpoint`, with GraphiQL for browsers. */
 export function createGraphQL(needs: {
   schema: GraphQLSchema;
   endpoint: string;
   services: Services;
   log: Logger;
 }) {
+  const graphiql = createGraphiQL(needs.endpoint);
   const yoga = createYoga<ServerContext, RequestContext>({
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
-    context: () => createRequestContext(needs.services),
+    context: ({ request }) => createRequestContext(needs.services, request.signal),
     plugins: [payAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
-    renderGraphiQL,
-    graphiql: { title: "Tributary", defaultQuery: EXAMPLE_OPERATIONS },
     maxRequestBodySize: MAX_BODY_BYTES,
+    // It would keep documents of any size, of callers who may not even run them.
+    parserAndValidationCache: false,
+    graphiql: false,
     multipart: false,
     cors: false,
     landingPage: false,
     logging: false,
   });
 
-  return async (request: Request, call: GraphQLCall): Promise<Response> => {
+  async function answer(request: Request, call: GraphQLCall): Promise<Response> {
+    // Nothing is read of a request that could not pass, whatever it costs.
+    call.assertAdmissible();
     const toll = { ...call, isPaid: false };
-    const response = await yoga.fetch(request, { toll });
-    const isPage = response.headers.get("content-type")?.startsWith("text/html");
-    if (toll.isPaid || isPage) return response;
-    // What could not be read or is not valid counts like any request.
-    return call.admit(1).then(
-      () => response,
-      (error: unknown) => respondGraphQLError(error as ContractError),
-    );
-  };
+    try {
+      const refusal = refuseForm(request);
+      return refusal ?? (await yoga.fetch(request, { toll }));
+    } finally {
+      // What could not be read or is not valid counts like any request.
+      if (!toll.isPaid) await call.admit(1);
+    }
+  }
+
+  return (request: Request, call: GraphQLCall): Promise<Response> =>
+    wantsGraphiQL(request)
+      ? graphiql(request)
+      : answer(request, call).catch((error: unknown) => {
+          if (error instanceof ContractError) return respondGraphQLError(error);
+          throw error;
+        });
+}
+
+function refuseForm({ method, headers }: Request): Response | undefined {
+  if (method === "POST" && !JSON_BODY.test(headers.get("content-type") ?? "")) {
+    return respondErrors(415, {
+      message: "The body must be JSON, with the header Content-Type: application/json.",
+    });
+  }
+  if (!isAcceptable(headers.get("accept") || "*/*")) {
+    const message =
+      "The answer is application/json or application/graphql-response+json: Accept must allow one of them.";
+    return respondErrors(406, { message });
+  }
+  return undefined;
+}
+
+/** Yoga would find this out only after running the operation, be it a mutation. */
+function isAcceptable(accept: string): boolean {
+  return accept
+    .toLowerCase()
+    .split(",")
+    .some((range) => {
+      const [type, ...parameters] = range.split(";").map((part) => part.trim());
+      const charset = parameters.find((parameter) => parameter.startsWith("charset=")) ?? "charset=utf-8";
+      return ACCEPTABLE.includes(type!) && charset === "charset=utf-8";
+    });
 }
 
 /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
@@ -121,9 +131,20 @@ const payAndExplain: Plugin<ServerContext> = {
  * collector makes COLLECT_FAILED of all that fails in a collect.
  */
 function toGraphQLError(error: unknown, log: Logger): GraphQLError {
+  if (error instanceof SyntaxError) return badRequest("`variables` and `extensions` must be JSON.");
+  if (error instanceof RangeError) return badRequest("The document is nested too deeply.");
   const source = error instanceof GraphQLError ? error : undefined;
-  if (source && !source.originalError) return source;
-  const shown = toCallerError(source?.originalError ?? error, log);
+  const cause = source?.originalError;
+  if (source && (!cause || cause instanceof GraphQLError)) {
+    const { extensions } = source;
+    // A request that is not even one of GraphQL is 400 in every media type; and Yoga shows its body here.
+    if (extensions.code === BAD_REQUEST && extensions.http)
+      extensions.http = { ...extensions.http, spec: false };
+    delete extensions.originalError;
+    extensions.code ??= BAD_REQUEST;
+    return source;
+  }
+  const shown = toCallerError(cause ?? error, log);
   const { code, retryAfterSeconds } = shown;
   return new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
@@ -141,10 +162,20 @@ function toGraphQLError(error: unknown, log: Logger): GraphQLError {
   });
 }
 
+function badRequest(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: BAD_REQUEST, http: { status: 400 } } });
+}
+
 function respondGraphQLError(error: ContractError): Response {
   const { message, code, retryAfterSeconds } = error;
-  return Response.json(
-    { errors: [{ message, extensions: { code, retryAfterSeconds } }] },
-    { status: ERROR_TABLE[code].status, headers: errorHeaders(error) },
-  );
+  return respondErrors(ERROR_TABLE[code].status, { message, code, retryAfterSeconds }, errorHeaders(error));
+}
+
+function respondErrors(
+  status: number,
+  { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
+  headers: Record<string, string> = {},
+): Response {
+  const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
+  return Response.json({ errors: [error] }, { status, headers });
 }

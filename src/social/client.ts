@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ContractError, toRetryAfterSeconds } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { toSocialId, type SocialAccount } from "./account.ts";
+import { isRefusedForForm, Refusal, type Guard } from "./guard.ts";
 
 /** The network's answer for each key asked for: the account, or why there is none. */
 export type SocialAnswers = ReadonlyMap<string, SocialAccount | ContractError>;
@@ -10,6 +11,9 @@ export type SocialClient = ReturnType<typeof createSocialClient>;
 
 /** The most names or ids that one call takes. */
 export const MAX_USERS_A_CALL = 100;
+
+/** Calls that one batch may cost more when names in it are refused for their form. */
+const MAX_EXTRA_CALLS = 16;
 
 /** When a 429 names no reset that can be read. */
 const DEFAULT_RETRY_AFTER_SECONDS = 60;
@@ -25,24 +29,20 @@ const PROBLEM = z.object({ type: z.string() });
 
 /**
  * The network's API, v2, with an app-only bearer token: one upstream call a method call, of up to 100
- * keys, within `timeoutMs`. A call that fails as a whole throws.
+ * keys, made through `guard`. Each key gets its own answer; a call that fails as a whole throws.
  *
  * @throws {ContractError} SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE
  */
-export function createSocialClient(needs: { apiUrl: URL; token: string; timeoutMs: number; log: Logger }) {
-  const { timeoutMs, log } = needs;
+export function createSocialClient(needs: { apiUrl: URL; token: string; guard: Guard; log: Logger }) {
+  const { guard, log } = needs;
   const base = needs.apiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
 
-  async function get(path: string): Promise<z.infer<typeof USERS>> {
+  async function get(path: string, signal: AbortSignal): Promise<z.infer<typeof USERS>> {
     let response: Response;
     let text: string;
     try {
-      response = await fetch(base + path, {
-        headers,
-        redirect: "error",
-        signal: AbortSignal.timeout(timeoutMs),
-      });
+      response = await fetch(base + path, { headers, redirect: "error", signal });
       text = await response.text();
     } catch (cause) {
       throw new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
@@ -54,12 +54,34 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; timeoutM
     return users.data;
   }
 
+  /** Asks for `keys`; when the network refuses them for their form, for each half alone, to find the one it means. */
+  async function find(
+    path: string,
+    keys: readonly string[],
+    keyOf: (account: SocialAccount) => string,
+    extraCalls = { left: MAX_EXTRA_CALLS },
+  ): Promise<SocialAnswers> {
+    try {
+      return match(keys, await guard((signal) => get(path + keys.join(","), signal)), keyOf);
+    } catch (error) {
+      if (!isRefusedForForm(error) || keys.length === 1 || extraCalls.left < 2) throw error;
+      extraCalls.left -= 2;
+      const middle = Math.ceil(keys.length / 2);
+      const halves = [keys.slice(0, middle), keys.slice(middle)].map((half) =>
+        find(path, half, keyOf, extraCalls).catch((reason: unknown) =>
+          failAll(half, reason as ContractError),
+        ),
+      );
+      return new Map((await Promise.all(halves)).flatMap((answers) => [...answers]));
+    }
+  }
+
   /** Turns a status that is not 2xx into the contract's code, and tells the operator what only they can mend. */
   function refusal(response: Response, body: unknown): ContractError {
     const { status } = response;
     // The last part of the type's path names the problem; the rest of a body has no place in a log.
     const type = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
-    const cause = new Error(`the social network answered ${status} ${type}`.trimEnd());
+    const cause = new Refusal(status, type);
     if (status === 401 || status === 402 || status === 403 || type === "usage-capped") {
       log.error(
         { status, type },
@@ -78,17 +100,16 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; timeoutM
 
   return {
     /** The accounts of up to 100 lower-case handles. */
-    async findByHandles(handles: readonly string[]): Promise<SocialAnswers> {
-      const users = await get(`/2/users/by?usernames=${handles.join(",")}`);
-      return match(handles, users, ({ handle }) => handle.toLowerCase());
-    },
+    findByHandles: (handles: readonly string[]) =>
+      find("/2/users/by?usernames=", handles, ({ handle }) => handle.toLowerCase()),
 
     /** The accounts of up to 100 ids. */
-    async findByIds(ids: readonly string[]): Promise<SocialAnswers> {
-      const users = await get(`/2/users?ids=${ids.join(",")}`);
-      return match(ids, users, ({ id }) => id);
-    },
+    findByIds: (ids: readonly string[]) => find("/2/users?ids=", ids, ({ id }) => id),
   };
+}
+
+function failAll(keys: readonly string[], error: ContractError): SocialAnswers {
+  return new Map(keys.map((key) => [key, error]));
 }
 
 /** Gives each key the one account, or the one error, that the answer has for it. What cannot be read is left out. */

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { createBatcher } from "../batcher.ts";
 import { ContractError } from "../errors.ts";
 import type { SocialAccount } from "./account.ts";
 import { MAX_USERS_A_CALL, type SocialAnswers, type SocialClient } from "./client.ts";
@@ -12,24 +13,13 @@ const MAX_CACHED_HANDLES = 100_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 const SERVICE_BUSY_RETRY_AFTER_SECONDS = 30;
 
-interface Waiting {
-  readonly answer: Promise<Answer>;
-  readonly resolve: (answer: Answer) => void;
-}
-
-/** One of the network's two look-up calls, and what waits for it: first in, first out, each key once. */
-interface Queue {
-  readonly ask: (keys: readonly string[]) => Promise<SocialAnswers>;
-  readonly known: LRUCache<string, Answer> | undefined;
-  readonly waiting: Map<string, Waiting>;
-  /** The keys of the calls under way. */
-  readonly asked: Map<string, Waiting>;
-}
+/** Before a handle's key, so that one queue holds handles and ids. */
+const AT = "@";
 
 /**
- * Finds accounts on the social network with as few calls as can be: a lookup on an idle service leaves at
- * once; while `concurrency` calls are under way what arrives gathers, and leaves in calls of up to 100.
- * Equal keys are asked once. Beyond `queueMax` waiting keys the newest are answered SERVICE_BUSY.
+ * Finds accounts on the social network with as few calls as can be: what all callers wait for is merged
+ * into calls of up to 100, at most `concurrency` at once, and nothing is asked twice at the same time.
+ * Beyond `queueMax` waiting accounts the newest are answered SERVICE_BUSY.
  *
  * A handle's account is believed for `cacheSeconds`, "no such account" for 60 s at most, failures never.
  * An account found by its id is not kept: the id stays, but its handle may change.
@@ -42,86 +32,46 @@ export function createDirectory(needs: {
 }) {
   const { client, concurrency, queueMax, cacheSeconds } = needs;
   const known = new LRUCache<string, Answer>({ max: MAX_CACHED_HANDLES, perf: performance });
-  const byHandle: Queue = { ask: client.findByHandles, known, waiting: new Map(), asked: new Map() };
-  const byId: Queue = { ask: client.findByIds, known: undefined, waiting: new Map(), asked: new Map() };
-  let callsUnderWay = 0;
+  const batcher = createBatcher<SocialAccount>({
+    ask,
+    maxKeys: MAX_USERS_A_CALL,
+    maxCalls: concurrency,
+    maxWaiting: queueMax,
+    refuse: () => new ContractError("SERVICE_BUSY", { retryAfterSeconds: SERVICE_BUSY_RETRY_AFTER_SECONDS }),
+    joinUnderWay: true,
+    groupOf: (key) => key.startsWith(AT),
+  });
 
-  /** The answers for `keys`, in their order. */
-  function find(queue: Queue, keys: readonly string[]): Promise<Answer[]> {
-    const added: string[] = [];
-    const answers = keys.map(async (key) => {
-      const cached = queue.known?.get(key);
-      if (cached) return cached;
-      const joined = queue.asked.get(key) ?? queue.waiting.get(key);
-      if (joined) return joined.answer;
-      const { promise, resolve } = Promise.withResolvers<Answer>();
-      queue.waiting.set(key, { answer: promise, resolve });
-      added.push(key);
-      return promise;
-    });
-    send();
-    refuseExcess(queue, added);
-    return Promise.all(answers);
+  async function ask(keys: readonly string[]): Promise<SocialAnswers> {
+    if (!keys[0]?.startsWith(AT)) return client.findByIds(keys);
+    const answers = await client.findByHandles(keys.map((key) => key.slice(AT.length)));
+    for (const [handle, answer] of answers) remember(handle, answer);
+    return new Map([...answers].map(([handle, answer]) => [AT + handle, answer]));
   }
 
-  /** Those that have just come are refused, the last first, and the ones that wait keep their places. */
-  function refuseExcess(queue: Queue, added: string[]): void {
-    while (byHandle.waiting.size + byId.waiting.size > queueMax) {
-      const key = added.pop();
-      if (key === undefined) return;
-      queue.waiting
-        .get(key)
-        ?.resolve(new ContractError("SERVICE_BUSY", { retryAfterSeconds: SERVICE_BUSY_RETRY_AFTER_SECONDS }));
-      queue.waiting.delete(key);
-    }
-  }
-
-  function send(): void {
-    for (const queue of [byHandle, byId]) {
-      while (callsUnderWay < concurrency && queue.waiting.size > 0) void sendOne(queue);
-    }
-  }
-
-  async function sendOne(queue: Queue): Promise<void> {
-    const batch = [...queue.waiting].slice(0, MAX_USERS_A_CALL);
-    for (const [key, waiting] of batch) {
-      queue.waiting.delete(key);
-      queue.asked.set(key, waiting);
-    }
-    callsUnderWay++;
-    const answers = await queue.ask(batch.map(([key]) => key)).catch((error: unknown) => error as Error);
-    callsUnderWay--;
-    for (const [key, { resolve }] of batch) {
-      const answer = answers instanceof Error ? toContractError(answers) : answers.get(key)!;
-      remember(queue, key, answer);
-      queue.asked.delete(key);
-      resolve(answer);
-    }
-    send();
-  }
-
-  function remember(queue: Queue, key: string, answer: Answer): void {
+  function remember(handle: string, answer: Answer): void {
     const isError = answer instanceof ContractError;
     if (isError && answer.code !== "SOCIAL_NOT_FOUND") return;
     const seconds = isError ? Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS) : cacheSeconds;
-    if (seconds > 0) queue.known?.set(key, answer, { ttl: seconds * 1000 });
+    if (seconds > 0) known.set(handle, answer, { ttl: seconds * 1000 });
   }
 
+  /** Errors come back as values, so that in a list of many each has its own. */
+  const load = (key: string, signal?: AbortSignal): Promise<SocialAccount | Error> =>
+    batcher.load(key, signal).catch((error: unknown) => error as Error);
+
   return {
-    /** The accounts of handles, in whatever case. */
-    findByHandles: (handles: readonly string[]) =>
-      find(
-        byHandle,
-        handles.map((handle) => handle.toLowerCase()),
+    /** The accounts of handles, in whatever case, or an error for each that has none. */
+    findByHandles: (handles: readonly string[], signal?: AbortSignal) =>
+      Promise.all(
+        handles.map(async (text) => {
+          const handle = text.toLowerCase();
+          return known.get(handle) ?? load(AT + handle, signal);
+        }),
       ),
 
-    /** The accounts of canonical ids. */
-    findByIds: (ids: readonly string[]) => find(byId, ids),
+    /** The accounts of canonical ids, or an error for each that has none. */
+    findByIds: (ids: readonly string[], signal?: AbortSignal) =>
+      Promise.all(ids.map((id) => load(id, signal))),
   };
-}
-
-function toContractError(error: Error): ContractError {
-  return error instanceof ContractError
-    ? error
-    : new ContractError("SOCIAL_API_UNAVAILABLE", { cause: error });
 }

@@ -4,7 +4,8 @@ import { createAddresses } from "../../src/chain/addresses.ts";
 
 const escrowProgramId = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 const launchpadProgramId = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const programs = { escrowProgramId, escrowSeed: "social", launchpadProgramId };
+const launchpadAmmProgramId = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
+const programs = { escrowProgramId, escrowSeed: "social", launchpadProgramId, launchpadAmmProgramId };
 
 describe("addresses", () => {
   it("are the program-derived addresses of the decided seeds", () => {
@@ -26,6 +27,8 @@ describe("addresses", () => {
     expect(createAddresses(programs)("12345")).toEqual({
       address: "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX",
       creatorVault: "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS",
+      ammVaultAuthority: "QfVPhMS67a6atbhr64ZJoHe2djHxmTvMBn7RGJjYjnH",
+      ammVault: "EG1Z3NX1EcZZWzawTrXh3JnHpHfA8eLaVu3DNs5bS9AM",
     });
   });
 

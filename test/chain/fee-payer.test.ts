@@ -16,13 +16,16 @@ const programId = Keypair.generate().publicKey;
 const feePayer = createFeePayer({
   keypair,
   programIds: [programId.toBase58()],
-  budgetLamportsPerHour: toLamports(20_000),
+  maxPriorityFee: toLamports(1_000),
+  budgetLamportsPerHour: toLamports(1_000_000),
 });
 const other = Keypair.generate().publicKey;
 const call = (
   program: PublicKey,
   ...accounts: { pubkey: PublicKey; isSigner: boolean; isWritable: boolean }[]
 ) => new TransactionInstruction({ programId: program, keys: accounts, data: Buffer.alloc(8) });
+const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
+const price = (microLamports: bigint) => ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
 const message = (payerKey: PublicKey, ...instructions: TransactionInstruction[]) =>
   new TransactionMessage({
     payerKey,
@@ -41,18 +44,25 @@ describe("the fee payer", () => {
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
       call(programId, { pubkey: other, isSigner: false, isWritable: true }),
     );
-    const { base64 } = await feePayer.sign(harmless);
-    const signed = VersionedTransaction.deserialize(Buffer.from(base64, "base64"));
+    const transaction = await feePayer.sign(harmless);
+    expect(transaction?.fee).toBe(5_000n);
+    const signed = VersionedTransaction.deserialize(Buffer.from(transaction!.base64, "base64"));
     expect(signed.signatures).toHaveLength(1);
     expect(signed.signatures[0]!.some((byte) => byte !== 0)).toBe(true);
   });
 
+  it("knows what a transaction costs: 5,000 lamports, and the price of all units that it may use, rounded up", async () => {
+    const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
+    expect((await feePayer.sign(priced))?.fee).toBe(6_000n);
+  });
+
   it.each([
-    ["a call of another program", message(keypair.publicKey, call(other))],
+    ["a call of another program", message(keypair.publicKey, limit(1), call(other))],
     [
       "a transfer of its own money",
       message(
         keypair.publicKey,
+        limit(1),
         SystemProgram.transfer({ fromPubkey: keypair.publicKey, toPubkey: other, lamports: 1 }),
       ),
     ],
@@ -60,27 +70,49 @@ describe("the fee payer", () => {
       "a call that it is an account of",
       message(
         keypair.publicKey,
+        limit(1),
         call(programId, { pubkey: keypair.publicKey, isSigner: false, isWritable: true }),
       ),
     ],
-    ["a transaction that another pays for", message(other, call(programId))],
+    ["a transaction that another pays for", message(other, limit(1), call(programId))],
     [
       "a transaction that another signs too",
-      message(keypair.publicKey, call(programId, { pubkey: other, isSigner: true, isWritable: false })),
+      message(
+        keypair.publicKey,
+        limit(1),
+        call(programId, { pubkey: other, isSigner: true, isWritable: false }),
+      ),
+    ],
+    [
+      "a priority fee above the cap",
+      message(keypair.publicKey, limit(10_001), price(100_000n), call(programId)),
+    ],
+    ["a price without a limit", message(keypair.publicKey, price(1n), call(programId))],
+    [
+      "a request for heap",
+      message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
   ])("refuses %s", async (_name, harmful) => {
     await expect(feePayer.sign(harmful)).rejects.toThrow("refused to sign");
   });
 
-  it("spends no more than its budget in any hour, and counts what was really paid", () => {
+  it("spends no more than its budget in any hour, and counts what was really paid", async () => {
     vi.useFakeTimers();
-    const thrifty = createFeePayer({ keypair, programIds: [], budgetLamportsPerHour: toLamports(20_000) });
-    const first = thrifty.reserve(toLamports(15_000))!;
-    expect(thrifty.reserve(toLamports(5_001))).toBeUndefined();
-    first.settle(toLamports(5_000));
-    expect(thrifty.reserve(toLamports(15_000))).toBeDefined();
-    expect(thrifty.reserve(toLamports(1))).toBeUndefined();
+    const thrifty = createFeePayer({
+      keypair,
+      programIds: [programId.toBase58()],
+      maxPriorityFee: toLamports(1_000_000),
+      budgetLamportsPerHour: toLamports(20_000),
+    });
+    const sign = (fee: number) =>
+      thrifty.sign(message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)));
+    const first = await sign(15_000);
+    expect(first?.fee).toBe(15_000n);
+    expect(await sign(5_001)).toBeUndefined();
+    first!.settle(toLamports(5_000));
+    expect(await sign(15_000)).toBeDefined();
+    expect(await sign(5_000)).toBeUndefined();
     vi.advanceTimersByTime(3_600_000);
-    expect(thrifty.reserve(toLamports(20_000))).toBeDefined();
+    expect(await sign(20_000)).toBeDefined();
   });
 });

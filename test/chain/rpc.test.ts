@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createRpc, RpcError } from "../../src/chain/rpc.ts";
+import { RpcError } from "../../src/chain/rpc-error.ts";
+import { createRpc } from "../../src/chain/rpc.ts";
+import { createLogger } from "../../src/log.ts";
 import {
   createLoopbackServer,
   type LoopbackAnswer,
@@ -29,7 +31,7 @@ beforeEach(async () => {
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
 const rpc = (urls = nodes.map(({ url }) => url)) =>
-  createRpc({ urls: urls.map((url) => new URL(url)), timeoutMs: 300 });
+  createRpc({ urls: urls.map((url) => new URL(url)), timeoutMs: 300, log: createLogger("silent") });
 const calls = () => nodes.map((node) => node.calls.length);
 
 describe("a call to the chain", () => {
@@ -91,7 +93,7 @@ describe("a call to the chain", () => {
 
   it("reads a status only from an answer that is about the one signature", async () => {
     for (const node of nodes) node.faults.add({ then: result({ context: { slot: 1 }, value: [] }) });
-    await expect(rpc().getSignatureStatus("x", { searchTransactionHistory: true })).rejects.toThrow(
+    await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
       "unreadable",
     );
   });

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startWorld, type World } from "../world.ts";
 
@@ -81,10 +83,12 @@ describe("wallet(handle)", () => {
   });
 
   it("tells when to come back, without a status of its own, when the network refuses", async () => {
+    const world = await startWorld();
     world.sandbox.social.faults.add({ then: { status: 429, body: "" } });
     const { status, headers, body } = await world.graphql('{ wallet(handle: "creator") { address } }');
     expect([status, headers.get("retry-after")]).toEqual([200, null]);
     expect(body.errors[0].extensions).toEqual({ code: "SOCIAL_RATE_LIMITED", retryAfterSeconds: 60 });
+    await world.close();
   });
 
   it("keeps what is known of a wallet when its balance cannot be read", async () => {
@@ -147,17 +151,17 @@ describe("wallets(handles)", () => {
 });
 
 describe("upstream calls", () => {
-  it("of 100 aliased wallets with balances are 1 to the network and 2 to the chain", async () => {
+  it("of 100 aliased wallets with balances are 1 to the network and 3 to the chain", async () => {
     await world.lookup("creator"); // so that the rent-exempt minimum has been read
     world.forgetCalls();
     const { body } = await world.graphql(aliased(artists(100), "socialId balance { vault pda }"));
     expect(body.errors).toBeUndefined();
     expect(body.data.w99.socialId).toBe(world.account("artist100").id);
-    expect(upstreamCalls()).toEqual({ social: 1, chain: 2 });
-    expect(world.chainCalls()).toHaveLength(2);
+    expect(upstreamCalls()).toEqual({ social: 1, chain: 3 });
+    expect(world.chainCalls()).toHaveLength(3);
   });
 
-  it("of 200 wallets in one list are 2 to the network and 4 to the chain", async () => {
+  it("of 200 wallets in one list are 2 to the network and 6 to the chain", async () => {
     world.forgetCalls();
     const { body } = await world.graphql(
       "query ($handles: [String!]!) { wallets(handles: $handles) { balance { pda } } }",
@@ -166,7 +170,7 @@ describe("upstream calls", () => {
       },
     );
     expect(body.errors).toBeUndefined();
-    expect(upstreamCalls()).toEqual({ social: 2, chain: 4 });
+    expect(upstreamCalls()).toEqual({ social: 2, chain: 6 });
   });
 
   it("are one for equal handles, in whatever case", async () => {
@@ -259,6 +263,92 @@ describe("the endpoint", () => {
       const answer = await send(body);
       expect([body, answer.status, answer.body.errors?.length > 0]).toEqual([body, 400, true]);
     }
+  });
+
+  it("says what is wrong with a variable, as a caller's mistake", async () => {
+    const number = await world.graphql("mutation ($id: String!) { collect(socialId: $id) { success } }", {
+      id: 1523400000000000123,
+    });
+    expect(number.body.errors[0]).toMatchObject({
+      message: expect.stringContaining('Variable "$id" got invalid value'),
+      extensions: { code: "BAD_REQUEST" },
+    });
+    const missing = await world.graphql("query ($handle: String!) { wallet(handle: $handle) { address } }");
+    expect(missing.body.errors[0].extensions.code).toBe("BAD_REQUEST");
+    const { status, body } = await world.request("/graphql?query={__typename}&variables={", {
+      headers: { accept: "application/json" },
+    });
+    expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
+  });
+
+  it("shows nothing of a body that is no JSON", async () => {
+    const { status, body } = await world.request("/graphql", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{ secret",
+    });
+    expect([status, body.errors.length]).toEqual([400, 1]);
+    expect(JSON.stringify(body)).not.toMatch(/secret|SyntaxError|position/);
+  });
+
+  it("refuses a form in which it cannot answer before anything runs, and says which it takes", async () => {
+    const { id } = world.account("artist003");
+    const body = JSON.stringify({ query: `mutation { collect(socialId: "${id}") { success } }` });
+    world.forgetCalls();
+    for (const accept of [
+      "application/xml",
+      "text/event-stream",
+      "junk",
+      "application/json;charset=iso-8859-1",
+    ]) {
+      const headers = { "content-type": "application/json", accept };
+      const refused = await world.request("/graphql", { method: "POST", headers, body });
+      expect([refused.status, refused.body.errors[0].message]).toEqual([
+        406,
+        expect.stringContaining("application/json"),
+      ]);
+    }
+    for (const type of [
+      "application/x-www-form-urlencoded",
+      "text/plain",
+      "application/graphql",
+      "multipart/form-data",
+    ]) {
+      const refused = await world.request("/graphql", {
+        method: "POST",
+        headers: { "content-type": type },
+        body,
+      });
+      expect([refused.status, refused.body.errors[0].message]).toEqual([
+        415,
+        expect.stringContaining("application/json"),
+      ]);
+    }
+    expect(world.chainCalls()).toEqual([]);
+    for (const accept of [
+      "Application/JSON",
+      "text/html;q=0.5, */*",
+      "application/json; charset=utf-8; q=0.9",
+    ]) {
+      const headers = { "content-type": "application/json", accept };
+      const query = JSON.stringify({ query: "{ __typename }" });
+      expect((await world.request("/graphql", { method: "POST", headers, body: query })).status).toBe(200);
+    }
+  });
+
+  it("keeps no documents that callers send", async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage = runInNewContext("gc") as () => void;
+    const heap = () => {
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const big = `{ ${Array.from({ length: 5_000 }, (_, i) => `a${i}: __typename`).join(" ")} }`;
+    await world.graphql(big);
+    const before = heap();
+    for (let i = 0; i < 20; i++) await world.graphql(`${big} # ${i}`);
+    // Each of them is some 5 MB once it is parsed.
+    expect(heap() - before).toBeLessThan(30_000_000);
   });
 
   it("runs no mutation by GET", async () => {

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startWorld, type World } from "../world.ts";
 
@@ -86,7 +87,10 @@ describe("GET /wallet/lookup", () => {
 
   it("answers INVALID_HANDLE for several handles, rather than pick one", async () => {
     const { status, body } = await world.request("/wallet/lookup?handle=creator&handle=newcomer");
-    expect([status, body]).toEqual([400, error("INVALID_HANDLE")]);
+    expect([status, body]).toEqual([
+      400,
+      error("INVALID_HANDLE", expect.stringContaining("1-15 alphanumeric characters")),
+    ]);
   });
 
   it.each(["nobodyatall", "suspended"])("answers SOCIAL_NOT_FOUND for %s", async (handle) => {
@@ -94,7 +98,8 @@ describe("GET /wallet/lookup", () => {
     expect([status, body]).toEqual([404, error("SOCIAL_NOT_FOUND")]);
   });
 
-  it("answers SOCIAL_RATE_LIMITED with the network's own reset when that refuses", async () => {
+  it("answers SOCIAL_RATE_LIMITED with the network's own reset when that refuses, and asks no more before it", async () => {
+    const world = await startWorld();
     const reset = Math.ceil(Date.now() / 1000) + 120;
     const refusal = problem(
       429,
@@ -107,13 +112,13 @@ describe("GET /wallet/lookup", () => {
     const retryAfter = Number(headers.get("retry-after"));
     expect(retryAfter).toBeGreaterThan(110);
     expect(retryAfter).toBeLessThanOrEqual(121);
-  });
-
-  it("names some wait, at least a second, when the network names none or one that is over", async () => {
-    world.sandbox.social.faults.add({ times: 1, then: problem(429, "Too many") });
-    expect((await world.lookup("creator")).headers.get("retry-after")).toBe("60");
-    world.sandbox.social.faults.add({ times: 1, then: problem(429, "", { "x-rate-limit-reset": "1" }) });
-    expect((await world.lookup("creator")).headers.get("retry-after")).toBe("1");
+    world.sandbox.social.faults.clear();
+    world.forgetCalls();
+    const held = await world.lookup("artist001");
+    expect([held.status, held.body]).toEqual([429, error("SOCIAL_RATE_LIMITED")]);
+    expect(Number(held.headers.get("retry-after"))).toBeGreaterThan(110);
+    expect(world.sandbox.social.calls).toEqual([]);
+    await world.close();
   });
 
   it.each([
@@ -236,6 +241,21 @@ describe("any other path or method", () => {
       error("METHOD_NOT_ALLOWED"),
       "POST, OPTIONS",
     ]);
+  });
+
+  it("is told by the path alone, whatever stands in the Host header or before the path", async () => {
+    const { port, hostname } = new URL(world.url);
+    const ask = async (target: string, host: string) => {
+      const socket = connect(Number(port), hostname);
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      let answer = "";
+      for await (const chunk of socket) answer += String(chunk);
+      return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1]);
+    };
+    expect(await ask("/wallet/lookup?handle=creator", "a b")).toBe(200);
+    expect(await ask("/wallet/lookup?handle=creator", "localhost:99999")).toBe(200);
+    expect(await ask("http://elsewhere.example/wallet/lookup?handle=creator", "elsewhere.example")).toBe(200);
+    expect(await ask("/nothing", "localhost/wallet/lookup?handle=creator&x=")).toBe(404);
   });
 
   it("answers HEAD like GET, without the body", async () => {

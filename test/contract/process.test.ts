@@ -163,6 +163,7 @@ describe("started against other doubles of its upstreams", () => {
       escrowProgramId: ESCROW_PROGRAM_ID,
       escrowSeed: "other",
       launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+      launchpadAmmProgramId: Keypair.generate().publicKey.toBase58(),
     });
     const { address, creatorVault } = addressesOf(accounts[0]!.id);
     const balances = new Map([

@@ -13,7 +13,7 @@ const limit = () => createRateLimit({ max: 20, windowSeconds: 60 });
 /** The wait that a refusal names, or undefined for a request that passes. */
 const ask = async (rateLimit: ReturnType<typeof limit>, caller = "a", cost = 1) => {
   try {
-    await rateLimit(caller, cost);
+    await rateLimit.admit(caller, cost);
     return undefined;
   } catch (error) {
     expect(error).toBeInstanceOf(ContractError);
@@ -57,6 +57,30 @@ describe("the rate limit", () => {
     vi.advanceTimersByTime(500);
     expect(await ask(rateLimit)).toBeUndefined();
     expect(await ask(rateLimit)).toBe(1);
+  });
+
+  it("never names more than the window, nor the whole of it when a request would pass in a moment", async () => {
+    for (const start of [0.1, 123.456, 1_234.567, 7_777.7777]) {
+      const rateLimit = limit();
+      vi.setSystemTime(start);
+      vi.advanceTimersByTime(start);
+      await ask(rateLimit, "a", 20);
+      expect(await ask(rateLimit)).toBe(60);
+      vi.advanceTimersByTime(59_999);
+      expect(await ask(rateLimit)).toBe(1);
+    }
+  });
+
+  it("can be asked whether a request would pass, which takes none", async () => {
+    const rateLimit = limit();
+    await ask(rateLimit, "a", 19);
+    for (let i = 0; i < 5; i++) rateLimit.assertAdmissible("a");
+    await ask(rateLimit);
+    expect(() => {
+      rateLimit.assertAdmissible("a");
+    }).toThrow("Try again in 60 seconds");
+    vi.advanceTimersByTime(60_000);
+    rateLimit.assertAdmissible("a");
   });
 
   it("takes several requests as a whole or not at all", async () => {

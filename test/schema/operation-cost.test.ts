@@ -29,3 +29,14 @@ it("counts the operation that runs, not its neighbours", () => {
   expect(operationCost(document, getOperationAST(document, "A")!)).toBe(1);
   expect(operationCost(document, getOperationAST(document, "B")!)).toBe(2);
 });
+
+it("counts fragments that spread each other again and again without walking them again and again", () => {
+  const fragments = Array.from(
+    { length: 60 },
+    (_, i) => `fragment F${i} on Mutation { ...F${i + 1} ...F${i + 1} }`,
+  );
+  const document = parse(
+    `mutation { ...F0 } ${fragments.join(" ")} fragment F60 on Mutation { collect(socialId: "1") { success } }`,
+  );
+  expect(operationCost(document, getOperationAST(document)!)).toBe(1);
+});

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ContractError } from "../../src/errors.ts";
-import type { Logger } from "../../src/log.ts";
+import { createLogger, type Logger } from "../../src/log.ts";
 import { createSocialClient } from "../../src/social/client.ts";
+import { createGuard } from "../../src/social/guard.ts";
 import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 
 let network: LoopbackServer<string>;
@@ -11,7 +12,7 @@ const client = () =>
   createSocialClient({
     apiUrl: new URL(`${network.url}/prefix/`),
     token: "the-token",
-    timeoutMs: 300,
+    guard: createGuard({ timeoutMs: 300, log: createLogger("silent") }),
     log: log as unknown as Logger,
   });
 const codes = (answers: ReadonlyMap<string, unknown>) =>

@@ -11,6 +11,9 @@ const neverById = () => Promise.reject(new Error("must not be asked by id"));
 const codes = (answers: readonly unknown[]) =>
   answers.map((answer) => (answer instanceof ContractError ? answer.code : "found"));
 
+/** Keys leave at the end of the turn of the event loop in which they came. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
 /** A network that keeps every call until it is told to answer. */
 function heldNetwork() {
   const calls: {
@@ -35,6 +38,12 @@ describe("the directory", () => {
   it("asks for many handles in calls of up to 100, equal ones once, in whatever case", async () => {
     const { calls, client } = heldNetwork();
     const answers = createDirectory({ ...defaults, client }).findByHandles([...names(250), "NAME0", "Name1"]);
+    await turn();
+    expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100]);
+    calls.forEach(({ answer }) => {
+      answer();
+    });
+    await turn();
     expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100, 50]);
     calls.forEach(({ answer }) => {
       answer();
@@ -46,10 +55,14 @@ describe("the directory", () => {
   it("sends a lone lookup at once, and gathers what comes while its calls are under way", async () => {
     const { calls, client } = heldNetwork();
     const directory = createDirectory({ ...defaults, concurrency: 1, client });
+    const first = directory.findByHandles(["name0"]);
+    await turn();
     const all = names(40).map((name) => directory.findByHandles([name]));
+    await turn();
     expect(calls.map(({ keys }) => keys)).toEqual([["name0"]]);
     calls[0]!.answer();
-    await all[0];
+    await first;
+    await turn();
     expect(calls).toHaveLength(2);
     expect(calls[1]!.keys).toEqual(names(40).slice(1));
     calls[1]!.answer();
@@ -60,15 +73,18 @@ describe("the directory", () => {
     const { calls, client } = heldNetwork();
     const directory = createDirectory({ ...defaults, concurrency: 1, queueMax: 2, client });
     const first = directory.findByHandles(["first"]);
+    await turn();
     const waiting = directory.findByHandles(["second", "third"]);
     const [refused] = await directory.findByHandles(["fourth"]);
     expect(refused).toMatchObject({ code: "SERVICE_BUSY", retryAfterSeconds: 30 });
     const joined = directory.findByHandles(["THIRD"]);
     calls[0]!.answer();
     await first;
+    await turn();
     calls[1]!.answer();
     expect(codes([...(await waiting), ...(await joined)])).toEqual(["found", "found", "found"]);
     const again = directory.findByHandles(["fourth"]);
+    await turn();
     calls[2]!.answer();
     expect(codes(await again)).toEqual(["found"]);
   });
@@ -77,6 +93,7 @@ describe("the directory", () => {
     const { calls, client } = heldNetwork();
     const directory = createDirectory({ ...defaults, concurrency: 1, queueMax: 10, client });
     const answers = directory.findByHandles(names(120));
+    await turn();
     calls[0]!.answer();
     await vi.waitFor(() => {
       expect(calls).toHaveLength(2);
@@ -86,6 +103,26 @@ describe("the directory", () => {
       ...names(110).map(() => "found"),
       ...names(10).map(() => "SERVICE_BUSY"),
     ]);
+  });
+
+  it("asks for no one who has given up while waiting, and frees the place", async () => {
+    const { calls, client } = heldNetwork();
+    const directory = createDirectory({ ...defaults, concurrency: 1, queueMax: 1, client });
+    const first = directory.findByHandles(["first"]);
+    await turn();
+    const leaving = new AbortController();
+    const left = directory.findByHandles(["left"], leaving.signal);
+    await turn();
+    leaving.abort(new Error("gone"));
+    expect(await left).toEqual([new Error("gone")]);
+    const next = directory.findByHandles(["next"]);
+    await turn();
+    calls[0]!.answer();
+    await first;
+    await turn();
+    calls[1]!.answer();
+    expect(codes(await next)).toEqual(["found"]);
+    expect(calls.map(({ keys }) => keys)).toEqual([["first"], ["next"]]);
   });
 
   it("believes an account for the configured time, no such account for 60 s at most, a failure never", async () => {
@@ -132,9 +169,11 @@ describe("the directory", () => {
     const { calls, client } = heldNetwork();
     const directory = createDirectory({ ...defaults, client });
     const answers = directory.findByHandles(["one", "two"]);
-    calls[0]!.fail(new TypeError("a bug"));
+    await turn();
+    calls[0]!.fail(new ContractError("SOCIAL_API_UNAVAILABLE"));
     expect(codes(await answers)).toEqual(["SOCIAL_API_UNAVAILABLE", "SOCIAL_API_UNAVAILABLE"]);
     const again = directory.findByHandles(["one"]);
+    await turn();
     calls[1]!.answer();
     expect(codes(await again)).toEqual(["found"]);
   });

@@ -1,0 +1,27 @@
+import { createBatcher } from "../batcher.ts";
+import { toLamports } from "./lamports.ts";
+import { MAX_ACCOUNTS_A_CALL, type Account, type DataSlice, type Rpc } from "./rpc.ts";
+
+/** Reads one account as it is now; one that does not exist holds nothing. Rejects with {@link RpcError}. */
+export type ReadAccount = (address: string, signal?: AbortSignal) => Promise<Account>;
+
+/** Calls for accounts that are made at once. */
+const MAX_CALLS = 8;
+
+/** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
+export const TOKEN_AMOUNT: DataSlice = { offset: 64, length: 8 };
+
+const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
+
+/**
+ * Reads accounts for the whole process, merging what all callers wait for in the same moment into calls of
+ * up to 100. Nothing is kept, and no one joins a call that left before they asked. Of the data only what
+ * holds a token account's amount is read.
+ */
+export function createReadAccount(rpc: Rpc): ReadAccount {
+  async function ask(addresses: readonly string[]): Promise<Map<string, Account>> {
+    const accounts = await rpc.getAccounts(addresses, TOKEN_AMOUNT);
+    return new Map(addresses.map((address, i) => [address, accounts[i] ?? NO_ACCOUNT]));
+  }
+  return createBatcher({ ask, maxKeys: MAX_ACCOUNTS_A_CALL, maxCalls: MAX_CALLS }).load;
+}

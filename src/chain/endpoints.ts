@@ -1,0 +1,136 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../log.ts";
+import { isPassing } from "./rpc-error.ts";
+
+/** One JSON-RPC address. `host` is all of it that is ever shown: the rest may hold a key. */
+export interface Endpoint {
+  readonly url: string;
+  readonly host: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Makes one attempt of a call at one endpoint; rejects with an {@link RpcError}. */
+export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>;
+
+interface Health {
+  readonly endpoint: Endpoint;
+  failures: number;
+  /** Until then others are asked first. */
+  restsUntil: number;
+}
+
+const FIRST_REST_MS = 500;
+const MAX_REST_MS = 30_000;
+/** The part of the deadline after which a call is tried at the next endpoint as well. */
+const SLOW_AFTER = 1 / 5;
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 150;
+
+/**
+ * Makes calls at several endpoints, the first preferred. One that fails, is rate limited, is behind or is
+ * slow rests for half a second, then for longer, up to half a minute; resting ones are asked last, and the
+ * first success ends the rest. A slow call is tried at the next endpoint as well, the first answer counts,
+ * and the others are aborted. When all have failed, they are asked once more, after a pause of random
+ * length. All of it takes `timeoutMs` at most.
+ */
+export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
+  const { timeoutMs, log } = needs;
+  const known: Health[] = needs.urls.map((url) => ({
+    endpoint: toEndpoint(url),
+    failures: 0,
+    restsUntil: 0,
+  }));
+
+  function inOrder(): Health[] {
+    const now = performance.now();
+    const rests = ({ restsUntil }: Health) => restsUntil > now;
+    return [...known.filter((health) => !rests(health)), ...known.filter(rests)];
+  }
+
+  function rest(health: Health, cause: unknown): void {
+    const { host } = health.endpoint;
+    if (health.failures === 0 && known.length > 1)
+      log.warn({ host, err: cause }, "a chain endpoint fails: others come first");
+    const restMs = Math.min(FIRST_REST_MS * 2 ** health.failures, MAX_REST_MS);
+    health.failures++;
+    health.restsUntil = performance.now() + restMs;
+  }
+
+  function recover(health: Health): void {
+    if (health.failures > 0) log.info({ host: health.endpoint.host }, "a chain endpoint works again");
+    health.failures = 0;
+    health.restsUntil = 0;
+  }
+
+  /** Asks one endpoint after the other until one answers, starting the next early when one is slow. */
+  function askAll<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+    const candidates = inOrder();
+    const decided = new AbortController();
+    const signal = AbortSignal.any([deadline, decided.signal]);
+    const open = new Set<Health>();
+    let next = 0;
+
+    return new Promise<T>((resolve, reject) => {
+      function start(): void {
+        const health = candidates[next++]!;
+        open.add(health);
+        const slow = setTimeout(() => {
+          if (next < candidates.length) start();
+        }, timeoutMs * SLOW_AFTER);
+        attempt(health.endpoint, signal)
+          .finally(() => {
+            clearTimeout(slow);
+            open.delete(health);
+          })
+          .then(
+            (result) => {
+              if (decided.signal.aborted) return;
+              decided.abort();
+              recover(health);
+              // Whoever was asked before and has not answered yet is slow.
+              const before = candidates.slice(0, candidates.indexOf(health));
+              for (const other of before) if (open.has(other)) rest(other, "slow");
+              resolve(result);
+            },
+            (reason: unknown) => {
+              const error = reason as Error;
+              if (decided.signal.aborted) return;
+              if (isPassing(error)) {
+                rest(health, error);
+                if (next < candidates.length) start();
+                if (open.size > 0) return;
+              }
+              decided.abort();
+              reject(error);
+            },
+          );
+      }
+      start();
+    });
+  }
+
+  return {
+    async call<T>(attempt: Attempt<T>): Promise<T> {
+      const deadline = AbortSignal.timeout(timeoutMs);
+      try {
+        return await askAll(attempt, deadline);
+      } catch (error) {
+        if (!isPassing(error) || deadline.aborted) throw error;
+        await sleep(MIN_PAUSE_MS + Math.random() * (MAX_PAUSE_MS - MIN_PAUSE_MS));
+        return await askAll(attempt, deadline);
+      }
+    },
+  };
+}
+
+/** `fetch` refuses a user and password in the address, and quotes them: they go into a header. */
+function toEndpoint(url: URL): Endpoint {
+  const bare = new URL(url);
+  bare.username = bare.password = "";
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  if (url.username || url.password) {
+    const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    headers.authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
+  }
+  return { url: bare.href, host: url.host, headers };
+}

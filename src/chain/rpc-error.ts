@@ -1,0 +1,44 @@
+/**
+ * Why a call got no result: nobody answered (`unreachable`, `timeout`), somebody answered that is no
+ * working JSON-RPC node (`status`, `unreadable`), or the node answered with an error of its own (`error`).
+ */
+export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error";
+
+/** JSON-RPC errors that another endpoint, or the same one later, need not give: node behind, too many requests. */
+const PASSING_ERROR_CODES = [-32005, -32016, -32429, 429];
+
+/** What a failed call tells. `host` is all of the address that is ever shown: the rest may hold a key. */
+export class RpcError extends Error {
+  override readonly name = "RpcError";
+  readonly failure: RpcFailure;
+  readonly method: string;
+  /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
+  readonly code: number | undefined;
+  readonly #data: unknown;
+
+  constructor(
+    failure: RpcFailure,
+    method: string,
+    host: string,
+    rest: { code?: number; data?: unknown; cause?: unknown } = {},
+  ) {
+    super(`${method} at ${host}: ${failure}${rest.code === undefined ? "" : ` ${rest.code}`}`, {
+      cause: rest.cause,
+    });
+    this.failure = failure;
+    this.method = method;
+    this.code = rest.code;
+    this.#data = rest.data;
+  }
+
+  /** `error.data` of the JSON-RPC error. No property, so that no log writes what a provider put there. */
+  get data(): unknown {
+    return this.#data;
+  }
+}
+
+/** Whether another endpoint, or the same one a moment later, may answer the same call. */
+export function isPassing(error: unknown): boolean {
+  if (!(error instanceof RpcError)) return false;
+  return error.failure !== "error" || (error.code !== undefined && PASSING_ERROR_CODES.includes(error.code));
+}

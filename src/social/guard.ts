@@ -1,0 +1,87 @@
+import {
+  circuitBreaker,
+  ConsecutiveBreaker,
+  ExponentialBackoff,
+  handleWhen,
+  isBrokenCircuitError,
+  retry,
+  wrap,
+} from "cockatiel";
+import { ContractError, toRetryAfterSeconds } from "../errors.ts";
+import type { Logger } from "../log.ts";
+
+/** Failures in a row before the network is left alone for a while. */
+const FAILURES_TO_OPEN = 5;
+const OPEN_MS = { initialDelay: 1_000, maxDelay: 30_000 };
+const RETRIES = 1;
+const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
+
+/** The network's refusal of a call, by its HTTP status; the cause of a {@link ContractError}. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly status: number;
+
+  constructor(status: number, type: string) {
+    super(`the social network answered ${status} ${type}`.trimEnd());
+    this.status = status;
+  }
+}
+
+/** Whether the network refused a call for its form: one name that it does not take fails a whole batch. */
+export function isRefusedForForm(error: unknown): boolean {
+  return error instanceof ContractError && error.cause instanceof Refusal && error.cause.status === 400;
+}
+
+function isUnavailable(error: unknown): error is ContractError {
+  return (
+    error instanceof ContractError && error.code === "SOCIAL_API_UNAVAILABLE" && !isRefusedForForm(error)
+  );
+}
+
+/** Whether the same call may well succeed a moment later: the connection broke, or the network said 5xx. */
+function isPassing(error: unknown): boolean {
+  if (!isUnavailable(error)) return false;
+  return error.cause instanceof Refusal ? error.cause.status >= 500 : error.cause instanceof TypeError;
+}
+
+/** Makes calls to the network, or says at once that there is no use in making one. */
+export type Guard = <T>(call: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+/**
+ * Stands before every call to the network: tries a failed one once more, within `timeoutMs` in all; after
+ * a 429 makes none before the reset that it named; and after repeated failures makes none for a second,
+ * then for longer steps up to half a minute, until one succeeds.
+ *
+ * @throws {ContractError} what the call threw; SOCIAL_RATE_LIMITED with the time that remains; SOCIAL_API_UNAVAILABLE
+ */
+export function createGuard({ timeoutMs, log }: { timeoutMs: number; log: Logger }): Guard {
+  const breaker = circuitBreaker(handleWhen(isUnavailable), {
+    halfOpenAfter: new ExponentialBackoff(OPEN_MS),
+    breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
+  });
+  breaker.onBreak(() => {
+    log.warn("the social network fails again and again: it is left alone for a while");
+  });
+  const policy = wrap(
+    breaker,
+    retry(handleWhen(isPassing), { maxAttempts: RETRIES, backoff: new ExponentialBackoff(RETRY_MS) }),
+  );
+  let heldUntil = 0;
+
+  return async (call) => {
+    const heldMs = heldUntil - performance.now();
+    if (heldMs > 0) {
+      throw new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: toRetryAfterSeconds(heldMs) });
+    }
+    const deadline = AbortSignal.timeout(timeoutMs);
+    try {
+      return await policy.execute(() => call(deadline));
+    } catch (error) {
+      if (isBrokenCircuitError(error)) throw new ContractError("SOCIAL_API_UNAVAILABLE");
+      if (error instanceof ContractError && error.code === "SOCIAL_RATE_LIMITED") {
+        heldUntil = performance.now() + (error.retryAfterSeconds ?? 0) * 1000;
+      }
+      throw error;
+    }
+  };
+}
