@@ -2,6 +2,7 @@ import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { listen } from "../src/http/server.ts";
 import { createLogger } from "../src/log.ts";
+import { createChainRpc } from "../src/sandbox/chain-rpc.ts";
 import { startSandbox, type SandboxAccount } from "../src/sandbox/sandbox.ts";
 
 /** An answer, read. */
@@ -16,6 +17,8 @@ export type World = Awaited<ReturnType<typeof startWorld>>;
 /** A blockhash lasts 150 of them, far longer than a test waits for one. */
 const SLOT_MS = 100;
 
+export const BOTH_ENDPOINTS = "both endpoints";
+
 /**
  * A sandbox and a gateway before it, listening on a free port: real clients over real HTTP on both sides.
  * `env` holds variables that differ from the defaults. Requests come from a new address each, as if
@@ -23,6 +26,17 @@ const SLOT_MS = 100;
  */
 export async function startWorld(env: Record<string, string> = {}) {
   const sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
+  // A second endpoint of the same chain, for a gateway that is told of it: SOLANA_RPC_URL: BOTH_ENDPOINTS.
+  const secondRpc = await createChainRpc({
+    chain: sandbox.chain,
+    launchpad: {
+      launchpadProgramId: sandbox.env.LAUNCHPAD_PROGRAM_ID,
+      ammProgramId: sandbox.env.LAUNCHPAD_AMM_PROGRAM_ID,
+    },
+    port: 0,
+  });
+  if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)
+    env = { ...env, SOLANA_RPC_URL: `${sandbox.rpc.url},${secondRpc.url}` };
   const config = readConfig({
     ...sandbox.env,
     PORT: "0",
@@ -30,7 +44,9 @@ export async function startWorld(env: Record<string, string> = {}) {
     TRUST_PROXY: "127.0.0.1",
     ...env,
   });
-  const gateway = createGateway(config, { log: createLogger(config.logLevel) });
+  const logLines: string[] = [];
+  const log = createLogger("trace", { write: (line) => void logLines.push(line) });
+  const gateway = createGateway(config, { log });
   const server = await listen(gateway.handleNode, config);
   const url = server.url + config.basePath;
   let callers = 0;
@@ -51,6 +67,9 @@ export async function startWorld(env: Record<string, string> = {}) {
 
   return {
     sandbox,
+    secondRpc,
+    /** What the gateway has logged, at every level. */
+    logLines,
     gateway,
     url,
     request,
@@ -83,7 +102,7 @@ export async function startWorld(env: Record<string, string> = {}) {
       gateway.drain();
       await server.close();
       await gateway.settled();
-      await sandbox.close();
+      await Promise.all([sandbox.close(), secondRpc.close()]);
     },
   };
 }

@@ -137,7 +137,7 @@ export function createCollector(needs: {
     }
     const landed = await readLanded(signature, timeoutMs);
     if (landed) settle(landed.fee);
-    warnWhenPoor(landed?.balances.get(feePayer.publicKey.toBase58())?.after, transaction.fee);
+    void warnWhenPoor(landed?.balances.get(feePayer.publicKey.toBase58())?.after, transaction.fee);
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
     const collected = toLamports(after - before);
@@ -193,8 +193,11 @@ export function createCollector(needs: {
     }).compileToLegacyMessage();
   }
 
-  function warnWhenPoor(lamports: Lamports | undefined, fee: Lamports): void {
-    if (lamports === undefined || lamports >= fee * FEW_COLLECTS) return;
+  /** `lamports`: what the fee payer holds after a transaction that has cost `fee`. */
+  async function warnWhenPoor(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
+    if (lamports === undefined) return;
+    const minimum = await vaults.getRentMinimum().catch(() => 0n);
+    if (lamports - minimum >= fee * FEW_COLLECTS) return;
     log.warn(
       { lamports: lamports.toString() },
       `the fee payer can pay for fewer than ${FEW_COLLECTS} more collects: fund it`,

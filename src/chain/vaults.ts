@@ -54,6 +54,8 @@ export function createVaults(rpc: Rpc) {
 
   return {
     getFees,
+    /** The lamports that an account without data cannot do without. */
+    getRentMinimum: systemMinimum,
 
     /** The balance of an account. */
     async getBalance(account: AccountAddresses, readAccount: ReadAccount): Promise<Balance> {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readConfig } from "../../src/config.ts";
 import { startWorld, type World } from "../world.ts";
 
 let world: World;
@@ -117,6 +118,51 @@ describe("a collect", () => {
     await expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
     chain.setBalance(world.account("creator").address, 1_000_000_000n);
     expect((await collect).body).toMatchObject({ success: true, collected: "3.1000", newBalance: "4.1000" });
+  });
+
+  it("is refused at once when too many others are under way", async () => {
+    await world.close();
+    world = await startWorld();
+    world.sandbox.rpc.faults.add({ when: isMethod("getMultipleAccounts"), delayMs: 1_500 });
+    const answers = await Promise.all(
+      Array.from({ length: 205 }, (_, i) => world.collect(String(10n ** 18n + BigInt(i)))),
+    );
+    const codes = answers.map(({ body }) => body.error);
+    expect(codes.filter((code) => code === "NOTHING_TO_COLLECT")).toHaveLength(200);
+    expect(answers.filter(({ status }) => status === 500).map(({ body }) => body)).toEqual(
+      Array.from({ length: 5 }, () => ({
+        error: "COLLECT_FAILED",
+        message: "Too many collects are under way. Try again in a minute.",
+      })),
+    );
+  });
+
+  it("warns the operator when the fee payer can pay for few more", async () => {
+    const { feePayer } = readConfig(world.sandbox.env).secrets;
+    const address = feePayer.publicKey.toBase58();
+    await world.collect(world.account("artist001").id);
+    expect(world.logLines.join()).not.toContain("fund it");
+    world.sandbox.chain.setBalance(address, 650_240n + 50n * 5_000n);
+    await world.collect(world.account("artist002").id);
+    expect(world.logLines.join()).toContain(
+      "the fee payer can pay for fewer than 100 more collects: fund it",
+    );
+  });
+
+  it("pays the price of the recent slots, within the cap", async () => {
+    const feeOf = async (handle: string) => {
+      const { body } = await world.collect(world.account(handle).id);
+      return world.sandbox.chain.landed(body.txSignature)!.feeLamports;
+    };
+    expect(await feeOf("artist001")).toBeLessThan(5_050n);
+    world.sandbox.chain.setPriorityFees([1_000_000]);
+    const dear = await feeOf("artist002");
+    expect(dear).toBeGreaterThan(9_000n);
+    expect(dear).toBeLessThan(55_000n);
+    world.sandbox.chain.setPriorityFees([1_000_000_000]);
+    const capped = await feeOf("artist003");
+    expect(capped).toBeGreaterThan(54_000n);
+    expect(capped).toBeLessThanOrEqual(55_000n);
   });
 
   it("says that its transaction landed when no more can be read of it", async () => {

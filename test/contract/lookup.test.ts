@@ -208,6 +208,27 @@ describe("a full queue", () => {
   });
 });
 
+describe("a caller who goes away", () => {
+  it("frees its place in the queue", async () => {
+    const busy = await startWorld({ SOCIAL_CONCURRENCY: "1", SOCIAL_QUEUE_MAX: "1" });
+    try {
+      busy.sandbox.social.faults.add({ times: 1, delayMs: 1_000 });
+      const first = busy.lookup("artist001");
+      await expect.poll(() => busy.sandbox.social.calls.length).toBe(1);
+      const leaving = new AbortController();
+      const left = busy.request("/wallet/lookup?handle=artist002", { signal: leaving.signal });
+      await expect.poll(async () => (await busy.lookup("artist003")).status).toBe(503);
+      leaving.abort();
+      await expect(left).rejects.toThrow();
+      await expect.poll(async () => (await busy.lookup("artist003")).status, { timeout: 5_000 }).toBe(200);
+      expect((await first).status).toBe(200);
+      expect(busy.sandbox.social.calls.flatMap(({ names }) => names)).toEqual(["artist001", "artist003"]);
+    } finally {
+      await busy.close();
+    }
+  });
+});
+
 describe("HANDLE_ALLOW_UNDERSCORE", () => {
   it("widens the format, and the message says so", async () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });

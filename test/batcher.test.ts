@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createBatcher } from "../src/batcher.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+
+/** A batcher whose calls wait until they are told to end. */
+function held(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}) {
+  const calls: { keys: readonly string[]; end: () => void }[] = [];
+  const { load } = createBatcher<string>({
+    maxKeys: 10,
+    maxCalls: 3,
+    ...options,
+    ask: (asked) =>
+      new Promise((resolve) => {
+        calls.push({
+          keys: asked,
+          end: () => {
+            resolve(new Map(asked.map((key) => [key, `value of ${key}`])));
+          },
+        });
+      }),
+  });
+  return { load, calls, sizes: () => calls.map((call) => call.keys.length) };
+}
+
+describe("a batcher", () => {
+  it("asks for all that came in one turn of the event loop at once", async () => {
+    const { load, sizes } = held();
+    for (const key of keys(4)) void load(key);
+    expect(sizes()).toEqual([]);
+    await turn();
+    expect(sizes()).toEqual([4]);
+  });
+
+  it("lets keys gather while a call is under way, until it ends", async () => {
+    const { load, calls, sizes } = held();
+    void load("first");
+    await turn();
+    for (const key of keys(4)) void load(key);
+    await turn();
+    expect(sizes()).toEqual([1]);
+    calls[0]!.end();
+    await turn();
+    expect(sizes()).toEqual([1, 4]);
+  });
+
+  it("sends a full batch without waiting, but no more calls than are allowed at once", async () => {
+    const { load, calls, sizes } = held();
+    void load("first");
+    await turn();
+    for (const key of keys(45)) void load(key);
+    await turn();
+    expect(sizes()).toEqual([1, 10, 10]);
+    calls[0]!.end();
+    await turn();
+    expect(sizes()).toEqual([1, 10, 10, 10]);
+  });
+
+  it("lets no key wait longer than 50 ms for company", async () => {
+    const { load, sizes } = held();
+    void load("first");
+    await turn();
+    void load("second");
+    await turn();
+    await vi.advanceTimersByTimeAsync(49);
+    expect(sizes()).toEqual([1]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sizes()).toEqual([1, 1]);
+  });
+
+  it("asks a key that waits once for all its callers, and one under way anew, or not, as it is told", async () => {
+    for (const joinUnderWay of [false, true]) {
+      const { load, calls } = held({ joinUnderWay });
+      const [one, two] = [load("a"), load("a")];
+      await turn();
+      const three = load("a");
+      await turn();
+      calls[0]!.end();
+      expect(await Promise.all([one, two])).toEqual(["value of a", "value of a"]);
+      await turn();
+      expect(calls).toHaveLength(joinUnderWay ? 1 : 2);
+      calls.at(-1)!.end();
+      expect(await three).toBe("value of a");
+    }
+  });
+
+  it("rejects a caller who gives up, asks for nobody who has, and goes on for the others", async () => {
+    const { load, calls } = held({ maxCalls: 1 });
+    void load("first");
+    await turn();
+    const [leaving, staying] = [new AbortController(), new AbortController()];
+    const gone = load("gone", leaving.signal);
+    const shared = [load("shared", leaving.signal), load("shared", staying.signal)] as const;
+    await turn();
+    leaving.abort(new Error("left"));
+    await expect(gone).rejects.toThrow("left");
+    await expect(shared[0]).rejects.toThrow("left");
+    await expect(load("late", leaving.signal)).rejects.toThrow("left");
+    calls[0]!.end();
+    await turn();
+    expect(calls[1]!.keys).toEqual(["shared"]);
+    calls[1]!.end();
+    expect(await shared[1]).toBe("value of shared");
+  });
+
+  it("refuses the newest beyond what may wait", async () => {
+    const { load, calls } = held({ maxCalls: 1, maxWaiting: 2, refuse: () => new Error("full") });
+    void load("first");
+    await turn();
+    const waiting = keys(4).map((key) => load(key).catch((error: unknown) => (error as Error).message));
+    await turn();
+    calls[0]!.end();
+    await turn();
+    calls[1]!.end();
+    expect(await Promise.all(waiting)).toEqual(["value of k0", "value of k1", "full", "full"]);
+  });
+
+  it("never puts keys of different groups into one call", async () => {
+    const { load, calls } = held({ groupOf: (key) => key[0] });
+    for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
+    await turn();
+    calls[0]!.end();
+    await turn();
+    expect(calls.map((call) => call.keys)).toEqual([
+      ["a1", "a2"],
+      ["b1", "b2"],
+    ]);
+  });
+
+  it("gives each key its own answer, and all of a failed call its failure", async () => {
+    const answers = [
+      Promise.resolve(
+        new Map<string, string | Error>([
+          ["a", "value"],
+          ["b", new Error("only b")],
+        ]),
+      ),
+      Promise.reject(new Error("all")),
+    ];
+    const { load } = createBatcher<string>({ maxKeys: 10, maxCalls: 1, ask: () => answers.shift()! });
+    const messages = (list: Promise<string>[]) =>
+      Promise.all(list.map((value) => value.catch((error: unknown) => (error as Error).message)));
+    expect(await messages(["a", "b", "c"].map((key) => load(key)))).toEqual([
+      "value",
+      "only b",
+      "no answer for c",
+    ]);
+    expect(await messages(["a", "b"].map((key) => load(key)))).toEqual(["all", "all"]);
+  });
+});
