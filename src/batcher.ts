@@ -7,22 +7,21 @@ export interface Batcher<Value> {
   load(key: string, signal?: AbortSignal): Promise<Value>;
 }
 
-/** How long a key waits at most while a call is under way and another could be made. */
-const MAX_GATHER_MS = 50;
-
 interface Entry<Value> {
   readonly promise: Promise<Value>;
   readonly resolve: (value: Value) => void;
   readonly reject: (reason: unknown) => void;
-  readonly since: number;
+  /** Until when it waits for company at most. */
+  readonly leavesAt: number;
   callers: number;
 }
 
 /**
- * A batcher for the whole process. A key that comes while nothing is under way leaves at once, with all
- * that came in the same turn of the event loop. While calls are under way keys gather: a batch leaves when
- * it is full, when the last call has ended, or after {@link MAX_GATHER_MS}, and never more than `maxCalls`
- * at once. Beyond `maxWaiting` the newest are refused, and the ones that wait keep their places.
+ * A batcher for the whole process. A key that comes while it is idle leaves at once, with all that came in
+ * the same turn of the event loop. Keys that come while calls are under way gather: a batch leaves when it
+ * is full, when its oldest key has waited `maxWaitMs`, or, with `leaveAfterCalls`, as soon as no call is
+ * under way any more; and never more than `maxCalls` at once. Beyond `maxWaiting` the newest are refused,
+ * and the ones that wait keep their places.
  *
  * `ask` gives a value or an Error for each key. With `joinUnderWay` a key that is being asked is not asked
  * again. Keys of different `groupOf` never share a call.
@@ -31,24 +30,20 @@ export function createBatcher<Value>(options: {
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;
   maxKeys: number;
   maxCalls: number;
+  maxWaitMs: number;
+  leaveAfterCalls?: boolean;
   maxWaiting?: number;
   refuse?: () => Error;
   joinUnderWay?: boolean;
   groupOf?: (key: string) => unknown;
 }): Batcher<Value> {
-  const {
-    ask,
-    maxKeys,
-    maxCalls,
-    maxWaiting = Infinity,
-    joinUnderWay = false,
-    groupOf = () => undefined,
-  } = options;
+  const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity } = options;
+  const { leaveAfterCalls = false, joinUnderWay = false, groupOf = () => undefined } = options;
   const waiting = new Map<string, Entry<Value>>();
   const underWay = new Map<string, Entry<Value>>();
   let calls = 0;
   let isScheduled = false;
-  let gathering: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   function load(key: string, signal?: AbortSignal): Promise<Value> {
     const entry = waiting.get(key) ?? (joinUnderWay ? underWay.get(key) : undefined) ?? add(key);
@@ -73,7 +68,9 @@ export function createBatcher<Value>(options: {
   }
 
   function add(key: string): Entry<Value> {
-    const entry = { ...Promise.withResolvers<Value>(), since: performance.now(), callers: 0 };
+    const isAlone = calls === 0 && waiting.size === 0;
+    const leavesAt = performance.now() + (isAlone ? 0 : maxWaitMs);
+    const entry = { ...Promise.withResolvers<Value>(), leavesAt, callers: 0 };
     // A caller who has left handles no rejection.
     entry.promise.catch(() => undefined);
     waiting.set(key, entry);
@@ -88,25 +85,20 @@ export function createBatcher<Value>(options: {
   }
 
   function send(): void {
-    while (waiting.size > 0 && calls < maxCalls && (calls === 0 || waiting.size >= maxKeys || isOverdue())) {
-      void sendOne();
-    }
+    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilLeaving() <= 0) void sendOne();
     for (const key of [...waiting.keys()].slice(maxWaiting)) {
       waiting.get(key)!.reject(options.refuse?.());
       waiting.delete(key);
     }
-    if (waiting.size > 0 && calls < maxCalls) {
-      gathering ??= setTimeout(() => {
-        gathering = undefined;
-        send();
-      }, MAX_GATHER_MS);
-    }
+    clearTimeout(timer);
+    if (waiting.size > 0 && calls < maxCalls) timer = setTimeout(send, millisecondsUntilLeaving());
   }
 
-  /** Whether the oldest key has waited its time. */
-  function isOverdue(): boolean {
+  /** For the batch that would leave next, as far as it depends on time alone. */
+  function millisecondsUntilLeaving(): number {
+    if (waiting.size >= maxKeys || (leaveAfterCalls && calls === 0)) return 0;
     const [oldest] = waiting.values();
-    return oldest !== undefined && performance.now() - oldest.since >= MAX_GATHER_MS;
+    return oldest!.leavesAt - performance.now();
   }
 
   async function sendOne(): Promise<void> {

@@ -75,9 +75,15 @@ export function toRetryAfterSeconds(milliseconds: number): number {
  */
 export function toCallerError(error: unknown, log: Logger): ContractError {
   if (!(error instanceof ContractError)) {
-    log.error({ err: error }, "a request failed unexpectedly");
+    if (isAbort(error)) log.debug("a caller went away");
+    else log.error({ err: error }, "a request failed unexpectedly");
     return new ContractError("LOOKUP_FAILED", { cause: error });
   }
   if (error.cause !== undefined) log.warn({ err: error.cause, code: error.code }, error.message);
   return error;
+}
+
+/** What a read rejects with when its request has ended: nobody is there to be told. */
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
 }

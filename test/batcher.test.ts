@@ -17,6 +17,7 @@ function held(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}
   const { load } = createBatcher<string>({
     maxKeys: 10,
     maxCalls: 3,
+    maxWaitMs: 50,
     ...options,
     ask: (asked) =>
       new Promise((resolve) => {
@@ -40,8 +41,34 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([4]);
   });
 
-  it("lets keys gather while a call is under way, until it ends", async () => {
+  it("asks one after the other at once when they come one after the other", async () => {
     const { load, calls, sizes } = held();
+    for (let i = 0; i < 3; i++) {
+      const value = load(`k${i}`);
+      await turn();
+      expect(sizes()).toHaveLength(i + 1);
+      calls[i]!.end();
+      await value;
+      await turn();
+    }
+  });
+
+  it("lets keys that come while a call is under way gather on after its end", async () => {
+    const { load, calls, sizes } = held();
+    void load("first");
+    await turn();
+    for (const key of keys(4)) void load(key);
+    calls[0]!.end();
+    await turn();
+    for (const key of keys(4, "later")) void load(key);
+    await turn();
+    expect(sizes()).toEqual([1]);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(sizes()).toEqual([1, 8]);
+  });
+
+  it("lets them leave with the end of the last call where it is told to", async () => {
+    const { load, calls, sizes } = held({ leaveAfterCalls: true });
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -78,7 +105,7 @@ describe("a batcher", () => {
 
   it("asks a key that waits once for all its callers, and one under way anew, or not, as it is told", async () => {
     for (const joinUnderWay of [false, true]) {
-      const { load, calls } = held({ joinUnderWay });
+      const { load, calls } = held({ joinUnderWay, leaveAfterCalls: true });
       const [one, two] = [load("a"), load("a")];
       await turn();
       const three = load("a");
@@ -93,7 +120,7 @@ describe("a batcher", () => {
   });
 
   it("rejects a caller who gives up, asks for nobody who has, and goes on for the others", async () => {
-    const { load, calls } = held({ maxCalls: 1 });
+    const { load, calls } = held({ maxCalls: 1, leaveAfterCalls: true });
     void load("first");
     await turn();
     const [leaving, staying] = [new AbortController(), new AbortController()];
@@ -112,7 +139,12 @@ describe("a batcher", () => {
   });
 
   it("refuses the newest beyond what may wait", async () => {
-    const { load, calls } = held({ maxCalls: 1, maxWaiting: 2, refuse: () => new Error("full") });
+    const { load, calls } = held({
+      maxCalls: 1,
+      maxWaiting: 2,
+      leaveAfterCalls: true,
+      refuse: () => new Error("full"),
+    });
     void load("first");
     await turn();
     const waiting = keys(4).map((key) => load(key).catch((error: unknown) => (error as Error).message));
@@ -124,7 +156,7 @@ describe("a batcher", () => {
   });
 
   it("never puts keys of different groups into one call", async () => {
-    const { load, calls } = held({ groupOf: (key) => key[0] });
+    const { load, calls } = held({ leaveAfterCalls: true, groupOf: (key) => key[0] });
     for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
     await turn();
     calls[0]!.end();
@@ -145,7 +177,12 @@ describe("a batcher", () => {
       ),
       Promise.reject(new Error("all")),
     ];
-    const { load } = createBatcher<string>({ maxKeys: 10, maxCalls: 1, ask: () => answers.shift()! });
+    const { load } = createBatcher<string>({
+      maxKeys: 10,
+      maxCalls: 1,
+      maxWaitMs: 50,
+      ask: () => answers.shift()!,
+    });
     const messages = (list: Promise<string>[]) =>
       Promise.all(list.map((value) => value.catch((error: unknown) => (error as Error).message)));
     expect(await messages(["a", "b", "c"].map((key) => load(key)))).toEqual([

@@ -5,8 +5,10 @@ import { MAX_ACCOUNTS_A_CALL, type Account, type DataSlice, type Rpc } from "./r
 /** Reads one account as it is now; one that does not exist holds nothing. Rejects with {@link RpcError}. */
 export type ReadAccount = (address: string, signal?: AbortSignal) => Promise<Account>;
 
-/** Calls for accounts that are made at once. */
-const MAX_CALLS = 8;
+/** Calls for accounts that are made at once; one that hangs must not hold up the others. */
+const MAX_CALLS = 32;
+/** How long accounts gather at most while a call is under way. */
+const MAX_WAIT_MS = 50;
 
 /** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
 export const TOKEN_AMOUNT: DataSlice = { offset: 64, length: 8 };
@@ -23,5 +25,11 @@ export function createReadAccount(rpc: Rpc): ReadAccount {
     const accounts = await rpc.getAccounts(addresses, TOKEN_AMOUNT);
     return new Map(addresses.map((address, i) => [address, accounts[i] ?? NO_ACCOUNT]));
   }
-  return createBatcher({ ask, maxKeys: MAX_ACCOUNTS_A_CALL, maxCalls: MAX_CALLS }).load;
+  return createBatcher({
+    ask,
+    maxKeys: MAX_ACCOUNTS_A_CALL,
+    maxCalls: MAX_CALLS,
+    maxWaitMs: MAX_WAIT_MS,
+    leaveAfterCalls: true,
+  }).load;
 }

@@ -15,7 +15,8 @@ import { createLanding } from "./landing.ts";
 import type { Launchpad } from "./launchpad.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
 import { choosePrice } from "./priority-fee.ts";
-import type { Rpc, TransactionError } from "./rpc.ts";
+import type { Rpc } from "./rpc.ts";
+import { isTooLittleToArrive, toFailure } from "./transaction-failure.ts";
 import type { Vaults } from "./vaults.ts";
 
 /** What a collect came to: fees that a landed transaction moved, or nothing worth a transaction. */
@@ -54,6 +55,12 @@ interface Terms {
   readonly withAmm: boolean;
 }
 
+/** What a rehearsal has shown: the terms, and what the fee payer would have left above its rent-exempt minimum. */
+interface Rehearsal {
+  readonly terms: Terms;
+  readonly spendable: bigint | undefined;
+}
+
 /** Far above what a collect uses; only the simulation runs with it. */
 const SIMULATION_UNIT_LIMIT = 400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
@@ -88,6 +95,8 @@ export function createCollector(needs: {
     needs;
   const { land, readLanded } = createLanding({ rpc, log });
   const flights = new Map<string, Flight>();
+  /** The fees of the transactions under way, which the chain has not taken from the fee payer yet. */
+  let openFees = 0n;
 
   function start(account: AccountAddresses): Flight {
     if (flights.size >= MAX_FLIGHTS) {
@@ -104,10 +113,16 @@ export function createCollector(needs: {
   }
 
   async function run(account: AccountAddresses, progress: Progress): Promise<CollectOutcome> {
-    const terms = await rehearse(account);
-    if (terms === "nothing") return { kind: "nothing" };
+    const rehearsal = await rehearse(account);
+    if (rehearsal === "nothing") return { kind: "nothing" };
+    const { terms, spendable } = rehearsal;
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
+    if (spendable !== undefined && spendable < openFees) {
+      throw new ContractError("INSUFFICIENT_FUNDS", {
+        cause: new Error("the fee payer cannot pay for one more beside the transactions under way"),
+      });
+    }
     const transaction = await feePayer.sign(compose(account, blockhash, terms));
     if (!transaction) {
       log.error(
@@ -122,7 +137,10 @@ export function createCollector(needs: {
     }
     progress.signature = signature;
 
-    const fate = await land(transaction, lastValidBlockHeight);
+    openFees += transaction.fee;
+    const fate = await land(transaction, lastValidBlockHeight).finally(() => {
+      openFees -= transaction.fee;
+    });
     if (fate.kind === "dead") {
       settle(toLamports(0));
       log.warn({ signature, address: account.address }, "a collect's transaction did not land");
@@ -148,8 +166,8 @@ export function createCollector(needs: {
       : { kind: "nothing" };
   }
 
-  /** Reads and simulates what a collect would do, and gives its terms, or "nothing" when it would not move enough. */
-  async function rehearse(account: AccountAddresses): Promise<Terms | "nothing"> {
+  /** Reads and simulates what a collect would do; "nothing" when it would not move enough. */
+  async function rehearse(account: AccountAddresses): Promise<Rehearsal | "nothing"> {
     const { collectable, inAmm, inCreatorVault } = await vaults.getFees(account, readAccount);
     if (collectable < minLamports) return "nothing";
 
@@ -162,18 +180,21 @@ export function createCollector(needs: {
     const base64 = Buffer.from(new VersionedTransaction(rehearsal).serialize()).toString("base64");
     const { err, unitsConsumed, balances, logs } = await rpc.simulateTransaction(base64, [
       account.creatorVault,
+      feePayer.publicKey.toBase58(),
     ]);
     if (err !== null) {
       if (isTooLittleToArrive(err)) return "nothing";
       throw toFailure(err, `simulated: ${logs.join(" | ")}`);
     }
     // Told by the vaults, because the address may lose a withdrawal in the same moment.
-    const [left] = balances ?? [];
+    const [left, funds] = balances ?? [];
     if (left !== undefined && inCreatorVault + inAmm - left < minLamports) return "nothing";
 
     const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const written = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
-    return { unitLimit, withAmm, price: await choosePrice(rpc, written, unitLimit, maxPriorityFee) };
+    const price = await choosePrice(rpc, written, unitLimit, maxPriorityFee);
+    const spendable = funds === undefined ? undefined : funds - (await vaults.getRentMinimum());
+    return { terms: { unitLimit, withAmm, price }, spendable };
   }
 
   function compose(
@@ -251,27 +272,4 @@ function failed(message: string): ContractError {
 
 function landedButNotRead(signature: string): string {
   return `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`;
-}
-
-/** Errors that say the fee payer cannot pay, in the structure in which simulation and status give them. */
-function isFeePayerShort(err: TransactionError): boolean {
-  if (err === "AccountNotFound" || err === "InsufficientFundsForFee") return true;
-  return rentShortAccount(err) === 0;
-}
-
-/** The amount would leave a new address below the rent-exempt minimum. */
-function isTooLittleToArrive(err: TransactionError): boolean {
-  const index = rentShortAccount(err);
-  return index !== undefined && index !== 0;
-}
-
-function rentShortAccount(err: TransactionError): number | undefined {
-  if (typeof err === "string") return undefined;
-  const details = err.InsufficientFundsForRent as { account_index?: number } | undefined;
-  return details?.account_index;
-}
-
-function toFailure(err: TransactionError, what: string): ContractError {
-  const cause = new Error(`${what}: ${JSON.stringify(err)}`);
-  return new ContractError(isFeePayerShort(err) ? "INSUFFICIENT_FUNDS" : "COLLECT_FAILED", { cause });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../log.ts";
-import { isPassing } from "./rpc-error.ts";
+import { isBehind, isPassing } from "./rpc-error.ts";
 
 /** One JSON-RPC address. `host` is all of it that is ever shown: the rest may hold a key. */
 export interface Endpoint {
@@ -23,15 +23,17 @@ const FIRST_REST_MS = 500;
 const MAX_REST_MS = 30_000;
 /** The part of the deadline after which a call is tried at the next endpoint as well. */
 const SLOW_AFTER = 1 / 5;
-const MIN_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 150;
+/** Before all are asked again: somewhere between these, so that not all callers come back at once. */
+const PAUSE_MS = [50, 150] as const;
+/** About a slot, for nodes that have to catch up. */
+const CATCH_UP_MS = [200, 400] as const;
 
 /**
  * Makes calls at several endpoints, the first preferred. One that fails, is rate limited, is behind or is
  * slow rests for half a second, then for longer, up to half a minute; resting ones are asked last, and the
  * first success ends the rest. A slow call is tried at the next endpoint as well, the first answer counts,
- * and the others are aborted. When all have failed, they are asked once more, after a pause of random
- * length. All of it takes `timeoutMs` at most.
+ * and the others are aborted. When all have failed, they are asked once more after a short pause, or again
+ * and again while they are only behind. All of it takes `timeoutMs` at most.
  */
 export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
   const { timeoutMs, log } = needs;
@@ -98,8 +100,9 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
               if (isPassing(error)) {
                 rest(health, error);
                 if (next < candidates.length) start();
-                if (open.size > 0) return;
               }
+              // An attempt that is still open may yet do better.
+              if (open.size > 0) return;
               decided.abort();
               reject(error);
             },
@@ -112,12 +115,16 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
   return {
     async call<T>(attempt: Attempt<T>): Promise<T> {
       const deadline = AbortSignal.timeout(timeoutMs);
-      try {
-        return await askAll(attempt, deadline);
-      } catch (error) {
-        if (!isPassing(error) || deadline.aborted) throw error;
-        await sleep(MIN_PAUSE_MS + Math.random() * (MAX_PAUSE_MS - MIN_PAUSE_MS));
-        return await askAll(attempt, deadline);
+      let isLast = false;
+      for (;;) {
+        try {
+          return await askAll(attempt, deadline);
+        } catch (error) {
+          if (isLast || !isPassing(error) || deadline.aborted) throw error;
+          const [least, most] = isBehind(error) ? CATCH_UP_MS : PAUSE_MS;
+          isLast = !isBehind(error);
+          await sleep(least + Math.random() * (most - least));
+        }
       }
     },
   };

@@ -10,10 +10,22 @@ export type Fate =
 
 const RESEND_MS = 2_000;
 const READ_AGAIN_MS = 400;
+/** One look at the newest finalized block serves all transactions that are under way. */
+const FINALIZED_MAX_AGE_MS = 1_000;
 
 /** Brings signed transactions into the chain and says what became of them. */
 export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watch = createConfirmations({ rpc, log });
+
+  let finalized: { readonly block: ReturnType<Rpc["getFinalizedBlock"]>; readonly at: number } | undefined;
+
+  function getFinalizedBlock(): ReturnType<Rpc["getFinalizedBlock"]> {
+    const now = performance.now();
+    if (!finalized || now - finalized.at > FINALIZED_MAX_AGE_MS) {
+      finalized = { block: rpc.getFinalizedBlock(), at: now };
+    }
+    return finalized.block;
+  }
 
   /** For calls that are simply made again: a failure tells nothing about the transaction. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
@@ -30,14 +42,14 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
    * that block finds the transaction nowhere in its history. Undefined: still open.
    */
   async function findFate(signature: string, lastValidBlockHeight: number): Promise<Fate | undefined> {
-    const finalized = await rpc.getFinalizedBlock();
-    if (finalized.blockHeight <= lastValidBlockHeight) return undefined;
+    const { blockHeight, absoluteSlot } = await getFinalizedBlock();
+    if (blockHeight <= lastValidBlockHeight) return undefined;
     const { statuses, slot } = await rpc.getSignatureStatuses([signature], {
       searchTransactionHistory: true,
     });
     const [status] = statuses;
     if (status) return status.confirmed ? { kind: "landed", err: status.err } : undefined;
-    return slot >= finalized.absoluteSlot ? { kind: "dead" } : undefined;
+    return slot >= absoluteSlot ? { kind: "dead" } : undefined;
   }
 
   return {
@@ -47,9 +59,10 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
       try {
         for (;;) {
           void orUndefined(rpc.sendTransaction(base64));
-          const status = await Promise.race([confirmed, sleep(RESEND_MS)]);
-          if (status) return { kind: "landed", err: status.err };
-          const fate = await orUndefined(findFate(signature, lastValidBlockHeight));
+          const landed = confirmed.then(({ err }): Fate => ({ kind: "landed", err }));
+          const fate =
+            (await Promise.race([landed, sleep(RESEND_MS)])) ??
+            (await Promise.race([landed, orUndefined(findFate(signature, lastValidBlockHeight))]));
           if (fate) return fate;
         }
       } finally {

@@ -77,18 +77,25 @@ function tokenAmount({ data }: Account): Lamports {
   return toLamports(data.length === TOKEN_AMOUNT.length ? data.readBigUInt64LE() : 0n);
 }
 
-/** Reads the rent-exempt minimum of accounts of `space` bytes, and believes it for a while. */
+/** Reads the rent-exempt minimum of accounts of `space` bytes, and believes it for a while, longer while it cannot be read. */
 function createRentMinimum(rpc: Rpc, space: number): () => Promise<Lamports> {
   let last: { readonly value: Promise<Lamports>; readonly readAt: number } | undefined;
+  let known: Lamports | undefined;
+
+  async function read(): Promise<Lamports> {
+    try {
+      known = await rpc.getMinimumBalanceForRentExemption(space);
+      return known;
+    } catch (error) {
+      last = undefined;
+      if (known === undefined) throw error;
+      return known;
+    }
+  }
+
   return () => {
     const now = performance.now();
-    if (!last || now - last.readAt > RENT_MINIMUM_MAX_AGE_MS) {
-      const reading = { value: rpc.getMinimumBalanceForRentExemption(space), readAt: now };
-      last = reading;
-      reading.value.catch(() => {
-        if (last === reading) last = undefined;
-      });
-    }
+    if (!last || now - last.readAt > RENT_MINIMUM_MAX_AGE_MS) last = { value: read(), readAt: now };
     return last.value;
   };
 }

@@ -27,7 +27,7 @@ export interface SocialNetwork extends LoopbackServer<SocialCall> {
 /** The two lookups. Ids are digits; names have at most 15 characters. */
 const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> = {
   "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
-  "/2/users": { parameter: "ids", format: /^[0-9]{1,20}$/ },
+  "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
 };
 const MAX_NAMES = 100;
 

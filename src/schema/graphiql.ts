@@ -64,7 +64,7 @@ export function createGraphiQL(endpoint: string): (request: Request) => Promise<
   return async ({ headers }) => {
     pages ??= make();
     const { plain, compressed } = await pages;
-    return /\bgzip\b/.test(headers.get("accept-encoding") ?? "")
+    return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/.test(headers.get("accept-encoding") ?? "")
       ? new Response(compressed, { headers: { ...HEADERS, "content-encoding": "gzip" } })
       : new Response(plain, { headers: HEADERS });
   };

@@ -59,20 +59,23 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; guard: G
     path: string,
     keys: readonly string[],
     keyOf: (account: SocialAccount) => string,
-    extraCalls = { left: MAX_EXTRA_CALLS },
+    limits = { deadline: guard.newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
-      return match(keys, await guard((signal) => get(path + keys.join(","), signal)), keyOf);
+      const users = await guard.call((signal) => get(path + keys.join(","), signal), limits.deadline);
+      return match(keys, users, keyOf);
     } catch (error) {
-      if (!isRefusedForForm(error) || keys.length === 1 || extraCalls.left < 2) throw error;
-      extraCalls.left -= 2;
+      if (!isRefusedForForm(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
+      limits.extraCalls -= 2;
       const middle = Math.ceil(keys.length / 2);
-      const halves = [keys.slice(0, middle), keys.slice(middle)].map((half) =>
-        find(path, half, keyOf, extraCalls).catch((reason: unknown) =>
+      const answers = new Map<string, SocialAccount | ContractError>();
+      for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
+        const found = await find(path, half, keyOf, limits).catch((reason: unknown) =>
           failAll(half, reason as ContractError),
-        ),
-      );
-      return new Map((await Promise.all(halves)).flatMap((answers) => [...answers]));
+        );
+        for (const [key, answer] of found) answers.set(key, answer);
+      }
+      return answers;
     }
   }
 

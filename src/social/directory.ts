@@ -13,13 +13,23 @@ const MAX_CACHED_HANDLES = 100_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 const SERVICE_BUSY_RETRY_AFTER_SECONDS = 30;
 
+/**
+ * How long names that come while calls are under way gather at most. Longer than a call takes, for the
+ * network allows 300 calls in 15 minutes.
+ */
+const GATHER_MS = 150;
+
+/** The longest id that the network takes in a question, though ids of 64 bits have 20 digits. */
+const MAX_ID_DIGITS = 19;
+
 /** Before a handle's key, so that one queue holds handles and ids. */
 const AT = "@";
 
 /**
  * Finds accounts on the social network with as few calls as can be: what all callers wait for is merged
  * into calls of up to 100, at most `concurrency` at once, and nothing is asked twice at the same time.
- * Beyond `queueMax` waiting accounts the newest are answered SERVICE_BUSY.
+ * Beyond `queueMax` waiting accounts the newest are answered SERVICE_BUSY. Nobody waits longer than
+ * `timeoutMs`, in the queue and for the answer together.
  *
  * A handle's account is believed for `cacheSeconds`, "no such account" for 60 s at most, failures never.
  * An account found by its id is not kept: the id stays, but its handle may change.
@@ -28,14 +38,16 @@ export function createDirectory(needs: {
   client: SocialClient;
   concurrency: number;
   queueMax: number;
+  timeoutMs: number;
   cacheSeconds: number;
 }) {
-  const { client, concurrency, queueMax, cacheSeconds } = needs;
+  const { client, concurrency, queueMax, timeoutMs, cacheSeconds } = needs;
   const known = new LRUCache<string, Answer>({ max: MAX_CACHED_HANDLES, perf: performance });
   const batcher = createBatcher<SocialAccount>({
     ask,
     maxKeys: MAX_USERS_A_CALL,
     maxCalls: concurrency,
+    maxWaitMs: GATHER_MS,
     maxWaiting: queueMax,
     refuse: () => new ContractError("SERVICE_BUSY", { retryAfterSeconds: SERVICE_BUSY_RETRY_AFTER_SECONDS }),
     joinUnderWay: true,
@@ -57,21 +69,50 @@ export function createDirectory(needs: {
   }
 
   /** Errors come back as values, so that in a list of many each has its own. */
-  const load = (key: string, signal?: AbortSignal): Promise<SocialAccount | Error> =>
+  const load = (key: string, signal: AbortSignal): Promise<SocialAccount | Error> =>
     batcher.load(key, signal).catch((error: unknown) => error as Error);
+
+  /** Runs `find` with a signal that ends when its caller goes away, or has waited long enough. */
+  async function within<T>(
+    caller: AbortSignal | undefined,
+    find: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const end = new AbortController();
+    const leave = () => {
+      end.abort(caller?.reason);
+    };
+    const timer = setTimeout(() => {
+      const cause = new Error("the social network's queue did not move in time");
+      end.abort(new ContractError("SOCIAL_API_UNAVAILABLE", { cause }));
+    }, timeoutMs);
+    caller?.addEventListener("abort", leave, { once: true });
+    try {
+      return await find(end.signal);
+    } finally {
+      clearTimeout(timer);
+      caller?.removeEventListener("abort", leave);
+    }
+  }
 
   return {
     /** The accounts of handles, in whatever case, or an error for each that has none. */
-    findByHandles: (handles: readonly string[], signal?: AbortSignal) =>
-      Promise.all(
-        handles.map(async (text) => {
-          const handle = text.toLowerCase();
-          return known.get(handle) ?? load(AT + handle, signal);
-        }),
-      ),
+    async findByHandles(texts: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> {
+      const handles = texts.map((text) => text.toLowerCase());
+      const cached = handles.map((handle) => known.get(handle));
+      if (cached.every((answer) => answer !== undefined)) return cached;
+      return within(caller, (signal) =>
+        Promise.all(handles.map(async (handle, i) => cached[i] ?? load(AT + handle, signal))),
+      );
+    },
 
     /** The accounts of canonical ids, or an error for each that has none. */
-    findByIds: (ids: readonly string[], signal?: AbortSignal) =>
-      Promise.all(ids.map((id) => load(id, signal))),
+    findByIds: (ids: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> =>
+      within(caller, (signal) =>
+        Promise.all(
+          ids.map(async (id) =>
+            id.length > MAX_ID_DIGITS ? new ContractError("SOCIAL_NOT_FOUND") : load(id, signal),
+          ),
+        ),
+      ),
   };
 }

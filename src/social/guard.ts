@@ -1,5 +1,6 @@
 import {
   circuitBreaker,
+  CircuitState,
   ConsecutiveBreaker,
   ExponentialBackoff,
   handleWhen,
@@ -45,12 +46,16 @@ function isPassing(error: unknown): boolean {
 }
 
 /** Makes calls to the network, or says at once that there is no use in making one. */
-export type Guard = <T>(call: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+export interface Guard {
+  /** The end of the time that one question to the network may take, all its calls together. */
+  newDeadline(): AbortSignal;
+  call<T>(call: (signal: AbortSignal) => Promise<T>, deadline: AbortSignal): Promise<T>;
+}
 
 /**
  * Stands before every call to the network: tries a failed one once more, within `timeoutMs` in all; after
  * a 429 makes none before the reset that it named; and after repeated failures makes none for a second,
- * then for longer steps up to half a minute, until one succeeds.
+ * then for longer steps up to half a minute, and then one alone, until one succeeds.
  *
  * @throws {ContractError} what the call threw; SOCIAL_RATE_LIMITED with the time that remains; SOCIAL_API_UNAVAILABLE
  */
@@ -68,20 +73,37 @@ export function createGuard({ timeoutMs, log }: { timeoutMs: number; log: Logger
   );
   let heldUntil = 0;
 
-  return async (call) => {
+  function assertNotHeld(): void {
     const heldMs = heldUntil - performance.now();
-    if (heldMs > 0) {
-      throw new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: toRetryAfterSeconds(heldMs) });
-    }
-    const deadline = AbortSignal.timeout(timeoutMs);
-    try {
-      return await policy.execute(() => call(deadline));
-    } catch (error) {
-      if (isBrokenCircuitError(error)) throw new ContractError("SOCIAL_API_UNAVAILABLE");
-      if (error instanceof ContractError && error.code === "SOCIAL_RATE_LIMITED") {
-        heldUntil = performance.now() + (error.retryAfterSeconds ?? 0) * 1000;
+    if (heldMs <= 0) return;
+    throw new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: toRetryAfterSeconds(heldMs) });
+  }
+
+  return {
+    newDeadline: () => AbortSignal.timeout(timeoutMs),
+
+    async call(call, deadline) {
+      assertNotHeld();
+      // One call tries whether the network works again; the others do not wait for it.
+      if (breaker.state === CircuitState.HalfOpen) throw new ContractError("SOCIAL_API_UNAVAILABLE");
+      try {
+        return await policy.execute(async () => {
+          // Another call may have been told to wait since this one was let in.
+          assertNotHeld();
+          return call(deadline).catch((error: unknown) => {
+            hold(error);
+            throw error;
+          });
+        });
+      } catch (error) {
+        if (isBrokenCircuitError(error)) throw new ContractError("SOCIAL_API_UNAVAILABLE");
+        throw error;
       }
-      throw error;
-    }
+    },
   };
+
+  function hold(error: unknown): void {
+    if (!(error instanceof ContractError) || error.code !== "SOCIAL_RATE_LIMITED") return;
+    heldUntil = Math.max(heldUntil, performance.now() + (error.retryAfterSeconds ?? 0) * 1000);
+  }
 }

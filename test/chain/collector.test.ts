@@ -98,6 +98,17 @@ describe("a transaction under way", () => {
     });
   });
 
+  it("is known to have landed although another question about it hangs", async () => {
+    const nothing = {
+      status: 200,
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: { context: { slot: 1 }, value: [null] } }),
+    };
+    world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 6, then: nothing });
+    world.sandbox.rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
+    const { body } = await world.collect(world.account("creator").id);
+    expect(body).toMatchObject({ success: true, collected: "3.1000" });
+  });
+
   it("that somebody on the chain was faster than has collected nothing", async () => {
     const { chain, rpc } = world.sandbox;
     const { creatorVault, id } = world.account("creator");
@@ -147,6 +158,21 @@ describe("a collect", () => {
     expect(world.logLines.join()).toContain(
       "the fee payer can pay for fewer than 100 more collects: fund it",
     );
+  });
+
+  it("is refused at once when the fee payer cannot pay for it beside those under way", async () => {
+    const { chain, rpc } = world.sandbox;
+    const { feePayer } = readConfig(world.sandbox.env).secrets;
+    chain.setBalance(feePayer.publicKey.toBase58(), chain.rentExemptMinimum(0) + 3n * 5_100n);
+    // All are rehearsed before the first is signed.
+    rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 200 });
+    const handles = ["artist001", "artist002", "artist003", "artist004", "artist005", "artist006"];
+    const answers = await Promise.all(handles.map((handle) => world.collect(world.account(handle).id)));
+    expect(answers.map(({ body }) => body.error ?? "collected").sort()).toEqual([
+      ...Array.from({ length: 3 }, () => "INSUFFICIENT_FUNDS"),
+      ...Array.from({ length: 3 }, () => "collected"),
+    ]);
+    expect(landedCollects()).toHaveLength(3);
   });
 
   it("pays the price of the recent slots, within the cap", async () => {

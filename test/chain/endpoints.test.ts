@@ -88,6 +88,33 @@ describe("several endpoints", () => {
     expect(answer).toMatchObject({ failure: "unreachable" });
   });
 
+  it("that are only behind are asked again and again, until they have caught up", async () => {
+    vi.useRealTimers();
+    const behind = new RpcError("error", "getSlot", "first", { code: -32016 });
+    let asked = 0;
+    const answer = await newEndpoints().call(({ host }) =>
+      ++asked < 12 ? Promise.reject(behind) : works(host),
+    );
+    expect([asked, answer]).toEqual([12, expect.stringContaining("from")]);
+  });
+
+  it("do not lose a slow answer to an error that another gives meanwhile", async () => {
+    const final = new RpcError("error", "getSlot", "second", { code: -32602 });
+    const { answer } = await ask(
+      newEndpoints(),
+      (host) =>
+        host === "first"
+          ? new Promise((resolve) =>
+              setTimeout(() => {
+                resolve("from first");
+              }, 2_000),
+            )
+          : Promise.reject(final),
+      3_000,
+    );
+    expect(answer).toBe("from first");
+  });
+
   it("give no second opinion on an error that every node would give", async () => {
     const error = new RpcError("error", "getSlot", "first", { code: -32602 });
     const { asked, answer } = await ask(newEndpoints(), () => Promise.reject(error));

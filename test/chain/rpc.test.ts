@@ -51,6 +51,9 @@ describe("a call to the chain", () => {
     ["401", { status: 401, body: "{}" }],
     ["HTML", { status: 200, body: "<html>" }],
     ["a result of another shape", result("seven")],
+    ["an error of its own", failure({ code: -32603, message: "internal" })],
+    ["that it lacks the method", failure({ code: -32601, message: "Method not found" })],
+    ["that it keeps no history", failure({ code: -32011, message: "Transaction history is not available" })],
     ["that it is behind", failure({ code: -32005, message: "behind" })],
     [
       "that it has not seen the slot yet",

@@ -351,6 +351,23 @@ describe("the endpoint", () => {
     expect(heap() - before).toBeLessThan(30_000_000);
   });
 
+  it("makes no noise in the log about a caller who goes away", async () => {
+    world.sandbox.social.faults.add({ delayMs: 1_000 });
+    world.logLines.length = 0;
+    world.forgetCalls();
+    const leaving = new AbortController();
+    const body = JSON.stringify({
+      query: '{ a: wallet(handle: "artist051") { address } b: wallet(handle: "artist052") { address } }',
+    });
+    const headers = { "content-type": "application/json" };
+    const left = world.request("/graphql", { method: "POST", headers, body, signal: leaving.signal });
+    await expect.poll(() => world.sandbox.social.calls.length).toBe(1);
+    leaving.abort();
+    await expect(left).rejects.toThrow();
+    await expect.poll(() => world.logLines.length).toBeGreaterThan(0);
+    expect(world.logLines.filter((line) => (JSON.parse(line) as { level: number }).level > 20)).toEqual([]);
+  });
+
   it("runs no mutation by GET", async () => {
     const query = encodeURIComponent('mutation { collect(socialId: "1") { success } }');
     const { status } = await world.request(`/graphql?query=${query}`, {

@@ -3,7 +3,7 @@ import { ContractError } from "../../src/errors.ts";
 import type { SocialAnswers } from "../../src/social/client.ts";
 import { createDirectory } from "../../src/social/directory.ts";
 
-const defaults = { concurrency: 4, queueMax: 1000, cacheSeconds: 300 };
+const defaults = { concurrency: 4, queueMax: 1000, timeoutMs: 5_000, cacheSeconds: 300 };
 const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
   new Map(keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase() }]));
@@ -13,6 +13,8 @@ const codes = (answers: readonly unknown[]) =>
 
 /** Keys leave at the end of the turn of the event loop in which they came. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+/** And when other calls are under way, after they have gathered. */
+const gathered = () => new Promise((resolve) => setTimeout(resolve, 200));
 
 /** A network that keeps every call until it is told to answer. */
 function heldNetwork() {
@@ -40,10 +42,7 @@ describe("the directory", () => {
     const answers = createDirectory({ ...defaults, client }).findByHandles([...names(250), "NAME0", "Name1"]);
     await turn();
     expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100]);
-    calls.forEach(({ answer }) => {
-      answer();
-    });
-    await turn();
+    await gathered();
     expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100, 50]);
     calls.forEach(({ answer }) => {
       answer();
@@ -62,7 +61,7 @@ describe("the directory", () => {
     expect(calls.map(({ keys }) => keys)).toEqual([["name0"]]);
     calls[0]!.answer();
     await first;
-    await turn();
+    await gathered();
     expect(calls).toHaveLength(2);
     expect(calls[1]!.keys).toEqual(names(40).slice(1));
     calls[1]!.answer();
@@ -80,7 +79,7 @@ describe("the directory", () => {
     const joined = directory.findByHandles(["THIRD"]);
     calls[0]!.answer();
     await first;
-    await turn();
+    await gathered();
     calls[1]!.answer();
     expect(codes([...(await waiting), ...(await joined)])).toEqual(["found", "found", "found"]);
     const again = directory.findByHandles(["fourth"]);
@@ -119,7 +118,7 @@ describe("the directory", () => {
     await turn();
     calls[0]!.answer();
     await first;
-    await turn();
+    await gathered();
     calls[1]!.answer();
     expect(codes(await next)).toEqual(["found"]);
     expect(calls.map(({ keys }) => keys)).toEqual([["first"], ["next"]]);

@@ -16,7 +16,7 @@ const broken = () => unavailable(new TypeError("fetch failed"));
 
 /** The code that a guarded call ends with, while time goes by; `call` is called as often as the guard does. */
 async function codeOf(guard: ReturnType<typeof newGuard>, call: () => Promise<unknown>) {
-  const code = guard(call).then(
+  const code = guard.call(call, guard.newDeadline()).then(
     () => "ok",
     (error: unknown) => (error as ContractError).code,
   );
@@ -50,7 +50,10 @@ describe("the guard before the network", () => {
     await codeOf(guard, () => Promise.reject(limited));
     await vi.advanceTimersByTimeAsync(59_600);
     const call = vi.fn(() => Promise.resolve("value"));
-    await expect(guard(call)).rejects.toMatchObject({ code: "SOCIAL_RATE_LIMITED", retryAfterSeconds: 40 });
+    await expect(guard.call(call, guard.newDeadline())).rejects.toMatchObject({
+      code: "SOCIAL_RATE_LIMITED",
+      retryAfterSeconds: 40,
+    });
     await vi.advanceTimersByTimeAsync(40_000);
     expect(await codeOf(guard, call)).toBe("ok");
     expect(call).toHaveBeenCalledTimes(1);
@@ -61,7 +64,9 @@ describe("the guard before the network", () => {
     const failing = vi.fn(() => Promise.reject(unavailable(new Error("unreadable"))));
     for (let i = 0; i < 5; i++) expect(await codeOf(guard, failing)).toBe("SOCIAL_API_UNAVAILABLE");
     expect(failing).toHaveBeenCalledTimes(5);
-    await expect(guard(failing)).rejects.toMatchObject({ code: "SOCIAL_API_UNAVAILABLE" });
+    await expect(guard.call(failing, guard.newDeadline())).rejects.toMatchObject({
+      code: "SOCIAL_API_UNAVAILABLE",
+    });
     expect(failing).toHaveBeenCalledTimes(5);
 
     await vi.advanceTimersByTimeAsync(30_000);
@@ -69,6 +74,40 @@ describe("the guard before the network", () => {
     expect(await codeOf(guard, working)).toBe("ok");
     expect(await codeOf(guard, working)).toBe("ok");
     expect(working).toHaveBeenCalledTimes(2);
+  });
+
+  it("keeps to the longest wait that it was told, however many are told at once", async () => {
+    const guard = newGuard();
+    const limited = (retryAfterSeconds: number) => () =>
+      Promise.reject(new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds }));
+    await Promise.all([codeOf(guard, limited(800)), codeOf(guard, limited(60))]);
+    const call = vi.fn(() => Promise.resolve("value"));
+    await expect(guard.call(call, guard.newDeadline())).rejects.toMatchObject({ retryAfterSeconds: 800 });
+  });
+
+  it("tries again with one call while the others are answered at once", async () => {
+    const guard = newGuard();
+    const failing = () => Promise.reject(unavailable(new Error("unreadable")));
+    for (let i = 0; i < 5; i++) await codeOf(guard, failing);
+    await vi.advanceTimersByTimeAsync(30_000);
+    const hanging = vi.fn(() => new Promise<string>(() => undefined));
+    void guard.call(hanging, guard.newDeadline()).catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(0);
+    const other = vi.fn(() => Promise.resolve("value"));
+    await expect(guard.call(other, guard.newDeadline())).rejects.toMatchObject({
+      code: "SOCIAL_API_UNAVAILABLE",
+    });
+    expect([hanging, other].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
+  });
+
+  it("makes no second try when it has been told to wait meanwhile", async () => {
+    const guard = newGuard();
+    const call = vi.fn(() => Promise.reject(broken()));
+    const first = codeOf(guard, call);
+    const limited = new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 100 });
+    void guard.call(() => Promise.reject(limited), guard.newDeadline()).catch(() => undefined);
+    expect(await first).toBe("SOCIAL_RATE_LIMITED");
+    expect(call).toHaveBeenCalledTimes(1);
   });
 
   it("takes a refusal of one call's form for no failure of the network", async () => {
