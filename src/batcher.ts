@@ -91,7 +91,8 @@ export function createBatcher<Value>(options: {
       waiting.delete(key);
     }
     clearTimeout(timer);
-    if (waiting.size > 0 && calls < maxCalls) timer = setTimeout(send, millisecondsUntilLeaving());
+    if (waiting.size > 0 && calls < maxCalls)
+      timer = setTimeout(send, Math.max(0, millisecondsUntilLeaving()));
   }
 
   /** For the batch that would leave next, as far as it depends on time alone. */

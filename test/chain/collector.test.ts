@@ -4,7 +4,7 @@ import { startWorld, type World } from "../world.ts";
 
 let world: World;
 beforeEach(async () => {
-  world = await startWorld({ RPC_TIMEOUT_MS: "300", COLLECT_TIMEOUT_MS: "20000" });
+  world = await startWorld({ RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "20000" });
 });
 afterEach(() => world.close());
 
@@ -205,7 +205,7 @@ describe("a collect", () => {
 describe("a caller whose time is up", () => {
   beforeEach(async () => {
     await world.close();
-    world = await startWorld({ RPC_TIMEOUT_MS: "300", COLLECT_TIMEOUT_MS: "700" });
+    world = await startWorld({ RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "1500" });
   });
 
   it("is told the signature; the transaction goes on, and the next collect reports it and signs none", async () => {
@@ -229,9 +229,9 @@ describe("a caller whose time is up", () => {
   });
 
   it("before anything was signed can be sure that nothing will be", async () => {
-    world.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), delayMs: 250 });
-    world.sandbox.rpc.faults.add({ when: isMethod("getMultipleAccounts"), delayMs: 250 });
-    world.sandbox.rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 280 });
+    world.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), delayMs: 600 });
+    world.sandbox.rpc.faults.add({ when: isMethod("getMultipleAccounts"), delayMs: 600 });
+    world.sandbox.rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 600 });
     const { body } = await world.collect(world.account("creator").id);
     expect(body).toEqual({
       error: "COLLECT_FAILED",

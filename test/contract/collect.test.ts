@@ -3,7 +3,7 @@ import { startWorld, type World } from "../world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RPC_TIMEOUT_MS: "300" });
+  world = await startWorld({ RPC_TIMEOUT_MS: "1000" });
 });
 afterEach(() => {
   world.sandbox.rpc.faults.clear();

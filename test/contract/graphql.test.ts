@@ -5,7 +5,7 @@ import { startWorld, type World } from "../world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0", RPC_TIMEOUT_MS: "300" });
+  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0", RPC_TIMEOUT_MS: "1000" });
 });
 afterEach(() => {
   world.sandbox.social.faults.clear();

@@ -4,7 +4,7 @@ import { startWorld, type World } from "../world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ SOCIAL_TIMEOUT_MS: "300", RPC_TIMEOUT_MS: "300", SOCIAL_CACHE_SECONDS: "0" });
+  world = await startWorld({ SOCIAL_TIMEOUT_MS: "1000", RPC_TIMEOUT_MS: "1000", SOCIAL_CACHE_SECONDS: "0" });
 });
 afterEach(() => {
   world.sandbox.social.faults.clear();
