@@ -19,9 +19,9 @@ interface Entry<Value> {
 /**
  * A batcher for the whole process. A key that comes while it is idle leaves at once, with all that came in
  * the same turn of the event loop. Keys that come while calls are under way gather: a batch leaves when it
- * is full, when its oldest key has waited `maxWaitMs`, or, with `leaveAfterCalls`, as soon as no call is
- * under way any more; and never more than `maxCalls` at once. Beyond `maxWaiting` the newest are refused,
- * and the ones that wait keep their places.
+ * is full, when no more keys may wait, when its oldest has waited `maxWaitMs`, or, with `leaveAfterCalls`,
+ * as soon as no call is under way any more; and never more than `maxCalls` at once. Beyond `maxWaiting` the
+ * newest are refused, and the ones that wait keep their places.
  *
  * `ask` gives a value or an Error for each key. With `joinUnderWay` a key that is being asked is not asked
  * again. Keys of different `groupOf` never share a call.
@@ -97,7 +97,8 @@ export function createBatcher<Value>(options: {
 
   /** For the batch that would leave next, as far as it depends on time alone. */
   function millisecondsUntilLeaving(): number {
-    if (waiting.size >= maxKeys || (leaveAfterCalls && calls === 0)) return 0;
+    const isFull = waiting.size >= maxKeys || waiting.size > maxWaiting;
+    if (isFull || (leaveAfterCalls && calls === 0)) return 0;
     const [oldest] = waiting.values();
     return oldest!.leavesAt - performance.now();
   }

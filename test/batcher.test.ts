@@ -155,6 +155,18 @@ describe("a batcher", () => {
     expect(await Promise.all(waiting)).toEqual(["value of k0", "value of k1", "full", "full"]);
   });
 
+  it("refuses nobody while another call could be made", async () => {
+    const { load, sizes } = held({ maxCalls: 2, maxWaiting: 1, refuse: () => new Error("full") });
+    void load("first");
+    await turn();
+    void load("second");
+    await turn();
+    expect(sizes()).toEqual([1]);
+    void load("third");
+    await turn();
+    expect(sizes()).toEqual([1, 2]);
+  });
+
   it("never puts keys of different groups into one call", async () => {
     const { load, calls } = held({ leaveAfterCalls: true, groupOf: (key) => key[0] });
     for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
