@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { startWorld, type World } from "../world.ts";
+import { BOTH_ENDPOINTS, startWorld, type World } from "../world.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -71,6 +71,27 @@ describe("a transaction under way", () => {
       collected: "3.1000",
     });
     expect(sends().at(-1)!.params[0]).not.toBe(dead);
+    expect(landedCollects()).toHaveLength(1);
+  });
+
+  it("is not taken for dead on the word of a node that has not seen its blockhash expire", async () => {
+    await world.close();
+    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS, COLLECT_TIMEOUT_MS: "20000" });
+    const isStatus = isMethod("getSignatureStatuses");
+    const stale = { jsonrpc: "2.0", id: 1, result: { context: { slot: 1 }, value: [null] } };
+    world.sandbox.rpc.faults.add({ when: isStatus, then: { status: 429, body: "" } });
+    world.secondRpc.faults.add({ when: isStatus, then: { status: 200, body: JSON.stringify(stale) } });
+    const collect = world.collect(world.account("creator").id);
+    await expect.poll(landedCollects, { timeout: 5_000 }).toHaveLength(1);
+    world.sandbox.chain.advanceSlots(250);
+    const searches = () =>
+      world.secondRpc.calls.filter(
+        (call) => isStatus(call) && (call.params[1] as any).searchTransactionHistory === true,
+      );
+    await expect.poll(searches, { timeout: 15_000 }).not.toEqual([]);
+    world.sandbox.rpc.faults.clear();
+    world.secondRpc.faults.clear();
+    expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(landedCollects()).toHaveLength(1);
   });
 
