@@ -23,8 +23,8 @@ interface Entry<Value> {
  * as soon as no call is under way any more; and never more than `maxCalls` at once. Beyond `maxWaiting` the
  * newest are refused, and the ones that wait keep their places.
  *
- * `ask` gives a value or an Error for each key. With `joinUnderWay` a key that is being asked is not asked
- * again. Keys of different `groupOf` never share a call.
+ * `ask` gives a value or an Error for each key. With `joinUnderWay` a key that is being asked for
+ * somebody who still waits is not asked again. Keys of different `groupOf` never share a call.
  */
 export function createBatcher<Value>(options: {
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;
@@ -46,7 +46,9 @@ export function createBatcher<Value>(options: {
   let timer: NodeJS.Timeout | undefined;
 
   function load(key: string, signal?: AbortSignal): Promise<Value> {
-    const entry = waiting.get(key) ?? (joinUnderWay ? underWay.get(key) : undefined) ?? add(key);
+    const asked = joinUnderWay ? underWay.get(key) : undefined;
+    // A call that everyone has given up on is likely to end as it did for them.
+    const entry = waiting.get(key) ?? (asked && asked.callers > 0 ? asked : undefined) ?? add(key);
     entry.callers++;
     if (!signal) return entry.promise;
     return new Promise<Value>((resolve, reject) => {

@@ -138,6 +138,20 @@ describe("a batcher", () => {
     expect(await shared[1]).toBe("value of shared");
   });
 
+  it("asks anew for a caller who comes when all others have given up on the call under way", async () => {
+    const { load, calls } = held({ joinUnderWay: true, leaveAfterCalls: true });
+    const leaving = new AbortController();
+    const gone = load("a", leaving.signal);
+    await turn();
+    leaving.abort(new Error("left"));
+    await expect(gone).rejects.toThrow("left");
+    const late = load("a");
+    await vi.advanceTimersByTimeAsync(50);
+    expect(calls).toHaveLength(2);
+    calls[1]!.end();
+    expect(await late).toBe("value of a");
+  });
+
   it("refuses the newest beyond what may wait", async () => {
     const { load, calls } = held({
       maxCalls: 1,
