@@ -97,7 +97,7 @@ export function createBatcher<Value>(options: {
       timer = setTimeout(send, Math.max(0, millisecondsUntilLeaving()));
   }
 
-  /** For the batch that would leave next, as far as it depends on time alone. */
+  /** How long the batch that leaves next waits for company still; 0 or less when it waits for none. */
   function millisecondsUntilLeaving(): number {
     const isFull = waiting.size >= maxKeys || waiting.size > maxWaiting;
     if (isFull || (leaveAfterCalls && calls === 0)) return 0;

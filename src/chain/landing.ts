@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../log.ts";
+import { createRecent } from "../recent.ts";
 import { createConfirmations } from "./confirmations.ts";
 import type { SignedTransaction } from "./fee-payer.ts";
 import type { Rpc, TransactionError } from "./rpc.ts";
@@ -16,16 +17,7 @@ const FINALIZED_MAX_AGE_MS = 1_000;
 /** Brings signed transactions into the chain and says what became of them. */
 export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watch = createConfirmations({ rpc, log });
-
-  let finalized: { readonly block: ReturnType<Rpc["getFinalizedBlock"]>; readonly at: number } | undefined;
-
-  function getFinalizedBlock(): ReturnType<Rpc["getFinalizedBlock"]> {
-    const now = performance.now();
-    if (!finalized || now - finalized.at > FINALIZED_MAX_AGE_MS) {
-      finalized = { block: rpc.getFinalizedBlock(), at: now };
-    }
-    return finalized.block;
-  }
+  const getFinalizedBlock = createRecent(rpc.getFinalizedBlock, FINALIZED_MAX_AGE_MS);
 
   /** For calls that are simply made again: a failure tells nothing about the transaction. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
 import { createEndpoints, type Endpoint } from "./endpoints.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
@@ -241,12 +242,4 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
       return { err, fee, balances };
     },
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

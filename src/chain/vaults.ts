@@ -1,3 +1,4 @@
+import { createRecent } from "../recent.ts";
 import { TOKEN_AMOUNT, type ReadAccount } from "./accounts.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { subtractToZero, toLamports, type Lamports } from "./lamports.ts";
@@ -79,23 +80,14 @@ function tokenAmount({ data }: Account): Lamports {
 
 /** Reads the rent-exempt minimum of accounts of `space` bytes, and believes it for a while, longer while it cannot be read. */
 function createRentMinimum(rpc: Rpc, space: number): () => Promise<Lamports> {
-  let last: { readonly value: Promise<Lamports>; readonly readAt: number } | undefined;
+  const read = createRecent(() => rpc.getMinimumBalanceForRentExemption(space), RENT_MINIMUM_MAX_AGE_MS);
   let known: Lamports | undefined;
-
-  async function read(): Promise<Lamports> {
+  return async () => {
     try {
-      known = await rpc.getMinimumBalanceForRentExemption(space);
-      return known;
+      known = await read();
     } catch (error) {
-      last = undefined;
       if (known === undefined) throw error;
-      return known;
     }
-  }
-
-  return () => {
-    const now = performance.now();
-    if (!last || now - last.readAt > RENT_MINIMUM_MAX_AGE_MS) last = { value: read(), readAt: now };
-    return last.value;
+    return known;
   };
 }

@@ -2,18 +2,13 @@ import { randomUUID } from "node:crypto";
 import { ContractError, toCallerError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import { respondError } from "../rest/respond.ts";
+import type { GraphQLCall } from "../schema/yoga.ts";
 import type { Origin } from "./client-address.ts";
 import type { RateLimit } from "./rate-limit.ts";
 
 /** What a handler has of its request beside the request itself. */
-interface Call {
+interface Call extends GraphQLCall {
   readonly url: URL;
-  /** Throws RATE_LIMITED when the caller has no request left; takes none. */
-  readonly assertAdmissible: () => void;
-  /** Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED. */
-  readonly admit: (cost: number) => Promise<void>;
-  /** Names the request's id in each line. */
-  readonly log: Logger;
 }
 
 export type Handler = (request: Request, call: Call) => Response | Promise<Response>;

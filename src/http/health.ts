@@ -1,4 +1,5 @@
 import type { Rpc } from "../chain/rpc.ts";
+import { createRecent } from "../recent.ts";
 import { respondJson } from "../rest/respond.ts";
 import type { Handler } from "./edge.ts";
 
@@ -11,19 +12,14 @@ const CHAIN_CHECK_MAX_AGE_MS = 1_000;
  */
 export function createHealth({ rpc }: { rpc: Rpc }) {
   let isDraining = false;
-  let check: { readonly reason: Promise<string | undefined>; readonly startedAt: number } | undefined;
-
-  function checkChain(): Promise<string | undefined> {
-    const now = performance.now();
-    if (!check || now - check.startedAt > CHAIN_CHECK_MAX_AGE_MS) {
-      const reason = rpc.getSlot().then(
+  const checkChain = createRecent(
+    () =>
+      rpc.getSlot().then(
         () => undefined,
         () => "no chain endpoint answers",
-      );
-      check = { reason, startedAt: now };
-    }
-    return check.reason;
-  }
+      ),
+    CHAIN_CHECK_MAX_AGE_MS,
+  );
 
   const livez: Handler = () => respondJson(200, { status: "ok" });
   const readyz: Handler = async () => {

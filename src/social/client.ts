@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ContractError, toRetryAfterSeconds } from "../errors.ts";
+import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
 import { toSocialId, type SocialAccount } from "./account.ts";
 import { isRefusedForForm, Refusal, type Guard } from "./guard.ts";
@@ -147,12 +148,4 @@ function secondsUntilReset(headers: Headers): number {
   const reset = headers.get("x-rate-limit-reset") ?? "";
   if (!/^\d+$/.test(reset)) return DEFAULT_RETRY_AFTER_SECONDS;
   return Math.min(toRetryAfterSeconds(Number(reset) * 1000 - Date.now()), MAX_RETRY_AFTER_SECONDS);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

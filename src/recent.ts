@@ -1,0 +1,18 @@
+/**
+ * Shares one reading between all who ask within `maxAgeMs` of its start. A reading that fails is given to
+ * those who wait for it, and not kept.
+ */
+export function createRecent<T>(read: () => Promise<T>, maxAgeMs: number): () => Promise<T> {
+  let last: { readonly value: Promise<T>; readonly startedAt: number } | undefined;
+  return () => {
+    const now = performance.now();
+    if (!last || now - last.startedAt > maxAgeMs) {
+      const reading = { value: read(), startedAt: now };
+      last = reading;
+      reading.value.catch(() => {
+        if (last === reading) last = undefined;
+      });
+    }
+    return last.value;
+  };
+}
