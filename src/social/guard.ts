@@ -5,6 +5,7 @@ import {
   ExponentialBackoff,
   handleWhen,
   isBrokenCircuitError,
+  noJitterGenerator,
   retry,
   wrap,
 } from "cockatiel";
@@ -61,7 +62,8 @@ export interface Guard {
  */
 export function createGuard({ timeoutMs, log }: { timeoutMs: number; log: Logger }): Guard {
   const breaker = circuitBreaker(handleWhen(isUnavailable), {
-    halfOpenAfter: new ExponentialBackoff(OPEN_MS),
+    // Without jitter, which could make the first rest as short as nothing.
+    halfOpenAfter: new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator }),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
   });
   breaker.onBreak(() => {

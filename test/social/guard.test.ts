@@ -68,6 +68,12 @@ describe("the guard before the network", () => {
       code: "SOCIAL_API_UNAVAILABLE",
     });
     expect(failing).toHaveBeenCalledTimes(5);
+    // codeOf has let 400 ms go by: the rest of the first second is as quiet.
+    await vi.advanceTimersByTimeAsync(590);
+    await expect(guard.call(failing, guard.newDeadline())).rejects.toMatchObject({
+      code: "SOCIAL_API_UNAVAILABLE",
+    });
+    expect(failing).toHaveBeenCalledTimes(5);
 
     await vi.advanceTimersByTimeAsync(30_000);
     const working = vi.fn(() => Promise.resolve("value"));
