@@ -41,6 +41,8 @@ export interface Config {
     readonly socialApiToken: string;
     readonly rpcUrls: readonly URL[];
     readonly feePayer: Keypair;
+    /** What replicas share; undefined: everything is in memory. */
+    readonly redisUrl: URL | undefined;
   };
 }
 
@@ -101,10 +103,6 @@ export function readConfig(env: Environment): Config {
     toLamports(integer(name, fallback, min, 1e15) || 0);
   const programId = (name: string, fallback?: string) => read(name, fallback, parseAddress);
 
-  if (env.REDIS_URL) {
-    problems.push("REDIS_URL: this version keeps its state in memory and runs as one process; unset it");
-  }
-
   const config: Config = {
     host: read("HOST", "127.0.0.1", (text) => text),
     port: integer("PORT", 4000, 0, 65_535),
@@ -142,6 +140,7 @@ export function readConfig(env: Environment): Config {
         text.split(",").map((part) => parseUrl(part.trim())),
       ),
       feePayer: read("FEE_PAYER_KEYPAIR", undefined, parseKeypair),
+      redisUrl: env.REDIS_URL ? read("REDIS_URL", undefined, parseRedisUrl) : undefined,
     },
   };
   if (problems.length > 0) throw new ConfigError(problems);
@@ -206,12 +205,11 @@ function parseProxies(text: string): string[] {
 }
 
 /** The messages do not quote the text: addresses of providers carry keys. */
-function parseUrl(text: string): URL {
+function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
-    throw new Error(
-      "expected an address that starts with http:// or https:// (its text is kept out of this message)",
-    );
+  if (!url || !protocols.includes(url.protocol)) {
+    const starts = protocols.map((protocol) => `${protocol}//`).join(" or ");
+    throw new Error(`expected an address that starts with ${starts} (its text is kept out of this message)`);
   }
   try {
     decodeURIComponent(url.username + url.password);
@@ -227,6 +225,14 @@ function parseSocialUrl(text: string): URL {
     throw new Error("expected no user or password in the address; the token goes into SOCIAL_API_TOKEN");
   }
   if (url.search || url.hash) throw new Error("expected a base address, with nothing after its path");
+  return url;
+}
+
+function parseRedisUrl(text: string): URL {
+  const url = parseUrl(text, ["redis:", "rediss:"]);
+  if (!url.hostname || !/^(\/\d*)?$/.test(url.pathname) || url.search || url.hash) {
+    throw new Error("expected redis://[user:password@]host[:port][/number of the database]");
+  }
   return url;
 }
 

@@ -1,9 +1,13 @@
+import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
 import { createReadAccount } from "./chain/accounts.ts";
 import { createAddresses } from "./chain/addresses.ts";
+import { createClaims } from "./chain/claims.ts";
 import { createCollector } from "./chain/collector.ts";
+import { createFeeBudget } from "./chain/fee-budget.ts";
 import { createFeePayer } from "./chain/fee-payer.ts";
 import { createLaunchpad } from "./chain/launchpad.ts";
+import { createRehearsals } from "./chain/rehearsal.ts";
 import { createRpc } from "./chain/rpc.ts";
 import { createVaults } from "./chain/vaults.ts";
 import type { Config } from "./config.ts";
@@ -11,7 +15,9 @@ import { createClientAddress } from "./http/client-address.ts";
 import { createEdge, limited, type Route } from "./http/edge.ts";
 import { createHealth } from "./http/health.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
+import { createMetrics } from "./http/metrics.ts";
 import { createLogger } from "./log.ts";
+import { createRedis } from "./redis.ts";
 import type { Services } from "./resolvers/context.ts";
 import { handleFormat } from "./resolvers/look-up-wallet.ts";
 import { createCollect } from "./rest/collect.ts";
@@ -29,27 +35,31 @@ import { createGuard } from "./social/guard.ts";
  */
 export function createGateway(config: Config, { log = createLogger(config.logLevel) } = {}) {
   const { secrets, chain } = config;
+  const registry = new Registry();
+  const redis = secrets.redisUrl && createRedis({ url: secrets.redisUrl, log, registry });
 
   const guard = createGuard({ timeoutMs: config.social.timeoutMs, log });
   const client = createSocialClient({ ...config.social, token: secrets.socialApiToken, guard, log });
-  const directory = createDirectory({ ...config.social, client });
+  const directory = createDirectory({ ...config.social, client, redis });
 
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, log });
   const readAccount = createReadAccount(rpc);
   const vaults = createVaults(rpc);
+  const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
     ...config.collect,
     keypair: secrets.feePayer,
     programIds: [chain.launchpadProgramId, chain.launchpadAmmProgramId],
+    budget: createFeeBudget({ ...config.collect, feePayer: payer.toBase58(), redis }),
   });
   const launchpad = createLaunchpad(chain);
   const collector = createCollector({
     ...config.collect,
     rpc,
-    readAccount,
     vaults,
+    rehearsals: createRehearsals({ ...config.collect, rpc, readAccount, vaults, launchpad, payer }),
     feePayer,
-    launchpad,
+    claims: createClaims({ feePayer: payer.toBase58(), redis }),
     log,
   });
 
@@ -73,11 +83,12 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     "/graphql": { GET: graphql, POST: graphql },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz },
+    "/metrics": { GET: createMetrics(registry) },
   };
   const edge = createEdge({
     routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
     clientAddress: createClientAddress(config.trustedProxies),
-    rateLimit: createRateLimit(config.rateLimit),
+    rateLimit: createRateLimit(config.rateLimit, redis),
     log,
   });
   const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(edge);
@@ -85,6 +96,8 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   void vaults.warmUp();
 
   return {
+    /** Resolves when it may be sent requests: Redis, if there is one, is there or has had its time. */
+    ready: redis?.ready ?? Promise.resolve(),
     fetch: adapter.fetch,
     /** node:http's way in. */
     handleNode: adapter.handle,
@@ -95,5 +108,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     settled: collector.settled,
     /** The signatures of the transactions under way. */
     openSignatures: collector.openSignatures,
+    /** Lets go of Redis. */
+    close: () => redis?.close(),
   };
 }

@@ -12,6 +12,7 @@ async function main(): Promise<void> {
   const config = readConfig({ ...process.env, ...sandbox?.env });
   const log = createLogger(config.logLevel);
   const gateway = createGateway(config, { log });
+  await gateway.ready;
   const server = await listen(gateway.handleNode, config);
 
   const url = server.url + config.basePath;

@@ -114,7 +114,8 @@ describe("a problem", () => {
     ["MAX_PRIORITY_FEE_LAMPORTS", "x", "expected a whole number"],
     ["FEE_BUDGET_LAMPORTS_PER_HOUR", "x", "expected a whole number"],
     ["LOG_LEVEL", "loud", "expected one of trace"],
-    ["REDIS_URL", "redis://127.0.0.1", "unset it"],
+    ["REDIS_URL", "localhost:6379", "expected an address that starts with redis:// or rediss://"],
+    ["REDIS_URL", "redis://127.0.0.1/first", "expected redis://[user:password@]host"],
     ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read (ENOENT)"],
     ["FEE_PAYER_KEYPAIR", "/", "cannot be read (EISDIR)"],
     ["FEE_PAYER_KEYPAIR", "[1,2,3]", "it is no key"],
@@ -152,6 +153,7 @@ describe("a problem", () => {
       SOCIAL_API_TOKEN: `${secret} with a space`,
       SOLANA_RPC_URL: `${secret}://rpc.example/${secret}`,
       FEE_PAYER_KEYPAIR: `[1,2,"${secret}"]`,
+      REDIS_URL: `redis://:${secret}@127.0.0.1/x`,
       ESCROW_PROGRAM_ID: complete.ESCROW_PROGRAM_ID,
     });
     expect(message).not.toContain(secret);

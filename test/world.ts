@@ -47,6 +47,7 @@ export async function startWorld(env: Record<string, string> = {}) {
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
   const gateway = createGateway(config, { log });
+  await gateway.ready;
   const server = await listen(gateway.handleNode, config);
   const url = server.url + config.basePath;
   let callers = 0;
@@ -102,6 +103,7 @@ export async function startWorld(env: Record<string, string> = {}) {
       gateway.drain();
       await server.close();
       await gateway.settled();
+      gateway.close();
       await Promise.all([sandbox.close(), secondRpc.close()]);
     },
   };

@@ -1,22 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  ComputeBudgetProgram,
-  PublicKey,
-  TransactionMessage,
-  VersionedTransaction,
-  type Message,
-} from "@solana/web3.js";
 import { ContractError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { AccountAddresses } from "./addresses.ts";
-import type { ReadAccount } from "./accounts.ts";
-import type { FeePayer } from "./fee-payer.ts";
+import type { Claim, Claims, KeptTransaction } from "./claims.ts";
+import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import { createLanding } from "./landing.ts";
-import type { Launchpad } from "./launchpad.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
-import { choosePrice } from "./priority-fee.ts";
+import type { Rehearsals } from "./rehearsal.ts";
 import type { Rpc } from "./rpc.ts";
-import { isTooLittleToArrive, toFailure } from "./transaction-failure.ts";
+import { toFailure } from "./transaction-failure.ts";
 import type { Vaults } from "./vaults.ts";
 
 /** What a collect came to: fees that a landed transaction moved, or nothing worth a transaction. */
@@ -47,25 +39,6 @@ interface Progress {
   isGivenUp?: boolean;
 }
 
-/** What a collect's transaction is made for: the units it may use and their price, and whether it asks the AMM. */
-interface Terms {
-  readonly unitLimit: number;
-  /** In micro-lamports a compute unit. */
-  readonly price: bigint;
-  readonly withAmm: boolean;
-}
-
-/** What a rehearsal has shown: the terms, and what the fee payer would have left above its rent-exempt minimum. */
-interface Rehearsal {
-  readonly terms: Terms;
-  readonly spendable: bigint | undefined;
-}
-
-/** Far above what a collect uses; only the simulation runs with it. */
-const SIMULATION_UNIT_LIMIT = 400_000;
-const UNIT_LIMIT_MARGIN = 1.2;
-/** A blockhash for simulations, which replace it. */
-const NO_BLOCKHASH = PublicKey.default.toBase58();
 /** Collects under way at once; each is some calls to the chain a second, and a fee that is not settled. */
 const MAX_FLIGHTS = 200;
 /** When the fee payer can pay for fewer than this many more, the operator is warned. */
@@ -76,23 +49,21 @@ export type Collector = ReturnType<typeof createCollector>;
 /**
  * Moves an account's fees from its vault to its address, and is the one place that spends money.
  *
- * An account has one transaction under way at most: whoever asks for it meanwhile shares its outcome.
+ * An account has one transaction under way at most: whoever asks for it meanwhile shares its outcome, on
+ * whichever replica.
  * A transaction is signed once and the same bytes are sent until they have landed or can no longer land,
  * whether or not a caller still waits, so none is ever lost or doubled.
  */
 export function createCollector(needs: {
   rpc: Rpc;
-  readAccount: ReadAccount;
   vaults: Vaults;
+  rehearsals: Rehearsals;
   feePayer: FeePayer;
-  launchpad: Launchpad;
-  minLamports: Lamports;
-  maxPriorityFee: Lamports;
+  claims: Claims;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { rpc, readAccount, vaults, feePayer, launchpad, minLamports, maxPriorityFee, timeoutMs, log } =
-    needs;
+  const { rpc, vaults, rehearsals, feePayer, claims, timeoutMs, log } = needs;
   const { land, readLanded } = createLanding({ rpc, log });
   const flights = new Map<string, Flight>();
   /** The fees of the transactions under way, which the chain has not taken from the fee payer yet. */
@@ -113,8 +84,33 @@ export function createCollector(needs: {
   }
 
   async function run(account: AccountAddresses, progress: Progress): Promise<CollectOutcome> {
-    const rehearsal = await rehearse(account);
-    if (rehearsal === "nothing") return { kind: "nothing" };
+    const claim = await claims.claim(account.address, () => progress.isGivenUp === true);
+    if (claim.landedSlot !== undefined) rpc.expectSlot(claim.landedSlot);
+    if (claim.signedElsewhere) {
+      progress.signature = claim.signedElsewhere.signature;
+      return bringIn(account, claim.signedElsewhere, claim, progress);
+    }
+    const transaction = await prepare(account, progress, claim).catch((error: unknown) => {
+      claim.end();
+      throw error;
+    });
+    if (transaction === "nothing") {
+      claim.end();
+      return { kind: "nothing" };
+    }
+    return transaction === "claimed elsewhere"
+      ? run(account, progress)
+      : bringIn(account, transaction, claim, progress);
+  }
+
+  /** Rehearses and signs a collect, and has the transaction kept. */
+  async function prepare(
+    account: AccountAddresses,
+    progress: Progress,
+    claim: Claim,
+  ): Promise<(SignedTransaction & KeptTransaction) | "nothing" | "claimed elsewhere"> {
+    const rehearsal = await rehearsals.rehearse(account);
+    if (rehearsal === "nothing") return "nothing";
     const { terms, spendable } = rehearsal;
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
@@ -123,39 +119,58 @@ export function createCollector(needs: {
         cause: new Error("the fee payer cannot pay for one more beside the transactions under way"),
       });
     }
-    const transaction = await feePayer.sign(compose(account, blockhash, terms));
-    if (!transaction) {
+    const signed = await feePayer.sign(rehearsals.compose(account, blockhash, terms));
+    if (!signed) {
       log.error(
         "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
       );
       throw failed("The service has spent its budget for fees. Try again in an hour.");
     }
-    const { signature, settle } = transaction;
+    const { base64, signature, reservation } = signed;
     if (progress.isGivenUp) {
-      settle(toLamports(0));
+      reservation.settle(toLamports(0));
       throw new Error("the chain took longer than a caller waits to get as far as signing");
     }
     progress.signature = signature;
+    if (await claim.keep({ base64, signature, lastValidBlockHeight })) {
+      return { ...signed, lastValidBlockHeight };
+    }
+    delete progress.signature;
+    reservation.settle(toLamports(0));
+    return "claimed elsewhere";
+  }
 
-    openFees += transaction.fee;
-    const fate = await land(transaction, lastValidBlockHeight).finally(() => {
-      openFees -= transaction.fee;
+  /** Lands a transaction and tells what it has moved. What another replica has signed, that one has reserved. */
+  async function bringIn(
+    account: AccountAddresses,
+    transaction: KeptTransaction & Partial<SignedTransaction>,
+    claim: Claim,
+    progress: Progress,
+  ): Promise<CollectOutcome> {
+    const { signature, fee = toLamports(0), reservation } = transaction;
+    openFees += fee;
+    const fate = await land(transaction, claim.signedElsewhere !== undefined).finally(() => {
+      openFees -= fee;
     });
     if (fate.kind === "dead") {
-      settle(toLamports(0));
+      claim.end();
+      reservation?.settle(toLamports(0));
       log.warn({ signature, address: account.address }, "a collect's transaction did not land");
       throw failed(
         `Transaction ${signature} did not land and can no longer do so: nothing was moved. Try again.`,
       );
     }
+    claim.end(fate.slot);
     progress.hasLanded = true;
     if (fate.err !== null) {
       log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
       throw toFailure(fate.err, `transaction ${signature} failed on chain`);
     }
     const landed = await readLanded(signature, timeoutMs);
-    if (landed) settle(landed.fee);
-    void warnWhenPoor(landed?.balances.get(feePayer.publicKey.toBase58())?.after, transaction.fee);
+    if (landed) {
+      reservation?.settle(landed.fee);
+      void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
+    }
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
     const collected = toLamports(after - before);
@@ -164,54 +179,6 @@ export function createCollector(needs: {
     return collected > 0n
       ? { kind: "collected", collected, newBalance: after, signature }
       : { kind: "nothing" };
-  }
-
-  /** Reads and simulates what a collect would do; "nothing" when it would not move enough. */
-  async function rehearse(account: AccountAddresses): Promise<Rehearsal | "nothing"> {
-    const { collectable, inAmm, inCreatorVault } = await vaults.getFees(account, readAccount);
-    if (collectable < minLamports) return "nothing";
-
-    const withAmm = inAmm > 0n;
-    const rehearsal = compose(account, NO_BLOCKHASH, {
-      unitLimit: SIMULATION_UNIT_LIMIT,
-      price: 0n,
-      withAmm,
-    });
-    const base64 = Buffer.from(new VersionedTransaction(rehearsal).serialize()).toString("base64");
-    const { err, unitsConsumed, balances, logs } = await rpc.simulateTransaction(base64, [
-      account.creatorVault,
-      feePayer.publicKey.toBase58(),
-    ]);
-    if (err !== null) {
-      if (isTooLittleToArrive(err)) return "nothing";
-      throw toFailure(err, `simulated: ${logs.join(" | ")}`);
-    }
-    // Told by the vaults, because the address may lose a withdrawal in the same moment.
-    const [left, funds] = balances ?? [];
-    if (left !== undefined && inCreatorVault + inAmm - left < minLamports) return "nothing";
-
-    const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
-    const written = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
-    const price = await choosePrice(rpc, written, unitLimit, maxPriorityFee);
-    const spendable = funds === undefined ? undefined : funds - (await vaults.getRentMinimum());
-    return { terms: { unitLimit, withAmm, price }, spendable };
-  }
-
-  function compose(
-    account: AccountAddresses,
-    blockhash: string,
-    { unitLimit, price, withAmm }: Terms,
-  ): Message {
-    return new TransactionMessage({
-      payerKey: feePayer.publicKey,
-      recentBlockhash: blockhash,
-      instructions: [
-        ComputeBudgetProgram.setComputeUnitLimit({ units: unitLimit }),
-        ...(price > 0n ? [ComputeBudgetProgram.setComputeUnitPrice({ microLamports: price })] : []),
-        ...(withAmm ? [launchpad.transferCreatorFeesToPump(account)] : []),
-        launchpad.collectCreatorFee(account),
-      ],
-    }).compileToLegacyMessage();
   }
 
   /** `lamports`: what the fee payer holds after a transaction that has cost `fee`. */

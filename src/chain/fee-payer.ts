@@ -1,12 +1,11 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
+import type { FeeBudget, Reservation } from "./fee-budget.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
 import { priorityFee } from "./priority-fee.ts";
 
 /** The fee of one signature, before any priority fee. Source: the chain's fee structure, unchanged since its start. */
 const BASE_FEE_LAMPORTS = 5_000n;
-
-const HOUR_MS = 3_600_000;
 
 // The instructions of the compute budget program, by their first byte.
 const SET_COMPUTE_UNIT_LIMIT = 2;
@@ -16,17 +15,16 @@ const SET_COMPUTE_UNIT_PRICE = 3;
 export interface SignedTransaction {
   readonly base64: string;
   readonly signature: string;
-  /** All that it can cost; it was taken out of the hour's budget. */
+  /** All that it can cost. */
   readonly fee: Lamports;
-  /** Puts what was really paid, 0 for a transaction that never landed, in place of what was taken. */
-  settle(fee: Lamports): void;
+  /** Has taken it out of the budget; 0 is paid for a transaction that never landed. */
+  readonly reservation: Reservation;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * The only holder of the fee payer's key, and of the budget that all its transactions share: at most
- * `budgetLamportsPerHour` in any hour. It signs nothing but calls of `programIds` and of the compute
+ * The only holder of the fee payer's key, and of the budget that all its transactions share. It signs nothing but calls of `programIds` and of the compute
  * budget program in which it is the fee payer and takes no other part, for a priority fee of
  * `maxPriorityFee` at most.
  */
@@ -34,12 +32,11 @@ export function createFeePayer(needs: {
   keypair: Keypair;
   programIds: readonly string[];
   maxPriorityFee: Lamports;
-  budgetLamportsPerHour: Lamports;
+  budget: FeeBudget;
 }) {
-  const { keypair, maxPriorityFee, budgetLamportsPerHour } = needs;
+  const { keypair, maxPriorityFee, budget } = needs;
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([...needs.programIds, computeBudget]);
-  const spent: { at: number; lamports: bigint }[] = [];
 
   /** The fee of a harmless message; throws when it is not one. */
   function assertHarmless(message: Message): Lamports {
@@ -76,17 +73,6 @@ export function createFeePayer(needs: {
     }
   }
 
-  /** Takes `fee` out of the hour's budget; undefined when less than that is left. */
-  function reserve(fee: Lamports): { lamports: bigint } | undefined {
-    const now = performance.now();
-    while (spent[0] && spent[0].at <= now - HOUR_MS) spent.shift();
-    const used = spent.reduce((sum, { lamports }) => sum + lamports, 0n);
-    if (used + fee > budgetLamportsPerHour) return undefined;
-    const entry = { at: now, lamports: fee as bigint };
-    spent.push(entry);
-    return entry;
-  }
-
   return {
     publicKey: keypair.publicKey,
 
@@ -94,10 +80,9 @@ export function createFeePayer(needs: {
      * Takes the message's fee out of the budget, then signs it; undefined when less than that is left.
      * Asynchronous so that a remote signer can take this place. Throws when the message is not harmless.
      */
-    // eslint-disable-next-line @typescript-eslint/require-await
     async sign(message: Message): Promise<SignedTransaction | undefined> {
       const fee = assertHarmless(message);
-      const reservation = reserve(fee);
+      const reservation = await budget.reserve(fee);
       if (!reservation) return undefined;
       const transaction = new VersionedTransaction(message);
       transaction.sign([keypair]);
@@ -105,9 +90,7 @@ export function createFeePayer(needs: {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
         fee,
-        settle(paid) {
-          reservation.lamports = paid;
-        },
+        reservation,
       };
     },
   };

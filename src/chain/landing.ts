@@ -2,12 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../log.ts";
 import { createRecent } from "../recent.ts";
 import { createConfirmations } from "./confirmations.ts";
-import type { SignedTransaction } from "./fee-payer.ts";
-import type { Rpc, TransactionError } from "./rpc.ts";
+import type { KeptTransaction } from "./claims.ts";
+import type { Rpc, SignatureStatus, TransactionError } from "./rpc.ts";
 
 /** How a transaction ended: in a block, well or badly, or past the time in which it could get into one. */
 export type Fate =
-  { readonly kind: "landed"; readonly err: TransactionError | null } | { readonly kind: "dead" };
+  | { readonly kind: "landed"; readonly err: TransactionError | null; readonly slot: number }
+  | { readonly kind: "dead" };
 
 const RESEND_MS = 2_000;
 const READ_AGAIN_MS = 400;
@@ -40,18 +41,24 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
       searchTransactionHistory: true,
     });
     const [status] = statuses;
-    if (status) return status.confirmed ? { kind: "landed", err: status.err } : undefined;
+    if (status) return status.confirmed ? toLanded(status) : undefined;
     return slot >= absoluteSlot ? { kind: "dead" } : undefined;
   }
 
   return {
-    /** Sends the same bytes again and again until the chain confirms them or never can any more. */
-    async land({ base64, signature }: SignedTransaction, lastValidBlockHeight: number): Promise<Fate> {
+    /**
+     * Sends the same bytes again and again until the chain confirms them or never can any more; first of
+     * all gives them some time when they may have been sent already.
+     */
+    async land(
+      { base64, signature, lastValidBlockHeight }: KeptTransaction,
+      mayBeSent: boolean,
+    ): Promise<Fate> {
       const { confirmed, stop } = watch(signature);
+      const landed = confirmed.then(toLanded);
       try {
-        for (;;) {
-          void orUndefined(rpc.sendTransaction(base64));
-          const landed = confirmed.then(({ err }): Fate => ({ kind: "landed", err }));
+        for (let isWaiting = mayBeSent; ; isWaiting = false) {
+          if (!isWaiting) void orUndefined(rpc.sendTransaction(base64));
           const fate =
             (await Promise.race([landed, sleep(RESEND_MS)])) ??
             (await Promise.race([landed, orUndefined(findFate(signature, lastValidBlockHeight))]));
@@ -75,4 +82,8 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
       }
     },
   };
+}
+
+function toLanded({ err, slot }: SignatureStatus): Fate {
+  return { kind: "landed", err, slot };
 }

@@ -13,6 +13,8 @@ export interface SignatureStatus {
   readonly err: TransactionError | null;
   /** Voted on by two thirds of the stake, or rooted: as good as final for what is paid out here. */
   readonly confirmed: boolean;
+  /** In which it was executed. */
+  readonly slot: number;
 }
 
 /** An account's lamports and the requested slice of its data. */
@@ -107,6 +109,10 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
   let lastId = 0;
   let newestLandedSlot = 0;
 
+  function expectSlot(slot: number): void {
+    newestLandedSlot = Math.max(newestLandedSlot, slot);
+  }
+
   const fresh = () => (newestLandedSlot > 0 ? { ...CONFIRMED, minContextSlot: newestLandedSlot } : CONFIRMED);
 
   function call<M extends Method>(method: M, params: unknown[]): Promise<Result<M>> {
@@ -147,6 +153,9 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
   }
 
   return {
+    /** From now on no read is of a state older than this slot's. */
+    expectSlot,
+
     /** Up to 100 accounts in the order of `addresses`; undefined for one that does not exist. */
     async getAccounts(addresses: readonly string[], dataSlice: DataSlice): Promise<(Account | undefined)[]> {
       const options = { ...fresh(), encoding: "base64", dataSlice };
@@ -209,8 +218,8 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
         const { err, slot, confirmations, confirmationStatus } = found;
         const confirmed =
           confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
-        if (confirmed) newestLandedSlot = Math.max(newestLandedSlot, slot);
-        return { err, confirmed };
+        if (confirmed) expectSlot(slot);
+        return { err, confirmed, slot };
       });
       return { statuses, slot: context.slot };
     },
@@ -229,7 +238,7 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
       const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
       const found = await call("getTransaction", [signature, options]);
       if (!found) return undefined;
-      newestLandedSlot = Math.max(newestLandedSlot, found.slot);
+      expectSlot(found.slot);
       const { err, fee, preBalances, postBalances, loadedAddresses } = found.meta;
       const keys = [
         ...found.transaction.message.accountKeys,

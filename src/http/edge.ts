@@ -4,7 +4,7 @@ import type { Logger } from "../log.ts";
 import { respondError } from "../rest/respond.ts";
 import type { GraphQLCall } from "../schema/yoga.ts";
 import type { Origin } from "./client-address.ts";
-import type { RateLimit } from "./rate-limit.ts";
+import type { RateLimit, Verdict } from "./rate-limit.ts";
 
 /** What a handler has of its request beside the request itself. */
 interface Call extends GraphQLCall {
@@ -40,7 +40,13 @@ export function createEdge(needs: {
 }) {
   const { routes, clientAddress, rateLimit } = needs;
 
-  async function answer(request: Request, remoteAddress: string | undefined, log: Logger): Promise<Response> {
+  /** Puts the headers that tell of the caller's budget into `headers`, whatever comes of the request. */
+  async function answer(
+    request: Request,
+    remoteAddress: string | undefined,
+    headers: Headers,
+    log: Logger,
+  ): Promise<Response> {
     const url = URL.parse(request.url);
     const route = url ? routes.get(url.pathname) : undefined;
     if (!url || !route) return respondError(new ContractError("NOT_FOUND"));
@@ -53,12 +59,15 @@ export function createEdge(needs: {
       return respondError(new ContractError("METHOD_NOT_ALLOWED"), { headers: { allow: allow(route) } });
     }
     const caller = clientAddress({ remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") });
+    let admitted: Verdict | undefined;
     const call: Call = {
       url,
-      assertAdmissible: () => {
-        rateLimit.assertAdmissible(caller);
+      async admit(cost) {
+        admitted = await rateLimit(caller, cost, admitted?.at);
+        headers.set("ratelimit-policy", admitted.policy);
+        headers.set("ratelimit", admitted.standing);
+        if (admitted.refusal) throw admitted.refusal;
       },
-      admit: (cost) => rateLimit.admit(caller, cost),
       log,
     };
     const response = await handler(isHead ? toGet(request) : request, call);
@@ -77,12 +86,12 @@ export function createEdge(needs: {
   ): Promise<Response> => {
     const requestId = randomUUID();
     const log = needs.log.child({ requestId });
-    const response = await answer(request, remoteAddress, log).catch((error: unknown) =>
+    const headers = new Headers({ ...CORS_HEADERS, "x-request-id": requestId });
+    const response = await answer(request, remoteAddress, headers, log).catch((error: unknown) =>
       explain(error, request, log),
     );
-    for (const [name, value] of Object.entries(CORS_HEADERS)) response.headers.set(name, value);
+    for (const [name, value] of headers) response.headers.set(name, value);
     if (!response.headers.has("cache-control")) response.headers.set("cache-control", "no-store");
-    response.headers.set("x-request-id", requestId);
     return response;
   };
 }

@@ -14,9 +14,10 @@ import { operationCost } from "./operation-cost.ts";
 
 /** What the edge gives each request: the caller's budget, and a log that names the request. */
 export interface GraphQLCall {
-  /** Throws RATE_LIMITED when the caller has no request left; takes none. */
-  readonly assertAdmissible: () => void;
-  /** Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED. */
+  /**
+   * Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED and takes none. Once more
+   * with a higher cost it takes that in all.
+   */
   readonly admit: (cost: number) => Promise<void>;
   readonly log: Logger;
 }
@@ -24,9 +25,8 @@ export interface GraphQLCall {
 /** The code of what is wrong with a request as such, where GraphQL has none of its own. */
 const BAD_REQUEST = "BAD_REQUEST";
 
-/** A call under way. Every request pays once: when its operation is known, or else with its answer. */
 interface ServerContext {
-  readonly toll: GraphQLCall & { isPaid: boolean };
+  readonly call: GraphQLCall;
 }
 
 const MAX_BODY_BYTES = 100_000;
@@ -46,7 +46,7 @@ export function createGraphQL(needs: {
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
     context: ({ request }) => createRequestContext(needs.services, request.signal),
-    plugins: [payAndExplain],
+    plugins: [admitAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
     maxRequestBodySize: MAX_BODY_BYTES,
     // It would keep documents of any size, of callers who may not even run them.
@@ -59,16 +59,9 @@ export function createGraphQL(needs: {
   });
 
   async function answer(request: Request, call: GraphQLCall): Promise<Response> {
-    // Nothing is read of a request that could not pass, whatever it costs.
-    call.assertAdmissible();
-    const toll = { ...call, isPaid: false };
-    try {
-      const refusal = refuseForm(request);
-      return refusal ?? (await yoga.fetch(request, { toll }));
-    } finally {
-      // What could not be read or is not valid counts like any request.
-      if (!toll.isPaid) await call.admit(1);
-    }
+    // Before anything of it is read; what cannot be read or is not valid counts like any request.
+    await call.admit(1);
+    return refuseForm(request) ?? yoga.fetch(request, { call });
   }
 
   return (request: Request, call: GraphQLCall): Promise<Response> =>
@@ -107,19 +100,17 @@ function isAcceptable(accept: string): boolean {
 }
 
 /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
-const payAndExplain: Plugin<ServerContext> = {
+const admitAndExplain: Plugin<ServerContext> = {
   async onExecute({ args }) {
     const { document, operationName, contextValue } = args as ExecutionArgs & { contextValue: ServerContext };
-    const { toll } = contextValue;
+    const { call } = contextValue;
     const operation = getOperationAST(document, operationName);
-    if (operation) {
-      toll.isPaid = true;
-      await toll.admit(operationCost(document, operation));
-    }
+    const cost = operation ? operationCost(document, operation) : 1;
+    if (cost > 1) await call.admit(cost);
     return {
       onExecuteDone({ result, setResult }) {
         const { errors } = result as ExecutionResult;
-        if (errors) setResult({ ...result, errors: errors.map((error) => toGraphQLError(error, toll.log)) });
+        if (errors) setResult({ ...result, errors: errors.map((error) => toGraphQLError(error, call.log)) });
       },
     };
   },

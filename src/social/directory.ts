@@ -1,16 +1,12 @@
-import { LRUCache } from "lru-cache";
 import { createBatcher } from "../batcher.ts";
 import { ContractError } from "../errors.ts";
+import type { Redis } from "../redis.ts";
+import { createAccountCache } from "./account-cache.ts";
 import type { SocialAccount } from "./account.ts";
 import { MAX_USERS_A_CALL, type SocialAnswers, type SocialClient } from "./client.ts";
 
-/** The account, or the contract's error for what was asked. */
-type Answer = SocialAccount | ContractError;
-
 export type Directory = ReturnType<typeof createDirectory>;
 
-const MAX_CACHED_HANDLES = 100_000;
-const MAX_NOT_FOUND_SECONDS = 60;
 const SERVICE_BUSY_RETRY_AFTER_SECONDS = 30;
 
 /**
@@ -31,8 +27,8 @@ const AT = "@";
  * Beyond `queueMax` waiting accounts the newest are answered SERVICE_BUSY. Nobody waits longer than
  * `timeoutMs`, in the queue and for the answer together.
  *
- * A handle's account is believed for `cacheSeconds`, "no such account" for 60 s at most, failures never.
- * An account found by its id is not kept: the id stays, but its handle may change.
+ * What a handle was found to be is remembered, for `cacheSeconds` and with `redis` for all replicas. An
+ * account found by its id is not kept: the id stays, but its handle may change.
  */
 export function createDirectory(needs: {
   client: SocialClient;
@@ -40,9 +36,10 @@ export function createDirectory(needs: {
   queueMax: number;
   timeoutMs: number;
   cacheSeconds: number;
+  redis?: Redis | undefined;
 }) {
-  const { client, concurrency, queueMax, timeoutMs, cacheSeconds } = needs;
-  const known = new LRUCache<string, Answer>({ max: MAX_CACHED_HANDLES, perf: performance });
+  const { client, concurrency, queueMax, timeoutMs, cacheSeconds, redis } = needs;
+  const cache = createAccountCache({ cacheSeconds, redis });
   const batcher = createBatcher<SocialAccount>({
     ask,
     maxKeys: MAX_USERS_A_CALL,
@@ -57,15 +54,8 @@ export function createDirectory(needs: {
   async function ask(keys: readonly string[]): Promise<SocialAnswers> {
     if (!keys[0]?.startsWith(AT)) return client.findByIds(keys);
     const answers = await client.findByHandles(keys.map((key) => key.slice(AT.length)));
-    for (const [handle, answer] of answers) remember(handle, answer);
+    cache.remember(answers);
     return new Map([...answers].map(([handle, answer]) => [AT + handle, answer]));
-  }
-
-  function remember(handle: string, answer: Answer): void {
-    const isError = answer instanceof ContractError;
-    if (isError && answer.code !== "SOCIAL_NOT_FOUND") return;
-    const seconds = isError ? Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS) : cacheSeconds;
-    if (seconds > 0) known.set(handle, answer, { ttl: seconds * 1000 });
   }
 
   /** Errors come back as values, so that in a list of many each has its own. */
@@ -98,11 +88,14 @@ export function createDirectory(needs: {
     /** The accounts of handles, in whatever case, or an error for each that has none. */
     async findByHandles(texts: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> {
       const handles = texts.map((text) => text.toLowerCase());
-      const cached = handles.map((handle) => known.get(handle));
+      const cached = handles.map(cache.get);
       if (cached.every((answer) => answer !== undefined)) return cached;
-      return within(caller, (signal) =>
-        Promise.all(handles.map(async (handle, i) => cached[i] ?? load(AT + handle, signal))),
-      );
+      return within(caller, async (signal) => {
+        await cache.learn(handles.filter((_, i) => !cached[i]));
+        return Promise.all(
+          handles.map(async (handle, i) => cached[i] ?? cache.get(handle) ?? load(AT + handle, signal)),
+        );
+      });
     },
 
     /** The accounts of canonical ids, or an error for each that has none. */

@@ -8,16 +8,23 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { createFeeBudget } from "../../src/chain/fee-budget.ts";
 import { createFeePayer } from "../../src/chain/fee-payer.ts";
 import { toLamports } from "../../src/chain/lamports.ts";
 
 const keypair = Keypair.generate();
 const programId = Keypair.generate().publicKey;
+const budget = (lamports: number) =>
+  createFeeBudget({
+    feePayer: keypair.publicKey.toBase58(),
+    budgetLamportsPerHour: toLamports(lamports),
+    redis: undefined,
+  });
 const feePayer = createFeePayer({
   keypair,
   programIds: [programId.toBase58()],
   maxPriorityFee: toLamports(1_000),
-  budgetLamportsPerHour: toLamports(1_000_000),
+  budget: budget(1_000_000),
 });
 const other = Keypair.generate().publicKey;
 const call = (
@@ -102,17 +109,19 @@ describe("the fee payer", () => {
       keypair,
       programIds: [programId.toBase58()],
       maxPriorityFee: toLamports(1_000_000),
-      budgetLamportsPerHour: toLamports(20_000),
+      budget: budget(20_000),
     });
     const sign = (fee: number) =>
       thrifty.sign(message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)));
     const first = await sign(15_000);
     expect(first?.fee).toBe(15_000n);
     expect(await sign(5_001)).toBeUndefined();
-    first!.settle(toLamports(5_000));
+    first!.reservation.settle(toLamports(5_000));
     expect(await sign(15_000)).toBeDefined();
     expect(await sign(5_000)).toBeUndefined();
-    vi.advanceTimersByTime(3_600_000);
+    vi.advanceTimersByTime(3_599_999);
+    expect(await sign(5_000)).toBeUndefined();
+    vi.advanceTimersByTime(60_001);
     expect(await sign(20_000)).toBeDefined();
   });
 });

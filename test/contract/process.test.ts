@@ -1,44 +1,14 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createAddresses } from "../../src/chain/addresses.ts";
 import { startBareChain } from "../doubles/bare-chain.ts";
 import { startBareNetwork } from "../doubles/bare-network.ts";
-
-const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
-const started: ChildProcess[] = [];
-
-/** Ends only what this file started. */
-afterEach(() => {
-  for (const child of started.splice(0)) child.kill("SIGKILL");
-});
-
-/** Starts the program in an empty folder with these variables and no others. */
-function start(env: Record<string, string>, folder = mkdtempSync(join(tmpdir(), "tributary-"))) {
-  const child = spawn(process.execPath, [MAIN], { cwd: folder, env: { PATH: process.env.PATH, ...env } });
-  started.push(child);
-  let output = "";
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  return {
-    child,
-    output: () => output,
-    /** The address that the output names after `label`. */
-    address: async (label: RegExp): Promise<string> => {
-      await expect.poll(() => label.test(output) || child.exitCode !== null, { timeout: 20_000 }).toBe(true);
-      return label.exec(output)?.[1] ?? expect.fail(`no ${label.source} in: ${output}`);
-    },
-    exitCode: async (): Promise<number> => {
-      if (child.exitCode === null) await once(child, "exit");
-      return child.exitCode!;
-    },
-  };
-}
+import { startProgram } from "../program.ts";
 
 const get = async (url: string) => {
   const response = await fetch(url);
@@ -51,7 +21,7 @@ const collect = async (url: string, socialId: string) => {
 
 describe("npm start with nothing configured", () => {
   it("plays the whole flow on a sandbox, again and again", async () => {
-    const program = start({ PORT: "0" });
+    const program = startProgram({ PORT: "0" });
     const url = await program.address(/Gateway +(http\S+)/);
     const rpcUrl = await program.address(/\(RPC\) +(http\S+)/);
     expect(program.output()).toContain("No real money");
@@ -93,7 +63,7 @@ describe("npm start with nothing configured", () => {
   });
 
   it("runs twice at once: the second takes free ports for its sandbox", async () => {
-    const programs = [start({ PORT: "0" }), start({ PORT: "0" })];
+    const programs = [startProgram({ PORT: "0" }), startProgram({ PORT: "0" })];
     const urls = await Promise.all(programs.map((program) => program.address(/Gateway +(http\S+)/)));
     const answers = await Promise.all(urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
@@ -102,7 +72,7 @@ describe("npm start with nothing configured", () => {
   it("reads a .env file, which the environment overrides", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tributary-"));
     writeFileSync(join(folder, ".env"), "PORT=0\nBASE_PATH=/from-file\nRATE_LIMIT_MAX=none\n");
-    const program = start({ RATE_LIMIT_MAX: "1" }, folder);
+    const program = startProgram({ RATE_LIMIT_MAX: "1" }, folder);
     const url = await program.address(/Gateway +(http\S+)/);
     expect(url).toMatch(/\/from-file$/);
   });
@@ -110,7 +80,7 @@ describe("npm start with nothing configured", () => {
 
 describe("SIGTERM", () => {
   it("waits for no connection that has no request on it", async () => {
-    const program = start({ PORT: "0" });
+    const program = startProgram({ PORT: "0" });
     const url = new URL(await program.address(/Gateway +(http\S+)/));
     const silent = connect(Number(url.port), url.hostname);
     const halfHead = connect(Number(url.port), url.hostname, () =>
@@ -124,7 +94,7 @@ describe("SIGTERM", () => {
   });
 
   it("finishes a collect whose body was still coming", async () => {
-    const program = start({ PORT: "0" });
+    const program = startProgram({ PORT: "0" });
     const url = new URL(await program.address(/Gateway +(http\S+)/));
     const { body: wallet } = await get(`${url.href}wallet/lookup?handle=creator`);
     const body = JSON.stringify({ socialId: wallet.socialId });
@@ -174,7 +144,7 @@ describe("started against other doubles of its upstreams", () => {
     const network = await startBareNetwork(accounts, "the-token");
     const chain = await startBareChain(balances);
     try {
-      const program = start({
+      const program = startProgram({
         NODE_ENV: "production",
         PORT: "0",
         SOCIAL_API_URL: network.url,
@@ -216,7 +186,11 @@ describe("started against other doubles of its upstreams", () => {
 
 describe("a start that cannot work", () => {
   it("ends with code 1 and one message that names each problem", async () => {
-    const program = start({ SOCIAL_API_URL: "nonsense", PORT: "99999", FEE_PAYER_KEYPAIR: "/nowhere" });
+    const program = startProgram({
+      SOCIAL_API_URL: "nonsense",
+      PORT: "99999",
+      FEE_PAYER_KEYPAIR: "/nowhere",
+    });
     expect(await program.exitCode()).toBe(1);
     const lines = program.output().trim().split("\n");
     for (const name of [
@@ -232,13 +206,13 @@ describe("a start that cannot work", () => {
   });
 
   it("is one in production with no upstream: there is no sandbox", async () => {
-    const program = start({ NODE_ENV: "production" });
+    const program = startProgram({ NODE_ENV: "production" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toMatch(/SOLANA_RPC_URL: missing/);
   });
 
   it("is one of the sandbox too, with a variable that is malformed", async () => {
-    const program = start({ PORT: "0", RATE_LIMIT_MAX: "lots" });
+    const program = startProgram({ PORT: "0", RATE_LIMIT_MAX: "lots" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain(
       'RATE_LIMIT_MAX: expected a whole number from 1 to 1000000, got "lots"',
@@ -249,7 +223,7 @@ describe("a start that cannot work", () => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     const { port } = holder.address() as AddressInfo;
-    const program = start({ PORT: String(port) });
+    const program = startProgram({ PORT: String(port) });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("Set PORT to a free port");
     holder.close();

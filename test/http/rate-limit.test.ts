@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createRateLimit } from "../../src/http/rate-limit.ts";
-import { ContractError } from "../../src/errors.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -11,15 +10,10 @@ afterEach(() => {
 
 const limit = () => createRateLimit({ max: 20, windowSeconds: 60 });
 /** The wait that a refusal names, or undefined for a request that passes. */
-const ask = async (rateLimit: ReturnType<typeof limit>, caller = "a", cost = 1) => {
-  try {
-    await rateLimit.admit(caller, cost);
-    return undefined;
-  } catch (error) {
-    expect(error).toBeInstanceOf(ContractError);
-    expect((error as ContractError).code).toBe("RATE_LIMITED");
-    return (error as ContractError).retryAfterSeconds;
-  }
+const ask = async (rateLimit: ReturnType<typeof limit>, caller = "a", cost = 1, instead?: number) => {
+  const { refusal } = await rateLimit(caller, cost, instead);
+  if (refusal) expect(refusal.code).toBe("RATE_LIMITED");
+  return refusal?.retryAfterSeconds;
 };
 
 describe("the rate limit", () => {
@@ -71,16 +65,30 @@ describe("the rate limit", () => {
     }
   });
 
-  it("can be asked whether a request would pass, which takes none", async () => {
+  it("tells what is left, and until when it grows", async () => {
     const rateLimit = limit();
-    await ask(rateLimit, "a", 19);
-    for (let i = 0; i < 5; i++) rateLimit.assertAdmissible("a");
-    await ask(rateLimit);
-    expect(() => {
-      rateLimit.assertAdmissible("a");
-    }).toThrow("Try again in 60 seconds");
-    vi.advanceTimersByTime(60_000);
-    rateLimit.assertAdmissible("a");
+    const standing = async (cost: number) => (await rateLimit("a", cost)).standing;
+    expect((await rateLimit("a", 1)).policy).toBe('"address";q=20;w=60');
+    vi.advanceTimersByTime(10_000);
+    expect(await standing(4)).toBe('"address";r=15;t=50');
+    expect(await standing(16)).toBe('"address";r=15;t=50');
+    expect(await standing(17)).toBe('"address";r=15;t=60');
+    expect(await standing(15)).toBe('"address";r=0;t=50');
+    expect(await standing(1)).toBe('"address";r=0;t=50');
+    vi.advanceTimersByTime(50_000);
+    expect(await standing(1)).toBe('"address";r=0;t=10');
+  });
+
+  it("takes a request's whole cost in place of what was taken when it was not known", async () => {
+    const rateLimit = limit();
+    const { at } = await rateLimit("a", 1);
+    expect(await ask(rateLimit, "a", 20, at)).toBeUndefined();
+    expect(await ask(rateLimit)).toBe(60);
+
+    const other = await rateLimit("b", 1);
+    await ask(rateLimit, "b", 15);
+    expect(await ask(rateLimit, "b", 6, other.at)).toBe(60);
+    expect(await ask(rateLimit, "b", 5)).toBeUndefined();
   });
 
   it("takes several requests as a whole or not at all", async () => {

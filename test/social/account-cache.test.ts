@@ -1,0 +1,96 @@
+import { Registry } from "@prometheus-io/client";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ContractError } from "../../src/errors.ts";
+import { createLogger } from "../../src/log.ts";
+import { createRedis, type Redis } from "../../src/redis.ts";
+import { createAccountCache, type KnownAccount } from "../../src/social/account-cache.ts";
+import { describeWithRedis, startRedis, type RedisServer } from "../redis-server.ts";
+
+const found = { id: "1523400000000000123", handle: "Creator" };
+const notFound = new ContractError("SOCIAL_NOT_FOUND");
+
+describe("the cache of accounts", () => {
+  it("believes what was found for as long as it is told, what was not found for 60 s at most, and no failure", () => {
+    vi.useFakeTimers();
+    vi.advanceTimersByTime(1); // The cache takes a start at 0 for none.
+    const cache = createAccountCache({ cacheSeconds: 300, redis: undefined });
+    cache.remember(
+      new Map<string, KnownAccount>([
+        ["creator", found],
+        ["nobody", notFound],
+        ["failed", new ContractError("SOCIAL_API_UNAVAILABLE")],
+      ]),
+    );
+    const known = () => ["creator", "nobody", "failed"].map(cache.get);
+    expect(known()).toEqual([found, notFound, undefined]);
+    vi.advanceTimersByTime(60_001);
+    expect(known()).toEqual([found, undefined, undefined]);
+    vi.advanceTimersByTime(240_000);
+    expect(known()).toEqual([undefined, undefined, undefined]);
+    vi.useRealTimers();
+  });
+
+  it("believes nothing when it is told to for 0 s", () => {
+    const cache = createAccountCache({ cacheSeconds: 0, redis: undefined });
+    cache.remember(new Map([["creator", found]]));
+    expect(cache.get("creator")).toBeUndefined();
+  });
+});
+
+let server: RedisServer;
+let redis: Redis;
+
+describeWithRedis("the cache of accounts in Redis", () => {
+  beforeEach(async () => {
+    server = await startRedis();
+    redis = createRedis({ url: new URL(server.url), log: createLogger("silent"), registry: new Registry() });
+    await redis.ready;
+  });
+  afterEach(async () => {
+    redis.close();
+    await server.stop();
+  });
+  const cacheOf = (cacheSeconds: number) => createAccountCache({ cacheSeconds, redis });
+  const learnt = async (...handles: string[]) => {
+    const cache = cacheOf(300);
+    await cache.learn(handles);
+    return handles.map(cache.get);
+  };
+
+  it("tells other replicas what one has learnt", async () => {
+    cacheOf(300).remember(
+      new Map<string, KnownAccount>([
+        ["creator", found],
+        ["nobody", notFound],
+        ["failed", new ContractError("SOCIAL_API_UNAVAILABLE")],
+      ]),
+    );
+    const [creator, nobody, failed, unknown] = await learnt("creator", "nobody", "failed", "unknown");
+    expect([creator, failed, unknown]).toEqual([found, undefined, undefined]);
+    expect((nobody as ContractError).code).toBe("SOCIAL_NOT_FOUND");
+    expect(await server.command("PTTL", "tributary:account:nobody")).toBeLessThanOrEqual(60_000);
+    expect(await server.command("PTTL", "tributary:account:creator")).toBeLessThanOrEqual(300_000);
+  });
+
+  it("lets no replica believe it for longer than the one that asked", async () => {
+    cacheOf(300).remember(new Map([["creator", found]]));
+    await server.command("PEXPIRE", "tributary:account:creator", 500);
+    const cache = cacheOf(300);
+    await cache.learn(["creator"]);
+    await expect.poll(() => cache.get("creator"), { timeout: 5_000 }).toBeUndefined();
+  });
+
+  it.each([
+    ["of another handle", JSON.stringify({ ...found, handle: "Other" })],
+    ["with an id that is none", JSON.stringify({ ...found, id: "007" })],
+    ["that is no JSON", "{"],
+  ])("takes no account %s on trust", async (_name, value) => {
+    await server.command("SET", "tributary:account:creator", value, "PX", 60_000);
+    expect(await learnt("creator")).toEqual([undefined]);
+  });
+
+  it("takes no account that would be believed for ever", async () => {
+    await server.command("SET", "tributary:account:creator", JSON.stringify(found));
+    expect(await learnt("creator")).toEqual([undefined]);
+  });
+});
