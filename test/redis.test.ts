@@ -2,7 +2,8 @@ import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { createLogger } from "../src/log.ts";
 import { createRedis, type Redis } from "../src/redis.ts";
-import { describeWithRedis, startRedis, type RedisServer } from "./redis-server.ts";
+import { describeWithRedis } from "./describe-with-redis.ts";
+import { startRedis, type RedisServer } from "./redis-server.ts";
 
 let server: RedisServer;
 let redis: Redis;

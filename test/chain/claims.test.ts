@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createClaims } from "../../src/chain/claims.ts";
 import { createLogger } from "../../src/log.ts";
 import { createRedis, type Redis } from "../../src/redis.ts";
-import { describeWithRedis, startRedis, type RedisServer } from "../redis-server.ts";
+import { describeWithRedis } from "../describe-with-redis.ts";
+import { startRedis, type RedisServer } from "../redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:collect:payer:address";

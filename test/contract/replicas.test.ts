@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { describeWithRedis, startRedis, type RedisServer } from "../redis-server.ts";
+import { describeWithRedis } from "../describe-with-redis.ts";
+import { startRedis, type RedisServer } from "../redis-server.ts";
 import { startReplicas } from "../replicas.ts";
 
 let redis: RedisServer;

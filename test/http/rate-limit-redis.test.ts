@@ -4,7 +4,8 @@ import { createRateLimit } from "../../src/http/rate-limit.ts";
 import { createTakeInRedis } from "../../src/http/rate-limit-redis.ts";
 import { createLogger } from "../../src/log.ts";
 import { createRedis, type Redis } from "../../src/redis.ts";
-import { describeWithRedis, startRedis, type RedisServer } from "../redis-server.ts";
+import { describeWithRedis } from "../describe-with-redis.ts";
+import { startRedis, type RedisServer } from "../redis-server.ts";
 
 let server: RedisServer;
 let redis: Redis;

@@ -4,7 +4,8 @@ import { ContractError } from "../../src/errors.ts";
 import { createLogger } from "../../src/log.ts";
 import { createRedis, type Redis } from "../../src/redis.ts";
 import { createAccountCache, type KnownAccount } from "../../src/social/account-cache.ts";
-import { describeWithRedis, startRedis, type RedisServer } from "../redis-server.ts";
+import { describeWithRedis } from "../describe-with-redis.ts";
+import { startRedis, type RedisServer } from "../redis-server.ts";
 
 const found = { id: "1523400000000000123", handle: "Creator" };
 const notFound = new ContractError("SOCIAL_NOT_FOUND");
