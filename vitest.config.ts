@@ -7,6 +7,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     pool: "forks",
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     reporters: ["default", "./test/closing-line.ts"],

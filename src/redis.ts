@@ -1,23 +1,29 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import { Redis as Client, ReplyError } from "ioredis";
+import { z } from "zod";
 import type { Logger } from "./log.ts";
 
-/** The text of a Lua script, its KEYS and its ARGV. */
-type Script = [text: string, keys: readonly string[], args: readonly (string | number)[]];
+/** A Lua script, which Redis runs as a whole or not at all, and what it answers. */
+export interface Script<Answer> {
+  readonly text: string;
+  readonly answer: z.ZodType<Answer>;
+}
+
+type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
 /** What all replicas share. */
 export interface Redis {
   /**
-   * Runs a Lua script in one round trip. Undefined when Redis cannot be had: at once while it is known to
-   * be away, else after 120 ms at most; the script may have run all the same.
+   * Runs a script in one round trip. Undefined when Redis cannot be had: at once while it is known to be
+   * away, else after 120 ms at most; the script may have run all the same.
    */
-  run(...script: Script): Promise<unknown>;
+  run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
    * Runs a script whose answer nobody waits for; when Redis cannot be had, as soon as it can. It may run
    * twice, and then must do no harm.
    */
-  runLater(...script: Script): void;
+  runLater(script: Script<unknown>, ...args: Arguments): void;
   /** Resolves when Redis is there for the first time, or has not come within a second. */
   readonly ready: Promise<void>;
   close(): void;
@@ -26,7 +32,7 @@ export interface Redis {
 /** All keys start with it. */
 const KEY_PREFIX = "tributary:";
 
-/** A request waits for four answers one after the other at most, and no longer than half a second for all. */
+/** A collect waits for four answers one after the other at most, and no longer than half a second for all. */
 const ANSWER_TIMEOUT_MS = 120;
 /** Beyond so many the oldest of the scripts that wait for Redis are forgotten. */
 const MAX_WAITING_SCRIPTS = 10_000;
@@ -39,7 +45,13 @@ const SILENT_CONNECTION_MS = 3_000;
 const LOG_FAILURES_EVERY_MS = 10_000;
 
 /** Shows that Redis answers, and that it takes writes. */
-const PROBE_SCRIPT = "return redis.call('SET', KEYS[1], '1', 'PX', 1000)";
+const PROBE: Script<"OK"> = {
+  text: "return redis.call('SET', KEYS[1], '1', 'PX', 1000)",
+  answer: z.literal("OK"),
+};
+
+/** Errors that speak of a script and its keys. All others speak of Redis: full, read-only, loading, forbidden. */
+const IS_OF_SCRIPT = /^(ERR|WRONGTYPE)\b/;
 
 const CONSEQUENCE = "limits, caches and locks are each replica's own until it is back";
 
@@ -55,7 +67,7 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
   });
   const failures = new Counter({
     name: "tributary_redis_failures_total",
-    help: "Scripts that Redis has refused or not answered in time.",
+    help: "Scripts that Redis has refused, or not answered in time or as expected.",
     registers: [registry],
   });
   const client = new Client(url.href, {
@@ -66,10 +78,13 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
     autoResendUnfulfilledCommands: false,
     socketTimeout: SILENT_CONNECTION_MS,
     retryStrategy: (attempts) => Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS),
+    // After a fail-over the name leads to another server, but the connection still to the old one.
+    reconnectOnError: ({ message }) => message.startsWith("READONLY"),
   });
   let isUp = false;
   let isClosed = false;
-  const waiting: Script[] = [];
+  const waiting: [Script<unknown>, ...Arguments][] = [];
+  /** Why there is no connection, as far as is known. */
   let connectionError = "";
   let failureLoggedAt = -Infinity;
 
@@ -90,45 +105,61 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
   }
 
   async function comeUp(): Promise<void> {
-    while (!isClosed) {
-      const answer = await answerOf(client.eval(PROBE_SCRIPT, 1, "probe"));
-      if (answer instanceof Error) {
-        await sleep(PROBE_MS, undefined, { ref: false });
-        continue;
-      }
-      isUp = true;
-      up.set(1);
-      log.info("Redis is there");
-      for (const script of waiting.splice(0)) runLater(...script);
-      return;
+    for (;;) {
+      const answer = await ask(PROBE, ["probe"], []);
+      if (isClosed) return;
+      if (!(answer instanceof Error)) break;
+      if (answer instanceof ReplyError) connectionError = answer.message;
+      await sleep(PROBE_MS, undefined, { ref: false });
     }
-  }
-
-  async function run(...[text, keys, args]: Script): Promise<unknown> {
-    if (!isUp) return undefined;
-    const answer = await answerOf(client.eval(text, keys.length, ...keys, ...args));
-    if (!(answer instanceof Error)) return answer;
-    failures.inc();
-    if (!(answer instanceof ReplyError)) goDown(answer.message);
-    else if (performance.now() - failureLoggedAt > LOG_FAILURES_EVERY_MS) {
-      failureLoggedAt = performance.now();
-      log.warn({ reason: answer.message }, `Redis refuses what it is asked: ${CONSEQUENCE}`);
-    }
-    return undefined;
-  }
-
-  /** In order: what waits is sent, on one connection, before anything that comes after Redis is back. */
-  function runLater(...script: Script): void {
-    void run(...script).then((answer) => {
-      if (answer !== undefined) return;
-      waiting.push(script);
-      if (waiting.length > MAX_WAITING_SCRIPTS) waiting.shift();
-    });
+    isUp = true;
+    up.set(1);
+    log.info("Redis is there");
+    for (const script of waiting.splice(0)) runLater(...script);
   }
 
   async function becomeReady(): Promise<void> {
     await Promise.race([comeUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
     if (!isUp) log.warn({ reason: connectionError }, `Redis has not come: ${CONSEQUENCE}`);
+  }
+
+  /** The script's answer, or an error when there is none in time. */
+  function ask({ text }: Script<unknown>, ...[keys, args]: Arguments): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const timer = setTimeout(() => {
+      // When it was this process that was busy, the answer lies in the socket and is read before this runs.
+      setImmediate(resolve, new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`));
+    }, ANSWER_TIMEOUT_MS);
+    client.eval(text, keys.length, ...keys, ...args).then(resolve, resolve);
+    return promise.finally(() => {
+      clearTimeout(timer);
+    });
+  }
+
+  async function run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined> {
+    if (!isUp) return undefined;
+    const answer = await ask(script, ...args);
+    const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
+    if (!failure) return answer as Answer;
+    failures.inc();
+    if (failure === answer && !IS_OF_SCRIPT.test(failure.message)) goDown(failure.message);
+    else warnOfFailure(failure.message);
+    return undefined;
+  }
+
+  function warnOfFailure(reason: string): void {
+    if (performance.now() - failureLoggedAt < LOG_FAILURES_EVERY_MS) return;
+    failureLoggedAt = performance.now();
+    log.warn({ reason }, "Redis has failed at something that the replica now does by itself");
+  }
+
+  /** In order: what waits is sent, on one connection, before anything that comes after Redis is back. */
+  function runLater(...script: [Script<unknown>, ...Arguments]): void {
+    void run(...script).then((answer) => {
+      if (answer !== undefined) return;
+      waiting.push(script);
+      if (waiting.length > MAX_WAITING_SCRIPTS) waiting.shift();
+    });
   }
 
   return {
@@ -140,20 +171,4 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
       client.disconnect();
     },
   };
-}
-
-/** What a command came to, or an error when it has not been answered in time. */
-function answerOf(command: Promise<unknown>): Promise<unknown> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => {
-      // When it was this process that was busy, the answer lies in the socket and is read before this runs.
-      setImmediate(resolve, new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`));
-    }, ANSWER_TIMEOUT_MS);
-    command
-      .catch((error: unknown) => error)
-      .then((answer) => {
-        clearTimeout(timer);
-        resolve(answer);
-      }, resolve);
-  });
 }

@@ -1,7 +1,8 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { z } from "zod";
 import { createLogger } from "../src/log.ts";
-import { createRedis, type Redis } from "../src/redis.ts";
+import { createRedis, type Redis, type Script } from "../src/redis.ts";
 import { describeWithRedis } from "./describe-with-redis.ts";
 import { startRedis, type RedisServer } from "./redis-server.ts";
 
@@ -12,8 +13,9 @@ let logLines: string[];
 const log = () => createLogger("trace", { write: (line) => void logLines.push(line) });
 const connect = (url: string) =>
   createRedis({ url: new URL(url), log: log(), registry: (registry = new Registry()) });
-const add = (by: number): Parameters<Redis["run"]> => [
-  "return redis.call('INCRBY', KEYS[1], ARGV[1])",
+type Arguments<T> = [Script<T>, string[], (string | number)[]];
+const add = (by: number): Arguments<number> => [
+  { text: "return redis.call('INCRBY', KEYS[1], ARGV[1])", answer: z.int() },
   ["sum"],
   [by],
 ];
@@ -77,8 +79,8 @@ describeWithRedis("Redis", () => {
 
   it("runs later, in their order, the scripts that nobody waits for", async () => {
     server.freeze();
-    const set = (value: string): Parameters<Redis["run"]> => [
-      "return redis.call('APPEND', KEYS[1], ARGV[1])",
+    const set = (value: string): Arguments<number> => [
+      { text: "return redis.call('APPEND', KEYS[1], ARGV[1])", answer: z.int() },
       ["text"],
       [value],
     ];
@@ -97,7 +99,27 @@ describeWithRedis("Redis", () => {
     expect(await redis.run(...add(1))).toBeUndefined();
     await server.command("DEL", "tributary:sum");
     expect(await redis.run(...add(1))).toBe(1);
-    expect(logLines.join()).toContain("Redis refuses what it is asked");
+    expect(logLines.join()).toContain("Redis has failed at something");
+    expect(await metric("tributary_redis_up")).toBe(1);
+  });
+
+  it("that answers what nobody expected has failed at that one script", async () => {
+    const strange = { text: "return 'five'", answer: z.int() };
+    expect(await redis.run(strange, [], [])).toBeUndefined();
+    expect(await redis.run(...add(1))).toBe(1);
+    expect(await metric("tributary_redis_failures_total")).toBe(1);
+  });
+
+  it.each([
+    ["is full", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"],
+    ["has become another one's replica", "REPLICAOF 127.0.0.1 9", "REPLICAOF NO ONE"],
+  ])("that %s is away until it takes writes again", async (_name, fill, empty) => {
+    const command = (text: string) => server.command(...(text.split(" ") as [string]));
+    await command(fill);
+    expect(await redis.run(...add(1))).toBeUndefined();
+    expect(await metric("tributary_redis_up")).toBe(0);
+    await command(empty);
+    await isBack();
   });
 
   it("that is not there at the start is waited for no longer than a second, and used when it comes", async () => {

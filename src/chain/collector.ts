@@ -35,7 +35,7 @@ interface Progress {
   signature?: string;
   /** The chain has confirmed it. */
   hasLanded?: boolean;
-  /** A caller has been told that nothing was sent, so nothing may be. */
+  /** A caller's time is up: what it has been told of the transaction is to stay true, so no other is signed. */
   isGivenUp?: boolean;
 }
 
@@ -85,7 +85,7 @@ export function createCollector(needs: {
 
   async function run(account: AccountAddresses, progress: Progress): Promise<CollectOutcome> {
     const claim = await claims.claim(account.address, () => progress.isGivenUp === true);
-    if (claim.landedSlot !== undefined) rpc.expectSlot(claim.landedSlot);
+    rpc.expectSlot(claim.landedSlot);
     if (claim.signedElsewhere) {
       progress.signature = claim.signedElsewhere.signature;
       return bringIn(account, claim.signedElsewhere, claim, progress);
@@ -212,8 +212,8 @@ export function createCollector(needs: {
       } finally {
         stopWaiting.abort();
       }
+      progress.isGivenUp = true;
       if (!progress.signature) {
-        progress.isGivenUp = true;
         throw failed("The chain did not answer in time. No transaction was sent.");
       }
       throw failed(

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Redis } from "../redis.ts";
+import type { Redis, Script } from "../redis.ts";
 import type { Lamports } from "./lamports.ts";
 
 /** What was taken out of the budget. */
@@ -18,7 +18,9 @@ const MINUTES_COUNTED = 61;
  * KEYS: the spending of the last hour, lamports by minute. ARGV: what to take, the budget.
  * Gives the minute that it was taken in, or nothing when less is left.
  */
-const RESERVE = `
+const RESERVE: Script<number[]> = {
+  answer: z.array(z.int()).max(1),
+  text: `
 local minute = math.floor(redis.call('TIME')[1] / 60)
 local spent = 0
 local entries = redis.call('HGETALL', KEYS[1])
@@ -30,15 +32,17 @@ if spent + tonumber(ARGV[1]) > tonumber(ARGV[2]) then return {} end
 redis.call('HINCRBY', KEYS[1], minute, ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ${MINUTES_COUNTED * MINUTE_MS})
 return {minute}
-`;
+`,
+};
 
 /** KEYS: as above. ARGV: a minute, and by how much its spending differs from what was taken. */
-const CORRECT = `
+const CORRECT: Script<unknown> = {
+  answer: z.unknown(),
+  text: `
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2]) end
 return true
-`;
-
-const RESERVED = z.array(z.int()).max(1);
+`,
+};
 
 /**
  * What all transactions of a fee payer together may cost in any hour: `budgetLamportsPerHour` at most on this
@@ -79,9 +83,8 @@ export function createFeeBudget({
     async reserve(fee: Lamports): Promise<Reservation | undefined> {
       const minute = reserveHere(fee);
       if (minute === undefined) return undefined;
-      const answer = await redis?.run(RESERVE, keys, [String(fee), String(budgetLamportsPerHour)]);
-      const sharedMinute = answer === undefined ? [] : RESERVED.parse(answer);
-      if (answer !== undefined && sharedMinute.length === 0) {
+      const taken = await redis?.run(RESERVE, keys, [String(fee), String(budgetLamportsPerHour)]);
+      if (taken?.length === 0) {
         add(minute, 0n - fee);
         return undefined;
       }
@@ -89,7 +92,7 @@ export function createFeeBudget({
         settle(paid) {
           add(minute, paid - fee);
           // When this is lost the budget is smaller than it could be; done twice it would be too large.
-          for (const shared of sharedMinute) void redis?.run(CORRECT, keys, [shared, String(paid - fee)]);
+          for (const shared of taken ?? []) void redis?.run(CORRECT, keys, [shared, String(paid - fee)]);
         },
       };
     },

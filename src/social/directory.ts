@@ -36,10 +36,11 @@ export function createDirectory(needs: {
   queueMax: number;
   timeoutMs: number;
   cacheSeconds: number;
+  apiUrl: URL;
   redis?: Redis | undefined;
 }) {
-  const { client, concurrency, queueMax, timeoutMs, cacheSeconds, redis } = needs;
-  const cache = createAccountCache({ cacheSeconds, redis });
+  const { client, concurrency, queueMax, timeoutMs, cacheSeconds, apiUrl, redis } = needs;
+  const cache = createAccountCache({ apiUrl, cacheSeconds, redis });
   const batcher = createBatcher<SocialAccount>({
     ask,
     maxKeys: MAX_USERS_A_CALL,

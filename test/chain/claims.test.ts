@@ -1,5 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { createClaims } from "../../src/chain/claims.ts";
 import { createLogger } from "../../src/log.ts";
 import { createRedis, type Redis } from "../../src/redis.ts";
@@ -8,6 +9,7 @@ import { startRedis, type RedisServer } from "../redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:collect:payer:address";
+const NOTHING = { text: "return 1", answer: z.int() };
 const never = () => false;
 
 describe("a claim without Redis", () => {
@@ -17,7 +19,7 @@ describe("a claim without Redis", () => {
       const claim = await claims.claim("address", never);
       expect([claim.signedElsewhere, claim.landedSlot, await claim.keep(transaction)]).toEqual([
         undefined,
-        undefined,
+        0,
         true,
       ]);
     }
@@ -92,6 +94,9 @@ describeWithRedis("a claim in Redis", () => {
     const second = await claim();
     expect([second.signedElsewhere, second.landedSlot]).toEqual([undefined, 42]);
     second.end();
+    const third = await claim();
+    await third.keep(transaction);
+    third.end(41); // As a slow follower of an earlier transaction would.
     expect((await claim()).landedSlot).toBe(42);
     expect(await server.command("PTTL", "tributary:landed:payer:address")).toBeLessThanOrEqual(60_000);
   });
@@ -125,13 +130,25 @@ describeWithRedis("a claim in Redis", () => {
     expect((await claim()).signedElsewhere).toBeUndefined();
   });
 
+  it("is not forgotten for the many that are ended while Redis is away", async () => {
+    const first = await claim();
+    await first.keep(transaction);
+    server.freeze();
+    first.end(42);
+    const others = createClaims({ feePayer: "payer", redis });
+    for (let i = 0; i < 10_001; i++) (await others.claim(`other${i}`, never)).end();
+    server.thaw();
+    await expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
+    expect((await claim()).signedElsewhere).toBeUndefined();
+  });
+
   it("is granted while Redis is away, and given up when it is back", async () => {
     server.freeze();
     const first = await claim();
     expect([first.signedElsewhere, await first.keep(transaction)]).toEqual([undefined, true]);
     first.end();
     server.thaw();
-    await expect.poll(() => redis.run("return 1", [], []), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
     const second = await claim();
     expect(second.signedElsewhere).toBeUndefined();
   });

@@ -112,6 +112,24 @@ describeWithRedis("while Redis is away", () => {
 });
 
 describeWithRedis("a collect whose claim is in Redis", () => {
+  it("is not reported a second time by a Redis that could not be told of its end", async () => {
+    const { rpc, chain, accounts } = replicas.sandbox;
+    const { creatorVault } = accounts.find(({ handle }) => handle === "creator")!;
+    const lift = rpc.faults.add({ when: ({ method }) => method === "getSignatureStatuses", then: "reset" });
+    const collect = replicas.collect(0, "creator");
+    await expect.poll(replicas.landedCollects, { timeout: 10_000 }).toHaveLength(1);
+    await redis.command("CONFIG", "SET", "maxmemory", 1);
+    lift();
+    expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
+    for (const replica of [1, 0, 1]) {
+      chain.setBalance(creatorVault, chain.balance(creatorVault) + 500_000_000n);
+      expect((await replicas.collect(replica, "creator")).body.collected).toBe("0.5000");
+    }
+    await redis.command("CONFIG", "SET", "maxmemory", 0);
+    await isBack();
+    expect((await replicas.collect(1, "creator")).body.error).toBe("NOTHING_TO_COLLECT");
+  });
+
   it("ends it there, though Redis was away when it landed", async () => {
     const lift = replicas.sandbox.rpc.faults.add({
       when: ({ method }) => method === "getSignatureStatuses",

@@ -1,5 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
 import { ContractError } from "../../src/errors.ts";
 import { createLogger } from "../../src/log.ts";
 import { createRedis, type Redis } from "../../src/redis.ts";
@@ -8,13 +9,14 @@ import { describeWithRedis } from "../describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../redis-server.ts";
 
 const found = { id: "1523400000000000123", handle: "Creator" };
+const apiUrl = new URL("http://network");
 const notFound = new ContractError("SOCIAL_NOT_FOUND");
 
 describe("the cache of accounts", () => {
   it("believes what was found for as long as it is told, what was not found for 60 s at most, and no failure", () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1); // The cache takes a start at 0 for none.
-    const cache = createAccountCache({ cacheSeconds: 300, redis: undefined });
+    const cache = createAccountCache({ apiUrl, cacheSeconds: 300, redis: undefined });
     cache.remember(
       new Map<string, KnownAccount>([
         ["creator", found],
@@ -32,11 +34,13 @@ describe("the cache of accounts", () => {
   });
 
   it("believes nothing when it is told to for 0 s", () => {
-    const cache = createAccountCache({ cacheSeconds: 0, redis: undefined });
+    const cache = createAccountCache({ apiUrl, cacheSeconds: 0, redis: undefined });
     cache.remember(new Map([["creator", found]]));
     expect(cache.get("creator")).toBeUndefined();
   });
 });
+
+const NOTHING = { text: "return 1", answer: z.int() };
 
 let server: RedisServer;
 let redis: Redis;
@@ -51,15 +55,22 @@ describeWithRedis("the cache of accounts in Redis", () => {
     redis.close();
     await server.stop();
   });
-  const cacheOf = (cacheSeconds: number) => createAccountCache({ cacheSeconds, redis });
+  const cacheOf = (cacheSeconds: number) => createAccountCache({ apiUrl, cacheSeconds, redis });
   const learnt = async (...handles: string[]) => {
     const cache = cacheOf(300);
     await cache.learn(handles);
     return handles.map(cache.get);
   };
 
+  /** A replica that remembers answers, as it does once it has asked what others know. */
+  const remember = async (answers: ReadonlyMap<string, KnownAccount>) => {
+    const cache = cacheOf(300);
+    await cache.learn([...answers.keys()]);
+    cache.remember(answers);
+  };
+
   it("tells other replicas what one has learnt", async () => {
-    cacheOf(300).remember(
+    await remember(
       new Map<string, KnownAccount>([
         ["creator", found],
         ["nobody", notFound],
@@ -69,16 +80,34 @@ describeWithRedis("the cache of accounts in Redis", () => {
     const [creator, nobody, failed, unknown] = await learnt("creator", "nobody", "failed", "unknown");
     expect([creator, failed, unknown]).toEqual([found, undefined, undefined]);
     expect((nobody as ContractError).code).toBe("SOCIAL_NOT_FOUND");
-    expect(await server.command("PTTL", "tributary:account:nobody")).toBeLessThanOrEqual(60_000);
-    expect(await server.command("PTTL", "tributary:account:creator")).toBeLessThanOrEqual(300_000);
+    expect(await server.command("PTTL", "tributary:account:network:nobody")).toBeLessThanOrEqual(60_000);
+    expect(await server.command("PTTL", "tributary:account:network:creator")).toBeLessThanOrEqual(300_000);
   });
 
   it("lets no replica believe it for longer than the one that asked", async () => {
-    cacheOf(300).remember(new Map([["creator", found]]));
-    await server.command("PEXPIRE", "tributary:account:creator", 500);
+    await remember(new Map([["creator", found]]));
+    await server.command("PEXPIRE", "tributary:account:network:creator", 500);
     const cache = cacheOf(300);
     await cache.learn(["creator"]);
     await expect.poll(() => cache.get("creator"), { timeout: 5_000 }).toBeUndefined();
+  });
+
+  it("does so too when Redis has slept on it", async () => {
+    const cache = cacheOf(1);
+    await cache.learn(["creator"]);
+    server.freeze();
+    cache.remember(new Map([["creator", found]]));
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    server.thaw();
+    await expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
+    expect(await server.command("GET", "tributary:account:network:creator")).toBeNull();
+  });
+
+  it("keeps accounts of different networks apart", async () => {
+    await remember(new Map([["creator", found]]));
+    const other = createAccountCache({ apiUrl: new URL("http://other"), cacheSeconds: 300, redis });
+    await other.learn(["creator"]);
+    expect(other.get("creator")).toBeUndefined();
   });
 
   it.each([
@@ -86,12 +115,12 @@ describeWithRedis("the cache of accounts in Redis", () => {
     ["with an id that is none", JSON.stringify({ ...found, id: "007" })],
     ["that is no JSON", "{"],
   ])("takes no account %s on trust", async (_name, value) => {
-    await server.command("SET", "tributary:account:creator", value, "PX", 60_000);
+    await server.command("SET", "tributary:account:network:creator", value, "PX", 60_000);
     expect(await learnt("creator")).toEqual([undefined]);
   });
 
   it("takes no account that would be believed for ever", async () => {
-    await server.command("SET", "tributary:account:creator", JSON.stringify(found));
+    await server.command("SET", "tributary:account:network:creator", JSON.stringify(found));
     expect(await learnt("creator")).toEqual([undefined]);
   });
 });

@@ -3,7 +3,13 @@ import { ContractError } from "../../src/errors.ts";
 import type { SocialAnswers } from "../../src/social/client.ts";
 import { createDirectory } from "../../src/social/directory.ts";
 
-const defaults = { concurrency: 4, queueMax: 1000, timeoutMs: 5_000, cacheSeconds: 300 };
+const defaults = {
+  concurrency: 4,
+  queueMax: 1000,
+  timeoutMs: 5_000,
+  cacheSeconds: 300,
+  apiUrl: new URL("http://network"),
+};
 const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
   new Map(keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase() }]));
