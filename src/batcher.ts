@@ -1,16 +1,16 @@
 /** Merges the keys that many callers ask for into few calls. */
 export interface Batcher<Value> {
   /**
-   * The value of one key. A caller who gives up by `signal` is rejected with its reason, and a key that
-   * nobody waits for any more is not asked. Rejects with what `ask` gave or threw, or with `refuse()`.
+   * The values of keys, in their order, or for each the Error that `ask` gave or threw, or `refuse()`. A
+   * caller who gives up by `signal` gets its reason for what is missing, and a key that nobody waits for any
+   * more is not asked.
    */
-  load(key: string, signal?: AbortSignal): Promise<Value>;
+  load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]>;
 }
 
 interface Entry<Value> {
-  readonly promise: Promise<Value>;
-  readonly resolve: (value: Value) => void;
-  readonly reject: (reason: unknown) => void;
+  /** Are told the answer. */
+  readonly waiters: ((answer: Value | Error) => void)[];
   /** Until when it waits for company at most. */
   readonly leavesAt: number;
   callers: number;
@@ -45,36 +45,48 @@ export function createBatcher<Value>(options: {
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
 
-  function load(key: string, signal?: AbortSignal): Promise<Value> {
+  function load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]> {
+    return new Promise((resolve) => {
+      const answers = new Array<Value | Error>(keys.length);
+      let missing = keys.length;
+      if (missing === 0 || signal?.aborted) {
+        resolve(answers.fill(signal?.reason as Error));
+        return;
+      }
+      const entries = keys.map((key, i) => {
+        const entry = join(key);
+        entry.waiters.push((answer) => {
+          answers[i] = answer;
+          if (--missing > 0) return;
+          signal?.removeEventListener("abort", leave);
+          resolve(answers);
+        });
+        return entry;
+      });
+      const leave = () => {
+        entries.forEach((entry, i) => {
+          answers[i] ??= signal!.reason as Error;
+          entry.callers--;
+          if (entry.callers === 0 && waiting.get(keys[i]!) === entry) waiting.delete(keys[i]!);
+        });
+        resolve([...answers]);
+      };
+      signal?.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  function join(key: string): Entry<Value> {
     const asked = joinUnderWay ? underWay.get(key) : undefined;
     // A call that everyone has given up on is likely to end as it did for them.
     const entry = waiting.get(key) ?? (asked && asked.callers > 0 ? asked : undefined) ?? add(key);
     entry.callers++;
-    if (!signal) return entry.promise;
-    return new Promise<Value>((resolve, reject) => {
-      const leave = () => {
-        reject(signal.reason as Error);
-        entry.callers--;
-        if (entry.callers === 0 && waiting.get(key) === entry) waiting.delete(key);
-      };
-      if (signal.aborted) {
-        leave();
-        return;
-      }
-      signal.addEventListener("abort", leave, { once: true });
-      const stay = () => {
-        signal.removeEventListener("abort", leave);
-      };
-      entry.promise.then(resolve, reject).finally(stay);
-    });
+    return entry;
   }
 
   function add(key: string): Entry<Value> {
     const isAlone = calls === 0 && waiting.size === 0;
     const leavesAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-    const entry = { ...Promise.withResolvers<Value>(), leavesAt, callers: 0 };
-    // A caller who has left handles no rejection.
-    entry.promise.catch(() => undefined);
+    const entry: Entry<Value> = { waiters: [], leavesAt, callers: 0 };
     waiting.set(key, entry);
     if (!isScheduled) {
       isScheduled = true;
@@ -88,9 +100,11 @@ export function createBatcher<Value>(options: {
 
   function send(): void {
     while (waiting.size > 0 && calls < maxCalls && millisecondsUntilLeaving() <= 0) void sendOne();
-    for (const key of [...waiting.keys()].slice(maxWaiting)) {
-      waiting.get(key)!.reject(options.refuse?.());
-      waiting.delete(key);
+    if (waiting.size > maxWaiting) {
+      for (const [key, entry] of [...waiting].slice(maxWaiting)) {
+        waiting.delete(key);
+        settle(entry, options.refuse?.() ?? new Error("too many keys wait"));
+      }
     }
     clearTimeout(timer);
     if (waiting.size > 0 && calls < maxCalls)
@@ -112,10 +126,10 @@ export function createBatcher<Value>(options: {
     calls--;
     for (const [key, entry] of batch) {
       if (underWay.get(key) === entry) underWay.delete(key);
-      const answer =
-        answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`));
-      if (answer instanceof Error) entry.reject(answer);
-      else entry.resolve(answer);
+      settle(
+        entry,
+        answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`)),
+      );
     }
     send();
   }
@@ -135,4 +149,8 @@ export function createBatcher<Value>(options: {
   }
 
   return { load };
+}
+
+function settle<Value>({ waiters }: Entry<Value>, answer: Value | Error): void {
+  for (const waiter of waiters) waiter(answer);
 }

@@ -1,6 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
-import { createReadAccount } from "./chain/accounts.ts";
+import { createReadAccounts } from "./chain/accounts.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createClaims } from "./chain/claims.ts";
 import { createCollector } from "./chain/collector.ts";
@@ -43,8 +43,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const directory = createDirectory({ ...config.social, client, redis });
 
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, log });
-  const readAccount = createReadAccount(rpc);
-  const vaults = createVaults(rpc);
+  const vaults = createVaults(rpc, createReadAccounts(rpc));
   const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
     ...config.collect,
@@ -57,7 +56,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     ...config.collect,
     rpc,
     vaults,
-    rehearsals: createRehearsals({ ...config.collect, rpc, readAccount, vaults, launchpad, payer }),
+    rehearsals: createRehearsals({ ...config.collect, rpc, vaults, launchpad, payer }),
     feePayer,
     claims: createClaims({ feePayer: payer.toBase58(), redis }),
     log,
@@ -67,7 +66,6 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     handleFormat: handleFormat(config.allowUnderscore),
     directory,
     addressesOf: createAddresses(chain),
-    readAccount,
     vaults,
     collector,
   };
@@ -78,7 +76,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const health = createHealth({ rpc });
 
   const routes: Record<string, Route> = {
-    "/wallet/lookup": { GET: limited((request, { url }) => lookup(url.searchParams, request.signal)) },
+    "/wallet/lookup": { GET: limited((request, { url }) => lookup(url.searchParams, request)) },
     "/collect": { POST: limited((request) => collect(request)) },
     "/graphql": { GET: graphql, POST: graphql },
     "/livez": { GET: health.livez },

@@ -14,7 +14,7 @@ const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, 
 /** A batcher whose calls wait until they are told to end. */
 function held(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}) {
   const calls: { keys: readonly string[]; end: () => void }[] = [];
-  const { load } = createBatcher<string>({
+  const batcher = createBatcher<string>({
     maxKeys: 10,
     maxCalls: 3,
     maxWaitMs: 50,
@@ -29,6 +29,11 @@ function held(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}
         });
       }),
   });
+  const load = async (key: string, signal?: AbortSignal) => {
+    const [value] = await batcher.load([key], signal);
+    if (value instanceof Error) throw value;
+    return value;
+  };
   return { load, calls, sizes: () => calls.map((call) => call.keys.length) };
 }
 
@@ -203,19 +208,30 @@ describe("a batcher", () => {
       ),
       Promise.reject(new Error("all")),
     ];
-    const { load } = createBatcher<string>({
+    const batcher = createBatcher<string>({
       maxKeys: 10,
       maxCalls: 1,
       maxWaitMs: 50,
       ask: () => answers.shift()!,
     });
-    const messages = (list: Promise<string>[]) =>
-      Promise.all(list.map((value) => value.catch((error: unknown) => (error as Error).message)));
-    expect(await messages(["a", "b", "c"].map((key) => load(key)))).toEqual([
-      "value",
-      "only b",
-      "no answer for c",
-    ]);
-    expect(await messages(["a", "b"].map((key) => load(key)))).toEqual(["all", "all"]);
+    const messages = async (...asked: string[]) =>
+      (await batcher.load(asked)).map((answer) => (answer instanceof Error ? answer.message : answer));
+    expect(await messages("a", "b", "c", "a")).toEqual(["value", "only b", "no answer for c", "value"]);
+    expect(await messages("a", "b")).toEqual(["all", "all"]);
+    expect(await messages()).toEqual([]);
+  });
+
+  it("gives a caller who leaves what has been answered, and its reason for the rest", async () => {
+    const ask = (asked: readonly string[]) =>
+      asked.includes("never")
+        ? new Promise<never>(() => undefined)
+        : Promise.resolve(new Map([["a", "value"]]));
+    const batcher = createBatcher<string>({ maxKeys: 1, maxCalls: 2, maxWaitMs: 50, ask });
+    const leaving = new AbortController();
+    const answers = batcher.load(["a", "never"], leaving.signal);
+    await turn();
+    leaving.abort(new Error("left"));
+    expect(await answers).toEqual(["value", new Error("left")]);
+    expect(await batcher.load(["a"], leaving.signal)).toEqual([new Error("left")]);
   });
 });

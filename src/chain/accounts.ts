@@ -2,8 +2,11 @@ import { createBatcher } from "../batcher.ts";
 import { toLamports } from "./lamports.ts";
 import { MAX_ACCOUNTS_A_CALL, type Account, type DataSlice, type Rpc } from "./rpc.ts";
 
-/** Reads one account as it is now; one that does not exist holds nothing. Rejects with {@link RpcError}. */
-export type ReadAccount = (address: string, signal?: AbortSignal) => Promise<Account>;
+/** Reads accounts as they are now, an {@link RpcError} for each that cannot be read; one that does not exist holds nothing. */
+export type ReadAccounts = (
+  addresses: readonly string[],
+  signal?: AbortSignal,
+) => Promise<(Account | Error)[]>;
 
 /** Calls for accounts that are made at once; one that hangs must not hold up the others. */
 const MAX_CALLS = 32;
@@ -20,7 +23,7 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
  * up to 100. Nothing is kept, and no one joins a call that left before they asked. Of the data only what
  * holds a token account's amount is read.
  */
-export function createReadAccount(rpc: Rpc): ReadAccount {
+export function createReadAccounts(rpc: Rpc): ReadAccounts {
   async function ask(addresses: readonly string[]): Promise<Map<string, Account>> {
     const accounts = await rpc.getAccounts(addresses, TOKEN_AMOUNT);
     return new Map(addresses.map((address, i) => [address, accounts[i] ?? NO_ACCOUNT]));

@@ -5,7 +5,6 @@ import {
   VersionedTransaction,
   type Message,
 } from "@solana/web3.js";
-import type { ReadAccount } from "./accounts.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import type { Lamports } from "./lamports.ts";
 import type { Launchpad } from "./launchpad.ts";
@@ -39,14 +38,13 @@ export type Rehearsals = ReturnType<typeof createRehearsals>;
 /** Finds out by simulation what a collect would do, and composes its transaction, which `payer` pays for. */
 export function createRehearsals(needs: {
   rpc: Rpc;
-  readAccount: ReadAccount;
   vaults: Vaults;
   launchpad: Launchpad;
   payer: PublicKey;
   minLamports: Lamports;
   maxPriorityFee: Lamports;
 }) {
-  const { rpc, readAccount, vaults, launchpad, payer, minLamports, maxPriorityFee } = needs;
+  const { rpc, vaults, launchpad, payer, minLamports, maxPriorityFee } = needs;
 
   /**
    * Reads and simulates what a collect would do; "nothing" when it would not move enough.
@@ -54,7 +52,7 @@ export function createRehearsals(needs: {
    * @throws {ContractError} INSUFFICIENT_FUNDS, COLLECT_FAILED
    */
   async function rehearse(account: AccountAddresses): Promise<Rehearsal | "nothing"> {
-    const { collectable, inAmm, inCreatorVault } = await vaults.getFees(account, readAccount);
+    const { collectable, inAmm, inCreatorVault } = await vaults.getFees(account);
     if (collectable < minLamports) return "nothing";
 
     const withAmm = inAmm > 0n;

@@ -1,5 +1,5 @@
 import { createRecent } from "../recent.ts";
-import { TOKEN_AMOUNT, type ReadAccount } from "./accounts.ts";
+import { TOKEN_AMOUNT, type ReadAccounts } from "./accounts.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { subtractToZero, toLamports, type Lamports } from "./lamports.ts";
 import type { Account, Rpc } from "./rpc.ts";
@@ -30,48 +30,69 @@ const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Vaults = ReturnType<typeof createVaults>;
 
-/** Reads what accounts have and what waits for them. Everything rejects with {@link RpcError}. */
-export function createVaults(rpc: Rpc) {
-  const systemMinimum = createRentMinimum(rpc, 0);
-  const tokenMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
+/** Reads what accounts have and what waits for them. Everything fails with {@link RpcError}. */
+export function createVaults(rpc: Rpc, readAccounts: ReadAccounts) {
+  const getRentMinimum = createRentMinimum(rpc, 0);
+  const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
 
-  /** What waits in the vaults of an account. */
-  async function getFees(
-    { creatorVault, ammVault }: AccountAddresses,
-    readAccount: ReadAccount,
-  ): Promise<Fees> {
-    const [vault, amm, minimum, ammMinimum] = await Promise.all([
-      readAccount(creatorVault),
-      readAccount(ammVault),
-      systemMinimum(),
-      tokenMinimum(),
-    ]);
-    const amount = tokenAmount(amm);
+  /** What waits, as its vaults and the minimums say. */
+  function toFees(vault: Account, ammVault: Account, minimum: Lamports, tokenMinimum: Lamports): Fees {
+    const amount = tokenAmount(ammVault);
     // The AMM leaves an amount below its token account's rent where it is.
-    const inAmm = amount >= ammMinimum ? amount : toLamports(0);
+    const inAmm = amount >= tokenMinimum ? amount : toLamports(0);
     const collectable = subtractToZero(toLamports(vault.lamports + inAmm), minimum);
     return { collectable, inAmm, inCreatorVault: vault.lamports };
   }
 
   return {
-    getFees,
-    /** The lamports that an account without data cannot do without. */
-    getRentMinimum: systemMinimum,
-
-    /** The balance of an account. */
-    async getBalance(account: AccountAddresses, readAccount: ReadAccount): Promise<Balance> {
-      const [{ collectable }, { lamports }] = await Promise.all([
-        getFees(account, readAccount),
-        readAccount(account.address),
+    /** What waits in the vaults of an account. */
+    async getFees({ creatorVault, ammVault }: AccountAddresses): Promise<Fees> {
+      const [[vault, amm], minimum, tokenMinimum] = await Promise.all([
+        readAccounts([creatorVault, ammVault]),
+        getRentMinimum(),
+        getTokenRentMinimum(),
       ]);
-      return { vault: collectable, pda: lamports };
+      return toFees(read(vault), read(amm), minimum, tokenMinimum);
     },
+
+    /** The balances of accounts, or an Error for each that cannot be read. */
+    async getBalances(
+      accounts: readonly AccountAddresses[],
+      signal: AbortSignal,
+    ): Promise<(Balance | Error)[]> {
+      const addresses = accounts.flatMap(({ creatorVault, ammVault, address }) => [
+        creatorVault,
+        ammVault,
+        address,
+      ]);
+      const [found, minimum, tokenMinimum] = await Promise.all([
+        readAccounts(addresses, signal),
+        getRentMinimum(),
+        getTokenRentMinimum(),
+      ]);
+      return accounts.map((_, i) => {
+        const [vault, amm, pda] = found.slice(3 * i, 3 * i + 3);
+        if (vault instanceof Error) return vault;
+        if (amm instanceof Error) return amm;
+        if (pda instanceof Error) return pda;
+        const { collectable } = toFees(vault!, amm!, minimum, tokenMinimum);
+        return { vault: collectable, pda: pda!.lamports };
+      });
+    },
+
+    /** The lamports that an account without data cannot do without. */
+    getRentMinimum,
 
     /** Reads what is read but rarely ahead of the first lookup; when that fails, the lookup tries again. */
     async warmUp(): Promise<void> {
-      await Promise.allSettled([systemMinimum(), tokenMinimum()]);
+      await Promise.allSettled([getRentMinimum(), getTokenRentMinimum()]);
     },
   };
+}
+
+function read(account: Account | Error | undefined): Account {
+  if (account === undefined || account instanceof Error) throw account ?? new Error("an account is missing");
+  return account;
 }
 
 function tokenAmount({ data }: Account): Lamports {

@@ -1,9 +1,8 @@
-import type { ReadAccount } from "../chain/accounts.ts";
 import type { AddressesOf } from "../chain/addresses.ts";
 import type { Collector } from "../chain/collector.ts";
 import type { Vaults } from "../chain/vaults.ts";
 import type { Directory } from "../social/directory.ts";
-import { createLoaders, type Loaders } from "./loaders.ts";
+import { Loaders, type Caller } from "./loaders.ts";
 import type { HandleFormat } from "./look-up-wallet.ts";
 
 /** What resolvers work with, the same for every request. */
@@ -11,7 +10,6 @@ export interface Services {
   readonly handleFormat: HandleFormat;
   readonly directory: Directory;
   readonly addressesOf: AddressesOf;
-  readonly readAccount: ReadAccount;
   readonly vaults: Vaults;
   readonly collector: Collector;
 }
@@ -21,7 +19,7 @@ export interface RequestContext extends Services {
   readonly loaders: Loaders;
 }
 
-/** A request's context; its reads end with `signal`. */
-export function createRequestContext(services: Services, signal: AbortSignal): RequestContext {
-  return { ...services, loaders: createLoaders(services, signal) };
+/** The context of one request of `caller`. */
+export function createRequestContext(services: Services, caller: Caller): RequestContext {
+  return { ...services, loaders: new Loaders(services, caller) };
 }

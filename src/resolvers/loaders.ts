@@ -1,30 +1,48 @@
 import DataLoader from "dataloader";
-import type { ReadAccount } from "../chain/accounts.ts";
-import type { Account } from "../chain/rpc.ts";
+import type { AccountAddresses } from "../chain/addresses.ts";
+import type { Balance } from "../chain/vaults.ts";
 import type { SocialAccount } from "../social/account.ts";
-import type { Directory } from "../social/directory.ts";
+import type { Services } from "./context.ts";
 
-export type Loaders = ReturnType<typeof createLoaders>;
+/** Where a request's reads learn that nobody waits for them any more. Asked for only by those that wait. */
+export interface Caller {
+  readonly signal: AbortSignal;
+}
 
 /**
  * One request's loaders: whatever its fields ask for twice is read once, and all that they ask for in the
- * same moment reaches the batchers of the process together. A request that ends by `signal` gives up its
- * places there.
+ * same moment reaches the batchers of the process together. A caller who goes away gives up its places
+ * there. Each loader is made when it is first needed.
  */
-export function createLoaders(
-  { directory, readAccount }: { directory: Directory; readAccount: ReadAccount },
-  signal: AbortSignal,
-) {
-  return {
-    accountByHandle: new DataLoader<string, SocialAccount, string>(
-      (handles) => directory.findByHandles(handles, signal),
+export class Loaders {
+  readonly #services: Services;
+  readonly #caller: Caller;
+  #accountByHandle: DataLoader<string, SocialAccount> | undefined;
+  #accountById: DataLoader<string, SocialAccount> | undefined;
+  #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
+
+  constructor(services: Services, caller: Caller) {
+    this.#services = services;
+    this.#caller = caller;
+  }
+
+  get accountByHandle(): DataLoader<string, SocialAccount> {
+    return (this.#accountByHandle ??= new DataLoader(
+      (handles) => this.#services.directory.findByHandles(handles, this.#caller.signal),
       { cacheKeyFn: (handle) => handle.toLowerCase() },
-    ),
-    accountById: new DataLoader<string, SocialAccount>((ids) => directory.findByIds(ids, signal)),
-    chainAccount: new DataLoader<string, Account>((addresses) =>
-      Promise.all(
-        addresses.map((address) => readAccount(address, signal).catch((error: unknown) => error as Error)),
-      ),
-    ),
-  };
+    ));
+  }
+
+  get accountById(): DataLoader<string, SocialAccount> {
+    return (this.#accountById ??= new DataLoader((ids) =>
+      this.#services.directory.findByIds(ids, this.#caller.signal),
+    ));
+  }
+
+  get balance(): DataLoader<AccountAddresses, Balance, string> {
+    return (this.#balance ??= new DataLoader(
+      (accounts) => this.#services.vaults.getBalances(accounts, this.#caller.signal),
+      { cacheKeyFn: ({ address }) => address },
+    ));
+  }
 }

@@ -1,7 +1,7 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/vaults.ts";
 import { ContractError } from "../errors.ts";
-import { toSocialId } from "../social/account.ts";
+import { toSocialId, type SocialAccount } from "../social/account.ts";
 import type { RequestContext } from "./context.ts";
 
 /** An account and its addresses. Its handle is known when it was found by one. */
@@ -28,13 +28,19 @@ export function handleFormat(allowUnderscore: boolean): HandleFormat {
  *
  * @throws {ContractError} INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE, SERVICE_BUSY
  */
-export async function lookUpWallet(handle: string, context: RequestContext): Promise<Wallet> {
+export function lookUpWallet(handle: string, context: RequestContext): Wallet | Promise<Wallet> {
   const { pattern, expected } = context.handleFormat;
   if (!pattern.test(handle)) {
     throw new ContractError("INVALID_HANDLE", { message: `The handle must be ${expected}.` });
   }
-  const account = await context.loaders.accountByHandle.load(handle);
-  return { socialId: account.id, handle: account.handle, ...context.addressesOf(account.id) };
+  const known = context.directory.known(handle);
+  if (known instanceof ContractError) throw known;
+  const toWallet = ({ id, handle }: SocialAccount): Wallet => ({
+    socialId: id,
+    handle,
+    ...context.addressesOf(id),
+  });
+  return known ? toWallet(known) : context.loaders.accountByHandle.load(handle).then(toWallet);
 }
 
 /**
@@ -49,11 +55,14 @@ export function walletOfId(text: string, context: Pick<RequestContext, "addresse
 }
 
 /** The handle of a wallet, read from the network when the wallet was asked for by its id. */
-export async function handleOf(wallet: Wallet, { loaders }: RequestContext): Promise<string> {
-  return wallet.handle ?? (await loaders.accountById.load(wallet.socialId)).handle;
+export function handleOf(
+  { handle, socialId }: Wallet,
+  { loaders }: RequestContext,
+): string | Promise<string> {
+  return handle ?? loaders.accountById.load(socialId).then((account) => account.handle);
 }
 
 /** The balance of a wallet as the chain has it now. */
-export function balanceOf(wallet: Wallet, { vaults, loaders }: RequestContext): Promise<Balance> {
-  return vaults.getBalance(wallet, (address) => loaders.chainAccount.load(address));
+export function balanceOf(wallet: Wallet, { loaders }: RequestContext): Promise<Balance> {
+  return loaders.balance.load(wallet);
 }

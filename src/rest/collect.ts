@@ -45,13 +45,11 @@ export function createCollect(runOperation: RunOperation): Collect {
     }
     const socialId = readSocialId(body);
 
-    const { collect } = await runOperation<CollectData>(
-      COLLECT_OPERATION,
-      { socialId },
-      request.signal,
-    ).catch((cause: unknown) => {
-      throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
-    });
+    const { collect } = await runOperation<CollectData>(COLLECT_OPERATION, { socialId }, request).catch(
+      (cause: unknown) => {
+        throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
+      },
+    );
     const { success, collected, newBalance, txSignature, error, message } = collect;
     return success
       ? respondJson(200, { success, collected, newBalance, txSignature })

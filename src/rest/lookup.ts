@@ -1,5 +1,6 @@
 import { parse } from "graphql";
 import { ContractError } from "../errors.ts";
+import type { Caller } from "../resolvers/loaders.ts";
 import type { HandleFormat } from "../resolvers/look-up-wallet.ts";
 import type { RunOperation } from "./operation.ts";
 import { respondJson } from "./respond.ts";
@@ -19,11 +20,11 @@ const LOOKUP_OPERATION = parse(/* GraphQL */ `
   }
 `);
 
-export type Lookup = (query: URLSearchParams, signal: AbortSignal) => Promise<Response>;
+export type Lookup = (query: URLSearchParams, caller: Caller) => Promise<Response>;
 
 /** `GET /wallet/lookup?handle=`: the wallet as the schema gives it. */
 export function createLookup(runOperation: RunOperation, { expected }: HandleFormat): Lookup {
-  return async (query, signal) => {
+  return async (query, caller) => {
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
     if (others.length > 0) {
@@ -31,7 +32,7 @@ export function createLookup(runOperation: RunOperation, { expected }: HandleFor
         message: `Give one handle: the handle must be ${expected}.`,
       });
     }
-    const { wallet } = await runOperation<{ wallet: object }>(LOOKUP_OPERATION, { handle }, signal);
+    const { wallet } = await runOperation<{ wallet: object }>(LOOKUP_OPERATION, { handle }, caller);
     return respondJson(200, wallet);
   };
 }

@@ -57,6 +57,6 @@ builder.queryFields((t) => ({
     description:
       "Looks up the wallets of many handles, in their order. One that fails is null, with its error at its place; the others still answer.",
     args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
-    resolve: (_root, { handles }, context) => handles.map((handle) => lookUpWallet(handle, context)),
+    resolve: (_root, { handles }, context) => handles.map(async (handle) => lookUpWallet(handle, context)),
   }),
 }));

@@ -45,7 +45,7 @@ export function createGraphQL(needs: {
   const yoga = createYoga<ServerContext, RequestContext>({
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
-    context: ({ request }) => createRequestContext(needs.services, request.signal),
+    context: ({ request }) => createRequestContext(needs.services, request),
     plugins: [admitAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
     maxRequestBodySize: MAX_BODY_BYTES,

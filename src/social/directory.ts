@@ -1,7 +1,7 @@
 import { createBatcher } from "../batcher.ts";
 import { ContractError } from "../errors.ts";
 import type { Redis } from "../redis.ts";
-import { createAccountCache } from "./account-cache.ts";
+import { createAccountCache, type KnownAccount } from "./account-cache.ts";
 import type { SocialAccount } from "./account.ts";
 import { MAX_USERS_A_CALL, type SocialAnswers, type SocialClient } from "./client.ts";
 
@@ -59,10 +59,6 @@ export function createDirectory(needs: {
     return new Map([...answers].map(([handle, answer]) => [AT + handle, answer]));
   }
 
-  /** Errors come back as values, so that in a list of many each has its own. */
-  const load = (key: string, signal: AbortSignal): Promise<SocialAccount | Error> =>
-    batcher.load(key, signal).catch((error: unknown) => error as Error);
-
   /** Runs `find` with a signal that ends when its caller goes away, or has waited long enough. */
   async function within<T>(
     caller: AbortSignal | undefined,
@@ -86,27 +82,35 @@ export function createDirectory(needs: {
   }
 
   return {
+    /** The account of a handle, in whatever case, or why there is none, where that is known; asks nobody. */
+    known: (handle: string): KnownAccount | undefined => cache.get(handle.toLowerCase()),
+
     /** The accounts of handles, in whatever case, or an error for each that has none. */
     async findByHandles(texts: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> {
       const handles = texts.map((text) => text.toLowerCase());
-      const cached = handles.map(cache.get);
-      if (cached.every((answer) => answer !== undefined)) return cached;
+      const answers = handles.map(cache.get);
+      if (answers.every((answer) => answer !== undefined)) return answers;
       return within(caller, async (signal) => {
-        await cache.learn(handles.filter((_, i) => !cached[i]));
-        return Promise.all(
-          handles.map(async (handle, i) => cached[i] ?? cache.get(handle) ?? load(AT + handle, signal)),
-        );
+        await cache.learn(handles.filter((_, i) => !answers[i]));
+        const missing = handles.filter((handle, i) => !(answers[i] ??= cache.get(handle)));
+        const loaded = (
+          await batcher.load(
+            missing.map((handle) => AT + handle),
+            signal,
+          )
+        ).values();
+        return answers.map((answer) => answer ?? loaded.next().value!);
       });
     },
 
     /** The accounts of canonical ids, or an error for each that has none. */
     findByIds: (ids: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> =>
-      within(caller, (signal) =>
-        Promise.all(
-          ids.map(async (id) =>
-            id.length > MAX_ID_DIGITS ? new ContractError("SOCIAL_NOT_FOUND") : load(id, signal),
-          ),
-        ),
-      ),
+      within(caller, async (signal) => {
+        const isAskable = (id: string) => id.length <= MAX_ID_DIGITS;
+        const loaded = (await batcher.load(ids.filter(isAskable), signal)).values();
+        return ids.map((id) =>
+          isAskable(id) ? loaded.next().value! : new ContractError("SOCIAL_NOT_FOUND"),
+        );
+      }),
   };
 }

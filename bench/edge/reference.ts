@@ -1,0 +1,108 @@
+/**
+ * What the gateway is measured against: lookups as one would write them by hand, with Fastify and
+ * @solana/web3.js's Connection for REST, and with Mercurius, its JIT and its loaders for GraphQL. It trusts
+ * its proxy, and remembers accounts and addresses as the gateway does; it limits nobody, and its balances
+ * are read for each request by itself. Prints its address.
+ */
+import { Connection, PublicKey } from "@solana/web3.js";
+import Fastify from "fastify";
+import mercurius from "mercurius";
+import { createAddresses, type AccountAddresses } from "../../src/chain/addresses.ts";
+
+interface Wallet extends AccountAddresses {
+  handle: string;
+  socialId: string;
+}
+
+const { SOCIAL_API_URL, SOLANA_RPC_URL, ESCROW_PROGRAM_ID } = process.env as Record<string, string>;
+const connection = new Connection(SOLANA_RPC_URL!, "confirmed");
+const addressesOf = createAddresses({
+  escrowProgramId: ESCROW_PROGRAM_ID!,
+  escrowSeed: "social",
+  launchpadProgramId: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+  launchpadAmmProgramId: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
+});
+const known = new Map<string, Wallet>();
+const rentMinimum = await connection.getMinimumBalanceForRentExemption(0);
+
+async function findWallet(handle: string): Promise<Wallet> {
+  const cached = known.get(handle.toLowerCase());
+  if (cached) return cached;
+  const response = await fetch(`${SOCIAL_API_URL}/2/users/by?usernames=${handle}`);
+  const { data } = (await response.json()) as { data: [{ id: string; username: string }] };
+  const wallet = { handle: data[0].username, socialId: data[0].id, ...addressesOf(data[0].id) };
+  known.set(handle.toLowerCase(), wallet);
+  return wallet;
+}
+
+const toSol = (lamports: number) => (Math.floor(lamports / 1e5) / 1e4).toFixed(4);
+
+async function readBalances(wallets: Wallet[]) {
+  const keys = wallets.flatMap(({ address, creatorVault, ammVault }) => [address, creatorVault, ammVault]);
+  const accounts: Awaited<ReturnType<typeof connection.getMultipleAccountsInfo>> = [];
+  for (let i = 0; i < keys.length; i += 100) {
+    const part = keys.slice(i, i + 100).map((key) => new PublicKey(key));
+    accounts.push(...(await connection.getMultipleAccountsInfo(part)));
+  }
+  return wallets.map((_, i) => {
+    const [pda, vault, amm] = accounts.slice(3 * i, 3 * i + 3);
+    const inAmm = amm && amm.data.length >= 72 ? Number(amm.data.readBigUInt64LE(64)) : 0;
+    const waiting = Math.max(0, (vault?.lamports ?? 0) + inAmm - rentMinimum);
+    const held = pda?.lamports ?? 0;
+    return { vault: toSol(waiting), pda: toSol(held), total: toSol(waiting + held) };
+  });
+}
+
+const app = Fastify({ trustProxy: "127.0.0.1" });
+
+app.get<{ Querystring: { handle: string } }>(
+  "/wallet/lookup",
+  {
+    schema: {
+      querystring: {
+        type: "object",
+        required: ["handle"],
+        properties: { handle: { type: "string", pattern: "^[A-Za-z0-9]{1,15}$" } },
+      },
+      response: {
+        200: {
+          type: "object",
+          properties: {
+            handle: { type: "string" },
+            socialId: { type: "string" },
+            address: { type: "string" },
+            balance: {
+              type: "object",
+              properties: { vault: { type: "string" }, pda: { type: "string" }, total: { type: "string" } },
+            },
+          },
+        },
+      },
+    },
+  },
+  async (request) => {
+    const wallet = await findWallet(request.query.handle);
+    const [balance] = await readBalances([wallet]);
+    return { ...wallet, balance };
+  },
+);
+
+await app.register(mercurius, {
+  schema: `
+    type Query { wallet(handle: String!): Wallet }
+    type Wallet { handle: String socialId: String! address: String! balance: Balance }
+    type Balance { vault: String! pda: String! total: String! }
+  `,
+  jit: 1,
+  resolvers: { Query: { wallet: (_root: unknown, { handle }: { handle: string }) => findWallet(handle) } },
+  loaders: {
+    Wallet: {
+      balance: {
+        loader: (queries: { obj: Wallet }[]) => readBalances(queries.map(({ obj }) => obj)),
+        opts: { cache: false },
+      },
+    },
+  },
+});
+
+console.log(await app.listen({ host: "127.0.0.1", port: 0 }));
