@@ -13,6 +13,7 @@ import { createVaults } from "./chain/vaults.ts";
 import type { Config } from "./config.ts";
 import { createClientAddress } from "./http/client-address.ts";
 import { createEdge, limited, type Route } from "./http/edge.ts";
+import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
 import { createMetrics } from "./http/metrics.ts";
@@ -21,8 +22,8 @@ import { createRedis } from "./redis.ts";
 import type { Services } from "./resolvers/context.ts";
 import { handleFormat } from "./resolvers/look-up-wallet.ts";
 import { createCollect } from "./rest/collect.ts";
-import { createLookup } from "./rest/lookup.ts";
-import { createRunOperation } from "./rest/operation.ts";
+import { createLookUp, createLookup } from "./rest/lookup.ts";
+import { createPrepare } from "./rest/operation.ts";
 import { schema } from "./schema/schema.ts";
 import { createGraphQL } from "./schema/yoga.ts";
 import { createSocialClient } from "./social/client.ts";
@@ -69,25 +70,29 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     vaults,
     collector,
   };
-  const runOperation = createRunOperation(schema, services);
-  const lookup = createLookup(runOperation, services.handleFormat);
-  const collect = createCollect(runOperation);
+  const prepare = createPrepare(schema, services);
+  const lookUp = createLookUp(prepare);
+  const lookup = createLookup(lookUp, services.handleFormat);
+  const collect = createCollect(prepare);
   const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
   const health = createHealth({ rpc });
 
   const routes: Record<string, Route> = {
-    "/wallet/lookup": { GET: limited((request, { url }) => lookup(url.searchParams, request)) },
+    "/wallet/lookup": { GET: limited((request, _call, url) => lookup(url.searchParams, request)) },
     "/collect": { POST: limited((request) => collect(request)) },
-    "/graphql": { GET: graphql, POST: graphql },
+    "/graphql": { GET: graphql.handle, POST: graphql.handle },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz },
     "/metrics": { GET: createMetrics(registry) },
   };
-  const edge = createEdge({
-    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
+  const callNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),
     rateLimit: createRateLimit(config.rateLimit, redis),
     log,
+  };
+  const edge = createEdge({
+    ...callNeeds,
+    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
   });
   const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(edge);
 
@@ -98,7 +103,13 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     ready: redis?.ready ?? Promise.resolve(),
     fetch: adapter.fetch,
     /** node:http's way in. */
-    handleNode: adapter.handle,
+    handleNode: createFastPath({
+      ...callNeeds,
+      basePath: config.basePath,
+      lookUp,
+      graphql,
+      otherwise: adapter.handle,
+    }),
 
     /** Says from now on that it is not ready. */
     drain: health.drain,

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 import proxyAddr from "proxy-addr";
 
@@ -31,6 +32,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
 }
 
 function toGroup(text: string): string | undefined {
+  if (isIPv4(text)) return text;
   if (!ipaddr.isValid(text)) return undefined;
   const address = ipaddr.process(text);
   if (address.kind() === "ipv4") return address.toString();

@@ -26,7 +26,7 @@ export async function listen(
 ): Promise<Listening> {
   let underWay = 0;
   let isClosing = false;
-  const server = createServer((request, response) => {
+  const server = createServer({ optimizeEmptyRequests: true }, (request, response) => {
     underWay++;
     response.once("close", () => {
       underWay--;

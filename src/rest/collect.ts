@@ -1,10 +1,9 @@
-import { parse } from "graphql";
 import { ContractError } from "../errors.ts";
 import { readBody } from "./body.ts";
-import type { RunOperation } from "./operation.ts";
+import type { Prepare } from "./operation.ts";
 import { respondError, respondJson } from "./respond.ts";
 
-const COLLECT_OPERATION = parse(/* GraphQL */ `
+const COLLECT_OPERATION = /* GraphQL */ `
   mutation Collect($socialId: String!) {
     collect(socialId: $socialId) {
       success
@@ -15,7 +14,7 @@ const COLLECT_OPERATION = parse(/* GraphQL */ `
       message
     }
   }
-`);
+`;
 
 interface CollectData {
   readonly collect: {
@@ -34,7 +33,8 @@ const MAX_BODY_BYTES = 16_384;
 export type Collect = (request: Request) => Promise<Response>;
 
 /** `POST /collect`: the result as the schema gives it, an empty vault as 400. */
-export function createCollect(runOperation: RunOperation): Collect {
+export function createCollect(prepare: Prepare): Collect {
+  const run = prepare<CollectData>(COLLECT_OPERATION);
   return async (request) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
     if (body === "too large") {
@@ -45,11 +45,9 @@ export function createCollect(runOperation: RunOperation): Collect {
     }
     const socialId = readSocialId(body);
 
-    const { collect } = await runOperation<CollectData>(COLLECT_OPERATION, { socialId }, request).catch(
-      (cause: unknown) => {
-        throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
-      },
-    );
+    const { collect } = await run({ socialId }, request).catch((cause: unknown) => {
+      throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
+    });
     const { success, collected, newBalance, txSignature, error, message } = collect;
     return success
       ? respondJson(200, { success, collected, newBalance, txSignature })

@@ -1,11 +1,10 @@
-import { parse } from "graphql";
 import { ContractError } from "../errors.ts";
 import type { Caller } from "../resolvers/loaders.ts";
 import type { HandleFormat } from "../resolvers/look-up-wallet.ts";
-import type { RunOperation } from "./operation.ts";
+import type { Prepare } from "./operation.ts";
 import { respondJson } from "./respond.ts";
 
-const LOOKUP_OPERATION = parse(/* GraphQL */ `
+const LOOKUP_OPERATION = /* GraphQL */ `
   query Lookup($handle: String!) {
     wallet(handle: $handle) {
       handle
@@ -18,12 +17,21 @@ const LOOKUP_OPERATION = parse(/* GraphQL */ `
       }
     }
   }
-`);
+`;
 
-export type Lookup = (query: URLSearchParams, caller: Caller) => Promise<Response>;
+export type LookUp = (handle: string, caller: Caller) => Promise<object>;
 
-/** `GET /wallet/lookup?handle=`: the wallet as the schema gives it. */
-export function createLookup(runOperation: RunOperation, { expected }: HandleFormat): Lookup {
+/** The wallet of a handle as the schema gives it. */
+export function createLookUp(prepare: Prepare): LookUp {
+  const run = prepare<{ wallet: object }>(LOOKUP_OPERATION);
+  return async (handle, caller) => (await run({ handle }, caller)).wallet;
+}
+
+/** `GET /wallet/lookup?handle=`. */
+export function createLookup(
+  lookUp: LookUp,
+  { expected }: HandleFormat,
+): (query: URLSearchParams, caller: Caller) => Promise<Response> {
   return async (query, caller) => {
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
@@ -32,7 +40,6 @@ export function createLookup(runOperation: RunOperation, { expected }: HandleFor
         message: `Give one handle: the handle must be ${expected}.`,
       });
     }
-    const { wallet } = await runOperation<{ wallet: object }>(LOOKUP_OPERATION, { handle }, caller);
-    return respondJson(200, wallet);
+    return respondJson(200, await lookUp(handle, caller));
   };
 }

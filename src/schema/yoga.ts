@@ -1,16 +1,13 @@
-import {
-  getOperationAST,
-  GraphQLError,
-  type ExecutionArgs,
-  type ExecutionResult,
-  type GraphQLSchema,
-} from "graphql";
-import { createYoga, type Plugin } from "graphql-yoga";
-import { ContractError, ERROR_TABLE, errorHeaders, toCallerError } from "../errors.ts";
+import type { ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
+import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
+import { ContractError } from "../errors.ts";
+import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
+import type { Caller } from "../resolvers/loaders.ts";
 import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
-import { operationCost } from "./operation-cost.ts";
+import { respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
+import { createKnownOperations } from "./known-operations.ts";
 
 /** What the edge gives each request: the caller's budget, and a log that names the request. */
 export interface GraphQLCall {
@@ -22,9 +19,6 @@ export interface GraphQLCall {
   readonly log: Logger;
 }
 
-/** The code of what is wrong with a request as such, where GraphQL has none of its own. */
-const BAD_REQUEST = "BAD_REQUEST";
-
 interface ServerContext {
   readonly call: GraphQLCall;
 }
@@ -34,18 +28,43 @@ const MAX_BODY_BYTES = 100_000;
 const JSON_BODY = /^application\/json *(;|$)/;
 const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
 
-/** The GraphQL endpoint at `endpoint`, with GraphiQL for browsers. */
+export type GraphQLEndpoint = ReturnType<typeof createGraphQL>;
+
+/**
+ * The GraphQL endpoint at `endpoint`, with GraphiQL for browsers. Yoga answers it; what it has run before
+ * can be run again without it, by `answerKnown`.
+ */
 export function createGraphQL(needs: {
   schema: GraphQLSchema;
   endpoint: string;
   services: Services;
   log: Logger;
 }) {
+  const { services } = needs;
   const graphiql = createGraphiQL(needs.endpoint);
+  const known = createKnownOperations(needs.schema);
+
+  /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
+  const admitAndExplain: Plugin<ServerContext> = {
+    async onExecute({ args }) {
+      const { document, operationName, contextValue } = args as ExecutionArgs & {
+        contextValue: ServerContext & YogaInitialContext;
+      };
+      const { call, params } = contextValue;
+      const operation = known.add(params.query ?? "", operationName ?? undefined, document);
+      if (operation && operation.cost > 1) await call.admit(operation.cost);
+      return {
+        onExecuteDone({ result, setResult }) {
+          setResult(explainErrors(result as ExecutionResult, call.log));
+        },
+      };
+    },
+  };
+
   const yoga = createYoga<ServerContext, RequestContext>({
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
-    context: ({ request }) => createRequestContext(needs.services, request),
+    context: ({ request }) => createRequestContext(services, request),
     plugins: [admitAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
     maxRequestBodySize: MAX_BODY_BYTES,
@@ -58,19 +77,66 @@ export function createGraphQL(needs: {
     logging: false,
   });
 
+  /** Answers a request whose caller has been admitted. */
   async function answer(request: Request, call: GraphQLCall): Promise<Response> {
-    // Before anything of it is read; what cannot be read or is not valid counts like any request.
-    await call.admit(1);
     return refuseForm(request) ?? yoga.fetch(request, { call });
   }
 
-  return (request: Request, call: GraphQLCall): Promise<Response> =>
-    wantsGraphiQL(request)
-      ? graphiql(request)
-      : answer(request, call).catch((error: unknown) => {
-          if (error instanceof ContractError) return respondGraphQLError(error);
-          throw error;
-        });
+  return {
+    answer,
+
+    /** Answers whatever comes to the endpoint; an operation costs its caller one request before it is read. */
+    async handle(request: Request, call: GraphQLCall): Promise<Response> {
+      if (wantsGraphiQL(request)) return graphiql(request);
+      try {
+        await call.admit(1);
+        return await answer(request, call);
+      } catch (error) {
+        if (error instanceof ContractError) return respondGraphQLError(error);
+        throw error;
+      }
+    },
+
+    /**
+     * The answer, in JSON, to the body of a POST whose caller has been admitted, if it is an operation that
+     * has been run before; else undefined, and nothing has been done.
+     *
+     * @throws {ContractError} RATE_LIMITED
+     */
+    async answerKnown(body: string, call: GraphQLCall, caller: Caller): Promise<string | undefined> {
+      const params = parseJson(body);
+      if (!isPlain(params)) return undefined;
+      const operation = known.get(params.query, params.operationName ?? undefined);
+      if (!operation) return undefined;
+      if (operation.cost > 1) await call.admit(operation.cost);
+      const result = await operation.run(createRequestContext(services, caller), params.variables);
+      return result.data === undefined ? undefined : JSON.stringify(explainErrors(result, call.log));
+    },
+  };
+}
+
+interface PlainParams {
+  readonly query: string;
+  readonly variables?: Readonly<Record<string, unknown>> | null;
+  readonly operationName?: string | null;
+}
+
+/** Whether a body has nothing but a query, a name without line breaks, and an object of variables. */
+function isPlain(body: unknown): body is PlainParams {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return false;
+  const { query, variables = null, operationName = null, ...rest } = body as Record<string, unknown>;
+  return (
+    typeof query === "string" &&
+    typeof variables === "object" &&
+    !Array.isArray(variables) &&
+    (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName))) &&
+    Object.keys(rest).length === 0
+  );
+}
+
+function explainErrors(result: ExecutionResult, log: Logger): ExecutionResult {
+  const { errors } = result;
+  return errors ? { ...result, errors: errors.map((error) => toGraphQLError(error, log)) } : result;
 }
 
 function refuseForm({ method, headers }: Request): Response | undefined {
@@ -97,76 +163,4 @@ function isAcceptable(accept: string): boolean {
       const charset = parameters.find((parameter) => parameter.startsWith("charset=")) ?? "charset=utf-8";
       return ACCEPTABLE.includes(type!) && charset === "charset=utf-8";
     });
-}
-
-/** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
-const admitAndExplain: Plugin<ServerContext> = {
-  async onExecute({ args }) {
-    const { document, operationName, contextValue } = args as ExecutionArgs & { contextValue: ServerContext };
-    const { call } = contextValue;
-    const operation = getOperationAST(document, operationName);
-    const cost = operation ? operationCost(document, operation) : 1;
-    if (cost > 1) await call.admit(cost);
-    return {
-      onExecuteDone({ result, setResult }) {
-        const { errors } = result as ExecutionResult;
-        if (errors) setResult({ ...result, errors: errors.map((error) => toGraphQLError(error, call.log)) });
-      },
-    };
-  },
-};
-
-/**
- * The error as callers see it. GraphQL's own errors, about the document or its variables, stay as they
- * are; a contract error shows its code; anything else is logged and shown as LOOKUP_FAILED, for the
- * collector makes COLLECT_FAILED of all that fails in a collect.
- */
-function toGraphQLError(error: unknown, log: Logger): GraphQLError {
-  if (error instanceof SyntaxError) return badRequest("`variables` and `extensions` must be JSON.");
-  if (error instanceof RangeError) return badRequest("The document is nested too deeply.");
-  const source = error instanceof GraphQLError ? error : undefined;
-  const cause = source?.originalError;
-  if (source && (!cause || cause instanceof GraphQLError)) {
-    const { extensions } = source;
-    // A request that is not even one of GraphQL is 400 in every media type; and Yoga shows its body here.
-    if (extensions.code === BAD_REQUEST && extensions.http)
-      extensions.http = { ...extensions.http, spec: false };
-    delete extensions.originalError;
-    extensions.code ??= BAD_REQUEST;
-    return source;
-  }
-  const shown = toCallerError(cause ?? error, log);
-  const { code, retryAfterSeconds } = shown;
-  return new GraphQLError(shown.message, {
-    nodes: source?.nodes ?? null,
-    source: source?.source ?? null,
-    positions: source?.positions ?? null,
-    path: source?.path ?? null,
-    extensions: {
-      code,
-      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      // The one error that refuses the whole request; a status on any other would speak for its neighbours.
-      ...(code === "RATE_LIMITED"
-        ? { http: { status: ERROR_TABLE[code].status, headers: errorHeaders(shown) } }
-        : {}),
-    },
-  });
-}
-
-function badRequest(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: BAD_REQUEST, http: { status: 400 } } });
-}
-
-function respondGraphQLError(error: ContractError): Response {
-  const { message, code, retryAfterSeconds } = error;
-  return respondErrors(ERROR_TABLE[code].status, { message, code, retryAfterSeconds }, errorHeaders(error));
-}
-
-function respondErrors(
-  status: number,
-  { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
-  headers: Record<string, string> = {},
-): Response {
-  const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
-  return Response.json({ errors: [error] }, { status, headers });
 }

@@ -1,0 +1,64 @@
+import { GraphQLError } from "graphql";
+import type { ContractError } from "../errors.ts";
+import { ERROR_TABLE, errorHeaders, toCallerError } from "../errors.ts";
+import type { Logger } from "../log.ts";
+
+/** The code of what is wrong with a request as such, where GraphQL has none of its own. */
+const BAD_REQUEST = "BAD_REQUEST";
+
+/**
+ * The error as callers see it. GraphQL's own errors, about the document or its variables, stay as they
+ * are; a contract error shows its code; anything else is logged and shown as LOOKUP_FAILED, for the
+ * collector makes COLLECT_FAILED of all that fails in a collect.
+ */
+export function toGraphQLError(error: unknown, log: Logger): GraphQLError {
+  if (error instanceof SyntaxError) return badRequest("`variables` and `extensions` must be JSON.");
+  if (error instanceof RangeError) return badRequest("The document is nested too deeply.");
+  const source = error instanceof GraphQLError ? error : undefined;
+  const cause = source?.originalError;
+  if (source && (!cause || cause instanceof GraphQLError)) {
+    const { extensions } = source;
+    // A request that is not even one of GraphQL is 400 in every media type; and Yoga shows its body here.
+    if (extensions.code === BAD_REQUEST && extensions.http)
+      extensions.http = { ...extensions.http, spec: false };
+    delete extensions.originalError;
+    extensions.code ??= BAD_REQUEST;
+    return source;
+  }
+  const shown = toCallerError(cause ?? error, log);
+  const { code, retryAfterSeconds } = shown;
+  return new GraphQLError(shown.message, {
+    nodes: source?.nodes ?? null,
+    source: source?.source ?? null,
+    positions: source?.positions ?? null,
+    path: source?.path ?? null,
+    extensions: {
+      code,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      // The one error that refuses the whole request; a status on any other would speak for its neighbours.
+      ...(code === "RATE_LIMITED"
+        ? { http: { status: ERROR_TABLE[code].status, headers: errorHeaders(shown) } }
+        : {}),
+    },
+  });
+}
+
+function badRequest(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: BAD_REQUEST, http: { status: 400 } } });
+}
+
+/** The answer to a request that is refused as a whole. */
+export function respondGraphQLError(error: ContractError): Response {
+  const { message, code, retryAfterSeconds } = error;
+  return respondErrors(ERROR_TABLE[code].status, { message, code, retryAfterSeconds }, errorHeaders(error));
+}
+
+/** An answer with one error, BAD_REQUEST unless it has a code. */
+export function respondErrors(
+  status: number,
+  { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
+  headers: Record<string, string> = {},
+): Response {
+  const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
+  return Response.json({ errors: [error] }, { status, headers });
+}
