@@ -73,7 +73,7 @@ function load(url: string, name: string, seconds: number): Result {
 /** Has a server find every handle once, so that none is found while it is measured. */
 async function learnHandles(url: string): Promise<void> {
   for (let i = 1; i <= KNOWN_HANDLES; i++) {
-    const headers = { "x-forwarded-for": `172.16.${i >> 8}.${i & 255}` };
+    const headers = { "x-forwarded-for": `172.${16 + (i >> 14)}.${(i >> 6) & 255}.${i & 63}` };
     await (await fetch(`${url}/wallet/lookup?handle=name${i}`, { headers })).text();
   }
 }
@@ -94,8 +94,9 @@ try {
     PORT: "0",
   };
   const gateway = await start(0, `${folder}/../../src/main.ts`, env);
-  const reference = await start(0, `${folder}/reference.ts`, env);
-  for (const { url } of [gateway, reference]) await learnHandles(url);
+  const bare = await start(0, `${folder}/reference.ts`, env);
+  const limiting = await start(0, `${folder}/reference.ts`, { ...env, WITH_LIMIT: "1" });
+  for (const { url } of [gateway, bare, limiting]) await learnHandles(url);
   const counts = async () =>
     (await (await fetch(`${upstreams.url}/counts`)).json()) as { social: number; chain: number };
 
@@ -104,7 +105,14 @@ try {
   );
   for (const { name, title } of CASES.filter((one) => !process.argv[4] || one.name === process.argv[4])) {
     const servers = [
-      { server: "by hand", ...reference, rates: [] as number[], results: [] as Result[], calls: 0 },
+      { server: "by hand", ...bare, rates: [] as number[], results: [] as Result[], calls: 0 },
+      {
+        server: "by hand, with @fastify/rate-limit",
+        ...limiting,
+        rates: [] as number[],
+        results: [] as Result[],
+        calls: 0,
+      },
       { server: "gateway", ...gateway, rates: [] as number[], results: [] as Result[], calls: 0 },
     ];
     for (const { url } of servers) load(url, name, 3); // to warm up

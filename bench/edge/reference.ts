@@ -6,6 +6,7 @@
  */
 import { Connection, PublicKey } from "@solana/web3.js";
 import Fastify from "fastify";
+import rateLimit from "@fastify/rate-limit";
 import mercurius from "mercurius";
 import { createAddresses, type AccountAddresses } from "../../src/chain/addresses.ts";
 
@@ -54,6 +55,7 @@ async function readBalances(wallets: Wallet[]) {
 }
 
 const app = Fastify({ trustProxy: "127.0.0.1" });
+if (process.env.WITH_LIMIT) await app.register(rateLimit, { max: 20, timeWindow: 60_000, cache: 200_000 });
 
 app.get<{ Querystring: { handle: string } }>(
   "/wallet/lookup",

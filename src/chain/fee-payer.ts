@@ -1,3 +1,4 @@
+import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
 import type { FeeBudget, Reservation } from "./fee-budget.ts";
@@ -35,6 +36,7 @@ export function createFeePayer(needs: {
   budget: FeeBudget;
 }) {
   const { keypair, maxPriorityFee, budget } = needs;
+  const key = toPrivateKey(keypair);
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([...needs.programIds, computeBudget]);
 
@@ -85,7 +87,7 @@ export function createFeePayer(needs: {
       const reservation = await budget.reserve(fee);
       if (!reservation) return undefined;
       const transaction = new VersionedTransaction(message);
-      transaction.sign([keypair]);
+      transaction.addSignature(keypair.publicKey, sign(null, message.serialize(), key));
       return {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
@@ -94,4 +96,16 @@ export function createFeePayer(needs: {
       };
     },
   };
+}
+
+/** For node:crypto, which signs some twenty times as fast as the library. */
+function toPrivateKey({ secretKey, publicKey }: Keypair): KeyObject {
+  const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
+  const jwk = {
+    kty: "OKP",
+    crv: "Ed25519",
+    d: base64url(secretKey.subarray(0, 32)),
+    x: base64url(publicKey.toBytes()),
+  };
+  return createPrivateKey({ key: jwk, format: "jwk" });
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
+import { LRUCache } from "lru-cache";
 import proxyAddr from "proxy-addr";
 
 /** What a request came with: the socket's address, and its `X-Forwarded-For`. */
@@ -13,6 +14,8 @@ export interface Origin {
 const UNKNOWN = "unknown";
 /** A household or a server has a whole /64 of IPv6 to itself. */
 const IPV6_GROUP_BITS = 64;
+/** A proxy has one or a few. */
+const MAX_SOCKET_ADDRESSES = 1_000;
 
 /**
  * Tells callers apart for rate limiting: by the socket's address, or, when that belongs to a trusted
@@ -21,12 +24,18 @@ const IPV6_GROUP_BITS = 64;
  */
 export function createClientAddress(trustedProxies: readonly string[]): (origin: Origin) => string {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
+  const sockets = new LRUCache<string, boolean, undefined>({
+    max: MAX_SOCKET_ADDRESSES,
+    memoMethod: (address) => isTrusted(address, 0),
+  });
 
   return ({ remoteAddress, forwardedFor }) => {
     if (remoteAddress === undefined) return UNKNOWN;
-    if (forwardedFor === null || trustedProxies.length === 0) return toGroup(remoteAddress) ?? UNKNOWN;
+    if (forwardedFor === null || !sockets.memo(remoteAddress)) return toGroup(remoteAddress) ?? UNKNOWN;
     const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
-    const client = proxyAddr(request as unknown as IncomingMessage, isTrusted);
+    const client = forwardedFor.includes(",")
+      ? proxyAddr(request as unknown as IncomingMessage, isTrusted)
+      : forwardedFor.trim();
     return toGroup(client) ?? toGroup(remoteAddress) ?? UNKNOWN;
   };
 }

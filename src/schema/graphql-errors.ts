@@ -60,5 +60,8 @@ export function respondErrors(
   headers: Record<string, string> = {},
 ): Response {
   const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
-  return Response.json({ errors: [error] }, { status, headers });
+  return new Response(JSON.stringify({ errors: [error] }), {
+    status,
+    headers: { "content-type": "application/json; charset=utf-8", ...headers },
+  });
 }

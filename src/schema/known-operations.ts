@@ -17,16 +17,16 @@ const MAX_OPERATIONS = 1_024;
 
 /** The operations that were run a while ago, by their text and name; compiled when they come again. */
 export function createKnownOperations(schema: GraphQLSchema) {
-  const known = new LRUCache<string, KnownOperation>({
+  const known = new LRUCache<string, Map<string | undefined, KnownOperation>>({
     max: MAX_OPERATIONS,
     maxSize: MAX_TEXTS_LENGTH,
     maxEntrySize: MAX_TEXT_LENGTH,
-    sizeCalculation: (_, key) => key.length,
+    sizeCalculation: (operations, text) => operations.size * text.length || 1,
   });
 
   return {
     get: (text: string, operationName: string | undefined): KnownOperation | undefined =>
-      known.get(toKey(text, operationName)),
+      known.get(text)?.get(operationName),
 
     /** Keeps the operation of a valid document, if it has it. */
     add(text: string, operationName: string | undefined, document: DocumentNode): KnownOperation | undefined {
@@ -40,13 +40,8 @@ export function createKnownOperations(schema: GraphQLSchema) {
           return compiled(...request);
         },
       };
-      known.set(toKey(text, operationName), operation);
+      known.set(text, new Map(known.get(text)).set(operationName, operation));
       return operation;
     },
   };
-}
-
-/** No name that a document can have ends before its first line break. */
-function toKey(text: string, operationName = ""): string {
-  return `${operationName}\n${text}`;
 }

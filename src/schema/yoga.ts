@@ -51,6 +51,7 @@ export function createGraphQL(needs: {
         contextValue: ServerContext & YogaInitialContext;
       };
       const { call, params } = contextValue;
+      call.log.debug("an operation that is not known was parsed");
       const operation = known.add(params.query ?? "", operationName ?? undefined, document);
       if (operation && operation.cost > 1) await call.admit(operation.cost);
       return {

@@ -54,6 +54,32 @@ describe("1,000 concurrent lookups over REST", () => {
   });
 });
 
+describe("a known operation", () => {
+  const parsed = () => world.logLines.filter((line) => line.includes("that is not known was parsed")).length;
+  const query = (text: string, i: number) =>
+    world.graphql(text, { h: "creator" }, { "x-forwarded-for": `192.0.2.${i}` });
+
+  it("with a balance is one call to the chain, none to the network, and parsed once", async () => {
+    const text = "query W($h: String!) { wallet(handle: $h) { address balance { vault pda } } }";
+    await query(text, 1);
+    expect([parsed(), world.sandbox.social.calls.length]).toEqual([1, 1]);
+    for (let i = 1; i <= 5; i++) {
+      world.forgetCalls();
+      expect((await query(text, i)).body.data.wallet.balance.vault).toBe("3.1000");
+      expect([count("getMultipleAccounts"), world.chainCalls().length]).toEqual([1, 1]);
+      expect([parsed(), world.sandbox.social.calls.length]).toEqual([1, 0]);
+    }
+  });
+
+  it("without a balance is no call at all", async () => {
+    const text = "query W($h: String!) { wallet(handle: $h) { address } }";
+    await query(text, 1);
+    world.forgetCalls();
+    await times(10, (i) => query(text, i));
+    expect([world.chainCalls(), world.sandbox.social.calls, parsed()]).toEqual([[], [], 1]);
+  });
+});
+
 describe("50 collects at once", () => {
   it("are watched by one poller", async () => {
     const accounts = world.sandbox.accounts

@@ -1,0 +1,317 @@
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+});
+afterAll(() => world.close());
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+interface Got {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+/** What the connection, the moment, and the caller's earlier requests decide. */
+const OF_THE_MOMENT = [
+  "date",
+  "connection",
+  "keep-alive",
+  "content-length",
+  "transfer-encoding",
+  "x-request-id",
+];
+const comparable = (headers: IncomingHttpHeaders): Record<string, unknown> => ({
+  ...Object.fromEntries(
+    Object.entries(headers)
+      .map(([name, value]) => [name.toLowerCase(), value] as const)
+      .filter(([name]) => !OF_THE_MOMENT.includes(name)),
+  ),
+  ratelimit: headers.ratelimit && "told",
+});
+
+/** Through node:http, where the fast path is. */
+function overHttp({ method, path, headers, body }: Sent): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(world.url + path, { method, headers, agent: false }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      response.on("end", () => {
+        resolve({ status: response.statusCode!, headers: comparable(response.headers), body: text });
+      });
+    });
+    request.on("error", reject).end(body);
+  });
+}
+
+/** Through the adapter and Yoga, which know no fast path. */
+async function throughYoga({ method, path, headers = {}, body }: Sent): Promise<Got> {
+  const init = { method, headers, ...(body === undefined ? {} : { body: body as BodyInit }) };
+  const response = await world.gateway.fetch(new Request(`http://tributary${path}`, init), {
+    remoteAddress: "127.0.0.1",
+  });
+  // Over HTTP an answer to HEAD has no body, whatever was given.
+  const text = method === "HEAD" ? "" : await response.text();
+  return { status: response.status, headers: comparable(Object.fromEntries(response.headers)), body: text };
+}
+
+const JSON_HEADERS = { "content-type": "application/json" };
+const post = (body: unknown, headers: Record<string, string> = JSON_HEADERS): Sent => {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return {
+    method: "POST",
+    path: "/graphql",
+    headers: { ...headers, "content-length": String(Buffer.byteLength(text)) },
+    body: text,
+  };
+};
+
+const WALLET = "handle socialId address";
+const ALL = `${WALLET} balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports }`;
+const HANDLES = [
+  "creator",
+  "CREATOR",
+  "newcomer",
+  "dusty",
+  "suspended",
+  "graduate",
+  "nobody",
+  "bad-handle",
+  "",
+];
+
+const documents: (readonly [query: string, variables?: unknown, operationName?: unknown])[] = [
+  ...HANDLES.flatMap((h) => [
+    [`{ wallet(handle: ${JSON.stringify(h)}) { ${ALL} } }`] as const,
+    [`query W($h: String!) { wallet(handle: $h) { ${WALLET} __typename } }`, { h }] as const,
+    [
+      `query W($h: String!) { a: wallet(handle: $h) { ...F } b: wallet(handle: "creator") { ...F balance { vault } } } fragment F on Wallet { handle ... on Wallet { address } }`,
+      { h },
+    ] as const,
+    [
+      `query W($h: [String!]!) { wallets(handles: $h) { ${WALLET} balance { pda } } }`,
+      { h: [h, "creator", "nobody"] },
+    ] as const,
+    [`{ wallets(handles: ["creator", ${JSON.stringify(h)}]) { handle } }`] as const,
+    [`query W($h: String!) { wallet(handle: $h) { handle } wallet(handle: $h) { address } }`, { h }] as const,
+  ]),
+  ...[
+    "17",
+    "0017",
+    "1523400000000000123",
+    "99999999999999999999",
+    "18446744073709551616",
+    "x",
+    "",
+    "-1",
+  ].flatMap((id) => [
+    [
+      `query I($id: String!) { walletById(socialId: $id) { ${WALLET} balance { vaultLamports } } }`,
+      { id },
+    ] as const,
+    [`{ walletById(socialId: ${JSON.stringify(id)}) { address socialId } }`] as const,
+  ]),
+  ...["99", "x", "", "98"].flatMap((id) => [
+    [
+      `mutation C($id: String!) { collect(socialId: $id) { success collected error message newBalance txSignature __typename } }`,
+      { id },
+    ] as const,
+    [
+      `mutation { a: collect(socialId: ${JSON.stringify(id)}) { success } b: collect(socialId: "97") { error } }`,
+    ] as const,
+  ]),
+  // Variables that do not fit, are missing, or are too many.
+  ...[
+    undefined,
+    null,
+    {},
+    { h: null },
+    { h: 5 },
+    { h: ["creator"] },
+    { h: { a: 1 } },
+    { h: true },
+    { h: "creator", more: 1 },
+    [],
+    "h",
+    7,
+  ].map((variables) => [`query W($h: String!) { wallet(handle: $h) { handle } }`, variables] as const),
+  ...[{ h: "creator" }, { h: [] }, { h: [null] }, { h: null }, {}].map(
+    (variables) => [`query W($h: [String!]!) { wallets(handles: $h) { handle } }`, variables] as const,
+  ),
+  ...[{}, { h: null }, { h: "newcomer" }].map(
+    (variables) => [`query W($h: String = "creator") { wallet(handle: $h) { handle } }`, variables] as const,
+  ),
+  ...[{ yes: true }, { yes: false }, {}].map(
+    (variables) =>
+      [
+        `query W($yes: Boolean!) { wallet(handle: "creator") { handle address @include(if: $yes) ... @skip(if: $yes) { socialId } } }`,
+        variables,
+      ] as const,
+  ),
+  // Names of operations.
+  ...["A", "B", "C", "", null, 5, "A\nquery A { __typename }", "__proto__"].map(
+    (name) =>
+      [
+        `query A { wallet(handle: "creator") { handle } } query B { wallet(handle: "dusty") { address } }`,
+        {},
+        name,
+      ] as const,
+  ),
+  ["A\nquery A { __typename }"],
+  // Introspection, and what is not valid or no document.
+  ["{ __typename }"],
+  ["{ __schema { queryType { name } } }"],
+  ['{ __type(name: "Wallet") { fields { name } } }'],
+  ["{"],
+  [""],
+  ["{ nothing }"],
+  ["{ wallet { handle } }"],
+  ["query { wallet(handle: 5) { handle } }"],
+  ["subscription { wallet }"],
+  ["fragment F on Wallet { handle }"],
+  ["{ ...F } fragment F on Query { ...F }"],
+  ['# a comment\n{ wallet(handle: "creator") { handle } }'],
+  ['{ wallet(handle: """creator""") { handle } }'],
+  ['{ wallet(handle: "cre\\u0061tor") { handle } }'],
+];
+
+const FORMS: readonly Sent[] = [
+  ...[
+    "application/json; charset=utf-8",
+    "application/json;charset=utf-8",
+    "application/JSON",
+    "application/json; x=y",
+    "text/plain",
+    "application/graphql",
+    "application/x-www-form-urlencoded",
+    "",
+  ].map((type) => post({ query: "{ __typename }" }, { "content-type": type })),
+  ...[
+    "*/*",
+    "application/json",
+    "application/graphql-response+json",
+    "application/json, */*;q=0.1",
+    "text/html",
+    "image/png",
+    "",
+  ].flatMap((accept) => [
+    post({ query: "{ __typename }" }, { ...JSON_HEADERS, accept }),
+    post(
+      { query: "query W($h: String!) { wallet(handle: $h) { handle } }", variables: {} },
+      { ...JSON_HEADERS, accept },
+    ),
+    post({ query: '{ wallet(handle: "nobody") { handle } }' }, { ...JSON_HEADERS, accept }),
+  ]),
+  ...[
+    "",
+    "null",
+    "5",
+    "[]",
+    '"{ __typename }"',
+    "{",
+    "{}",
+    '{"query":null}',
+    '{"query":5}',
+    '{"query":["{ __typename }"]}',
+    '[{"query":"{ __typename }"}]',
+    '\ufeff{"query":"{ __typename }"}',
+    '{"query":"{ __typename }","query":"{ nothing }"}',
+    '{"__proto__":{"query":"{ __typename }"}}',
+  ].map((body) => post(body)),
+  ...[
+    { extensions: {} },
+    { extensions: null },
+    { extensions: 5 },
+    { other: 1 },
+    { other: null },
+    { id: "x" },
+    { operationName: "" },
+    { variables: "" },
+  ].map((more) => post({ query: "{ __typename }", ...more })),
+  post({ query: `{ wallet(handle: "creator") { handle } ${"# ".repeat(49_000)} \n}` }),
+  post({ query: `{ __typename } ${"# ".repeat(60_000)}` }),
+  { method: "POST", path: "/graphql?x=1", headers: JSON_HEADERS, body: '{"query":"{ __typename }"}' },
+  {
+    method: "GET",
+    path: `/graphql?query=${encodeURIComponent("{ __typename }")}`,
+    headers: { accept: "*/*" },
+  },
+  {
+    method: "GET",
+    path: `/graphql?query=${encodeURIComponent('mutation { collect(socialId: "99") { success } }')}`,
+    headers: { accept: "*/*" },
+  },
+  { method: "PUT", path: "/graphql" },
+  { method: "OPTIONS", path: "/graphql" },
+];
+
+const LOOKUPS: readonly Sent[] = [
+  ...HANDLES.map((handle) => `?handle=${handle}`),
+  "",
+  "?",
+  "?handle",
+  "?handle=creator&handle=creator",
+  "?handle=creator&x=1",
+  "?x=1&handle=creator",
+  "?handle=%63reator",
+  "?handle=creator%00",
+  "?handle=cr%C3%A9ator",
+  "?handle=%",
+  "?handle=sixteencharacter",
+  "?handle=creator#x",
+  "?HANDLE=creator",
+].flatMap((query) => ["GET", "HEAD", "POST"].map((method) => ({ method, path: `/wallet/lookup${query}` })));
+
+const both = async (sent: Sent) => {
+  const slow = await throughYoga(sent);
+  const name = `${sent.method} ${sent.path} ${JSON.stringify(sent.headers ?? {})} ${String(sent.body ?? "").slice(0, 300)}`;
+  // At its first sight, interpreted or compiled, and known.
+  for (let i = 0; i < 3; i++) expect({ name, ...(await overHttp(sent)) }).toEqual({ name, ...slow });
+};
+
+describe("what is answered without Yoga is answered as Yoga does", () => {
+  it("for operations", async () => {
+    expect(documents.length).toBeGreaterThan(100);
+    for (const [query, variables, operationName] of documents)
+      await both(post({ query, variables, operationName }));
+  });
+
+  it("for requests of all forms", async () => {
+    for (const sent of FORMS) await both(sent);
+  });
+
+  it("for lookups", async () => {
+    for (const sent of LOOKUPS) await both(sent);
+  });
+
+  it("when the caller has nothing left", async () => {
+    const limited = await startWorld({ RATE_LIMIT_MAX: "1" });
+    const shared = world;
+    world = limited;
+    try {
+      const from = { "x-forwarded-for": "192.0.2.1" };
+      const lookup = { method: "GET", path: "/wallet/lookup?handle=creator", headers: from };
+      expect((await overHttp(lookup)).status).toBe(200);
+      for (const sent of [lookup, post({ query: "{ __typename }" }, { ...JSON_HEADERS, ...from })]) {
+        const [fast, slow] = [await overHttp(sent), await throughYoga(sent)];
+        expect([fast.status, slow.status]).toEqual([429, 429]);
+        expect(Object.keys(fast.headers).sort()).toEqual(Object.keys(slow.headers).sort());
+        const known = post({
+          query: 'mutation { a: collect(socialId: "99") { success } b: collect(socialId: "98") { success } }',
+        });
+        for (let i = 0; i < 3; i++) expect(await overHttp(known)).toEqual(await throughYoga(known));
+      }
+    } finally {
+      world = shared;
+      await limited.close();
+    }
+  });
+});
