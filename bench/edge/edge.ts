@@ -3,12 +3,10 @@
  * Needs Debian's `wrk`. The servers share one core, the load and the upstreams' doubles the other; the
  * rounds of the two servers alternate.
  */
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { Keypair } from "@solana/web3.js";
+import { environment, folder, learnHandles, load, rss, start, stopAll, type Result } from "./servers.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SECONDS = Number(process.argv[3] ?? 4);
-const CONNECTIONS = 50;
 const KNOWN_HANDLES = 1_000;
 
 const CASES = [
@@ -18,85 +16,15 @@ const CASES = [
   { name: "aliases", title: "100 aliased wallets with balance" },
 ];
 
-const folder = import.meta.dirname;
-const started: ChildProcess[] = [];
-
-/** Starts a program on a core, and gives the address that it prints. */
-async function start(
-  core: number,
-  file: string,
-  env: Record<string, string> = {},
-): Promise<{ url: string; child: ChildProcess }> {
-  const child = spawn("taskset", ["-c", String(core), process.execPath, file], {
-    env: { ...process.env, NODE_ENV: "production", ...env },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  started.push(child);
-  for await (const chunk of child.stdout) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(chunk))?.[0];
-    if (url) {
-      child.stdout.resume();
-      return { url, child };
-    }
-  }
-  throw new Error(`${file} did not start`);
-}
-
-interface Result {
-  readonly requests: number;
-  readonly seconds: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly errors: number;
-  readonly refused: number;
-}
-
-function load(url: string, name: string, seconds: number): Result {
-  const output = execFileSync("taskset", [
-    "-c",
-    "1",
-    "wrk",
-    "-t1",
-    `-c${CONNECTIONS}`,
-    `-d${seconds}s`,
-    "--latency",
-    "-s",
-    `${folder}/load.lua`,
-    url,
-    "--",
-    name,
-    String(KNOWN_HANDLES),
-  ]);
-  return JSON.parse(String(output).trim().split("\n").at(-1)!) as Result;
-}
-
-/** Has a server find every handle once, so that none is found while it is measured. */
-async function learnHandles(url: string): Promise<void> {
-  for (let i = 1; i <= KNOWN_HANDLES; i++) {
-    const headers = { "x-forwarded-for": `172.${16 + (i >> 14)}.${(i >> 6) & 255}.${i & 63}` };
-    await (await fetch(`${url}/wallet/lookup?handle=name${i}`, { headers })).text();
-  }
-}
-
-const rss = ({ pid }: ChildProcess) =>
-  Math.round(Number(/VmRSS:\s+(\d+)/.exec(String(execFileSync("cat", [`/proc/${pid}/status`])))![1]) / 1024);
 const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
 try {
   const upstreams = await start(1, `${folder}/upstreams.ts`);
-  const env = {
-    SOCIAL_API_URL: upstreams.url,
-    SOCIAL_API_TOKEN: "token",
-    SOLANA_RPC_URL: upstreams.url,
-    FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
-    ESCROW_PROGRAM_ID: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
-    TRUST_PROXY: "127.0.0.1",
-    PORT: "0",
-  };
+  const env = environment(upstreams.url);
   const gateway = await start(0, `${folder}/../../src/main.ts`, env);
   const bare = await start(0, `${folder}/reference.ts`, env);
   const limiting = await start(0, `${folder}/reference.ts`, { ...env, WITH_LIMIT: "1" });
-  for (const { url } of [gateway, bare, limiting]) await learnHandles(url);
+  for (const { url } of [gateway, bare, limiting]) await learnHandles(url, KNOWN_HANDLES);
   const counts = async () =>
     (await (await fetch(`${upstreams.url}/counts`)).json()) as { social: number; chain: number };
 
@@ -115,11 +43,11 @@ try {
       },
       { server: "gateway", ...gateway, rates: [] as number[], results: [] as Result[], calls: 0 },
     ];
-    for (const { url } of servers) load(url, name, 3); // to warm up
+    for (const { url } of servers) await load(url, name, 3, KNOWN_HANDLES); // to warm up
     for (let round = 0; round < ROUNDS; round++) {
       for (const server of servers) {
         const before = await counts();
-        const result = load(server.url, name, SECONDS);
+        const result = await load(server.url, name, SECONDS, KNOWN_HANDLES);
         server.calls += (await counts()).chain - before.chain;
         server.results.push(result);
         server.rates.push(result.requests / result.seconds);
@@ -135,6 +63,15 @@ try {
       );
     }
   }
+
+  console.log("\n| one lookup at a time | p50 ms | p99 ms |\n|---|--:|--:|");
+  for (const [server, { url }] of [
+    ["by hand", bare],
+    ["gateway", gateway],
+  ] as const) {
+    const { p50, p99 } = await load(url, "rest", SECONDS, KNOWN_HANDLES, 1);
+    console.log(`| ${server} | ${p50} | ${p99} |`);
+  }
 } finally {
-  for (const child of started) child.kill("SIGKILL");
+  stopAll();
 }

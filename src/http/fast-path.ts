@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { ContractError } from "../errors.ts";
+import { toCallerError } from "../errors.ts";
 import type { Caller } from "../resolvers/loaders.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { respondGraphQLError } from "../schema/graphql-errors.ts";
-import type { GraphQLEndpoint } from "../schema/yoga.ts";
+import { MAX_BODY_BYTES, type GraphQLEndpoint } from "../schema/yoga.ts";
 import { Call, type CallNeeds } from "./call.ts";
 import { explain } from "./edge.ts";
 import type { HandleNode } from "./server.ts";
@@ -11,7 +11,6 @@ import type { HandleNode } from "./server.ts";
 const HANDLE = /^[A-Za-z0-9]{1,15}$/;
 const JSON_TYPES = ["application/json", "application/json; charset=utf-8"];
 const ACCEPTED = [undefined, "*/*", "application/json"];
-const MAX_BODY_BYTES = 100_000;
 const ANSWER_HEADERS = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
 
 /**
@@ -46,8 +45,9 @@ export function createFastPath(
       const known = await graphql.answerKnown(body.toString(), call, caller);
       return known ?? (await graphql.answer(toRequest(request, body, caller.signal), call));
     } catch (error) {
-      if (error instanceof ContractError) return respondGraphQLError(error);
-      return explain(error, caller.signal, call.log);
+      return caller.signal.aborted
+        ? explain(error, caller.signal, call.log)
+        : respondGraphQLError(toCallerError(error, call.log));
     }
   }
 
@@ -73,11 +73,10 @@ export function createFastPath(
       response.end(answer);
     } else {
       const text = await answer.text();
-      response.writeHead(answer.status, {
-        ...ANSWER_HEADERS,
-        ...Object.fromEntries(answer.headers),
-        ...call.headers,
-      });
+      // In lower case, as ours are: Yoga's come as it has written them.
+      const headers: Record<string, string> = { ...ANSWER_HEADERS };
+      for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
+      response.writeHead(answer.status, { ...headers, ...call.headers });
       response.end(text);
     }
   };
@@ -119,11 +118,16 @@ function isPlainJson({ headers }: IncomingMessage): boolean {
 function readBody(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const breakOff = () => {
+      reject(new Error("the caller went away before the end of its body"));
+    };
+    if (request.destroyed) breakOff();
     request
       .on("data", (chunk: Buffer) => chunks.push(chunk))
       .once("end", () => {
         resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
       })
+      .once("close", breakOff)
       .once("error", reject);
   });
 }

@@ -36,7 +36,9 @@ export async function listen(
     // Only the path and the query are looked at, and nothing that a Host header says may become part of them.
     request.headers.host = HOST;
     request.url = toOriginForm(request.url ?? "/");
-    void handle(request, response, { remoteAddress: request.socket.remoteAddress });
+    handle(request, response, { remoteAddress: request.socket.remoteAddress }).catch(() => {
+      response.destroy();
+    });
   });
 
   /** A connection on which no request is under way would keep a closing server open for as long as it likes. */

@@ -23,7 +23,8 @@ interface ServerContext {
   readonly call: GraphQLCall;
 }
 
-const MAX_BODY_BYTES = 100_000;
+/** Of a GraphQL request. */
+export const MAX_BODY_BYTES = 100_000;
 
 const JSON_BODY = /^application\/json *(;|$)/;
 const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];

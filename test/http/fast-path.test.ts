@@ -45,6 +45,8 @@ function overHttp({ method, path, headers, body }: Sent): Promise<Got> {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       response.on("end", () => {
+        const names = response.rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
+        expect(names).toEqual([...new Set(names)]);
         resolve({ status: response.statusCode!, headers: comparable(response.headers), body: text });
       });
     });
@@ -168,6 +170,9 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
   ["A\nquery A { __typename }"],
   // Introspection, and what is not valid or no document.
   ["{ __typename }"],
+  ['{ __proto__: __typename wallet(handle: "creator") { handle } }'],
+  ['{ constructor: wallet(handle: "creator") { toString: handle __typename } }'],
+  ['{ ...F ...G } fragment G on Query { ...F } fragment F on Query { wallet(handle: "nobody") { handle } }'],
   ["{ __schema { queryType { name } } }"],
   ['{ __type(name: "Wallet") { fields { name } } }'],
   ["{"],
@@ -313,5 +318,31 @@ describe("what is answered without Yoga is answered as Yoga does", () => {
       world = shared;
       await limited.close();
     }
+  });
+});
+
+describe("documents made to take long", () => {
+  const seconds = async (query: string) => {
+    const startedAt = performance.now();
+    for (let i = 0; i < 3; i++) expect((await overHttp(post({ query }))).status).toBe(200);
+    return (performance.now() - startedAt) / 1000;
+  };
+
+  it("do not: fragments that spread each other twice, with an error in the last", async () => {
+    const fragments = Array.from(
+      { length: 24 },
+      (_, i) => `fragment F${i} on Query { ...F${i + 1} ...F${i + 1} }`,
+    );
+    const last = 'fragment F24 on Query { wallet(handle: "bad-") { handle } }';
+    // Without a limit this takes minutes.
+    expect(await seconds(`{ ...F0 } ${fragments.join(" ")} ${last}`)).toBeLessThan(10);
+  });
+
+  it("do not: one fragment of many fields, spread many times", async () => {
+    const fields = Array.from({ length: 200 }, (_, i) => `h${i}: handle`).join(" ");
+    const wallets = Array.from({ length: 200 }, (_, i) => `w${i}: wallet(handle: "creator") { ...F }`).join(
+      " ",
+    );
+    expect(await seconds(`{ ${wallets} } fragment F on Wallet { ${fields} }`)).toBeLessThan(10);
   });
 });

@@ -1,0 +1,54 @@
+/**
+ * The gateway as what it knows grows: lookups with balances of 1 to 1,000,000 handles, always from a million
+ * addresses; then one and two replicas on one Redis. Needs Debian's `wrk` and `redis-server`.
+ */
+import { startRedis } from "../../test/redis-server.ts";
+import { environment, folder, learnHandles, load, rss, start, stopAll } from "./servers.ts";
+
+const SECONDS = 6;
+const MAIN = `${folder}/../../src/main.ts`;
+
+try {
+  const upstreams = await start(1, `${folder}/upstreams.ts`);
+  const env = environment(upstreams.url);
+  const gateway = await start(0, MAIN, env);
+
+  console.log(
+    "| handles asked for | requests a second | to one handle | p50 ms | memory MB |\n|--:|--:|--:|--:|--:|",
+  );
+  let first: number | undefined;
+  for (const handles of [1, 100, 10_000, 1_000_000]) {
+    if (handles <= 10_000) await learnHandles(gateway.url, handles);
+    await load(gateway.url, "rest", SECONDS, handles);
+    const { requests, seconds, p50 } = await load(gateway.url, "rest", SECONDS, handles);
+    const rate = requests / seconds;
+    first ??= rate;
+    console.log(
+      `| ${handles.toLocaleString("en")} | ${rate.toFixed(0)} | ${(rate / first).toFixed(2)} | ${p50} | ${rss(gateway.child)} |`,
+    );
+  }
+
+  const redis = await startRedis();
+  console.log("\n| replicas | Redis | requests a second | to one without |\n|--:|---|--:|--:|");
+  let alone: number | undefined;
+  for (const [replicas, redisUrl] of [
+    [1, ""],
+    [1, redis.url],
+    [2, redis.url],
+  ] as const) {
+    const servers = [];
+    for (let i = 0; i < replicas; i++) servers.push(await start(i, MAIN, { ...env, REDIS_URL: redisUrl }));
+    for (const { url } of servers) await learnHandles(url, 100);
+    for (const { url } of servers) await load(url, "rest", 3, 100);
+    const results = await Promise.all(servers.map(({ url }) => load(url, "rest", SECONDS, 100)));
+    const rate = results.reduce((sum, { requests, seconds }) => sum + requests / seconds, 0);
+    alone ??= rate;
+    console.log(
+      `| ${replicas} | ${redisUrl ? "yes" : "no"} | ${rate.toFixed(0)} | ${(rate / alone).toFixed(2)} |`,
+    );
+    for (const { child } of servers) child.kill("SIGKILL");
+  }
+  await redis.stop();
+} finally {
+  stopAll();
+}

@@ -1,0 +1,80 @@
+/** Starts the servers that the benchmarks of the edge measure, and puts load on them with Debian's `wrk`. */
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { Keypair } from "@solana/web3.js";
+
+export const folder = import.meta.dirname;
+const started: ChildProcess[] = [];
+
+/** Starts a program on a core, and gives the address that it prints. */
+export async function start(
+  core: number,
+  file: string,
+  env: Record<string, string> = {},
+): Promise<{ url: string; child: ChildProcess }> {
+  const child = spawn("taskset", ["-c", String(core), process.execPath, file], {
+    env: { ...process.env, NODE_ENV: "production", ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  started.push(child);
+  for await (const chunk of child.stdout) {
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(chunk))?.[0];
+    if (url) {
+      child.stdout.resume();
+      return { url, child };
+    }
+  }
+  throw new Error(`${file} did not start`);
+}
+
+export interface Result {
+  readonly requests: number;
+  readonly seconds: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly errors: number;
+  readonly refused: number;
+}
+
+/** `name` is one of load.lua's cases; handles are picked among the first `handles`. */
+export async function load(
+  url: string,
+  name: string,
+  seconds: number,
+  handles: number,
+  connections = 50,
+): Promise<Result> {
+  const { stdout } = await promisify(execFile)("taskset", [
+    ...["-c", "1", "wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "--latency"],
+    ...["-s", `${folder}/load.lua`, url, "--", name, String(handles)],
+  ]);
+  return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
+}
+
+/** Has a server find every handle once, so that none is found while it is measured. */
+export async function learnHandles(url: string, count: number): Promise<void> {
+  for (let i = 1; i <= count; i++) {
+    const headers = { "x-forwarded-for": `172.${16 + (i >> 14)}.${(i >> 6) & 255}.${i & 63}` };
+    await (await fetch(`${url}/wallet/lookup?handle=name${i}`, { headers })).text();
+  }
+}
+
+/** What a process has in memory, in MB. */
+export const rss = ({ pid }: ChildProcess): number =>
+  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024);
+
+export function stopAll(): void {
+  for (const child of started) child.kill("SIGKILL");
+}
+
+/** The gateway's variables, for upstreams at `url`. */
+export const environment = (url: string): Record<string, string> => ({
+  SOCIAL_API_URL: url,
+  SOCIAL_API_TOKEN: "token",
+  SOLANA_RPC_URL: url,
+  FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
+  ESCROW_PROGRAM_ID: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
+  TRUST_PROXY: "127.0.0.1",
+  PORT: "0",
+});
