@@ -65,12 +65,9 @@ export function createFastPath(
       ? await answerLookup(url.slice(lookupStart.length), call, caller)
       : await answerOperation(request, call, caller);
     if (typeof answer === "string") {
-      response.writeHead(200, {
-        ...ANSWER_HEADERS,
-        ...call.headers,
-        "content-length": Buffer.byteLength(answer),
-      });
-      response.end(answer);
+      const headers = Object.assign(call.headers, ANSWER_HEADERS);
+      headers["content-length"] = String(Buffer.byteLength(answer));
+      response.writeHead(200, headers).end(answer);
     } else {
       const text = await answer.text();
       // In lower case, as ours are: Yoga's come as it has written them.
@@ -118,17 +115,14 @@ function isPlainJson({ headers }: IncomingMessage): boolean {
 function readBody(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const breakOff = () => {
-      reject(new Error("the caller went away before the end of its body"));
+    const end = () => {
+      if (request.complete) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      else reject(new Error("the caller went away before the end of its body"));
     };
-    if (request.destroyed) breakOff();
-    request
-      .on("data", (chunk: Buffer) => chunks.push(chunk))
-      .once("end", () => {
-        resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-      })
-      .once("close", breakOff)
-      .once("error", reject);
+    if (request.destroyed) end();
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    // Whichever comes first: a body that is cut off has no end.
+    request.once("end", end).once("close", end).once("error", end);
   });
 }
 
