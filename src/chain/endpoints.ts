@@ -67,10 +67,22 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
   /** Asks one endpoint after the other until one answers, starting the next early when one is slow. */
   function askAll<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
     const candidates = inOrder();
-    const decided = new AbortController();
-    const signal = AbortSignal.any([deadline, decided.signal]);
+    // One signal, let go of when it is decided: AbortSignal.any keeps what it is given from being collected.
+    const stop = new AbortController();
     const open = new Set<Health>();
     let next = 0;
+    let isDecided = false;
+    const giveUp = () => {
+      stop.abort(deadline.reason);
+    };
+    if (deadline.aborted) giveUp();
+    else deadline.addEventListener("abort", giveUp, { once: true });
+
+    function decide(): void {
+      isDecided = true;
+      deadline.removeEventListener("abort", giveUp);
+      if (open.size > 0) stop.abort();
+    }
 
     return new Promise<T>((resolve, reject) => {
       function start(): void {
@@ -79,31 +91,31 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
         const slow = setTimeout(() => {
           if (next < candidates.length) start();
         }, timeoutMs * SLOW_AFTER);
-        attempt(health.endpoint, signal)
+        attempt(health.endpoint, stop.signal)
           .finally(() => {
             clearTimeout(slow);
             open.delete(health);
           })
           .then(
             (result) => {
-              if (decided.signal.aborted) return;
-              decided.abort();
-              recover(health);
+              if (isDecided) return;
               // Whoever was asked before and has not answered yet is slow.
               const before = candidates.slice(0, candidates.indexOf(health));
               for (const other of before) if (open.has(other)) rest(other, "slow");
+              decide();
+              recover(health);
               resolve(result);
             },
             (reason: unknown) => {
               const error = reason as Error;
-              if (decided.signal.aborted) return;
+              if (isDecided) return;
               if (isPassing(error)) {
                 rest(health, error);
                 if (next < candidates.length) start();
               }
               // An attempt that is still open may yet do better.
               if (open.size > 0) return;
-              decided.abort();
+              decide();
               reject(error);
             },
           );
@@ -112,19 +124,31 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
     });
   }
 
+  /** Asks once more after a pause, and while nodes are only behind again and again. */
+  async function askUntil<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+    for (let isLast = false; ;) {
+      try {
+        return await askAll(attempt, deadline);
+      } catch (error) {
+        if (isLast || !isPassing(error) || deadline.aborted) throw error;
+        const [least, most] = isBehind(error) ? CATCH_UP_MS : PAUSE_MS;
+        isLast = !isBehind(error);
+        await sleep(least + Math.random() * (most - least));
+      }
+    }
+  }
+
   return {
     async call<T>(attempt: Attempt<T>): Promise<T> {
-      const deadline = AbortSignal.timeout(timeoutMs);
-      let isLast = false;
-      for (;;) {
-        try {
-          return await askAll(attempt, deadline);
-        } catch (error) {
-          if (isLast || !isPassing(error) || deadline.aborted) throw error;
-          const [least, most] = isBehind(error) ? CATCH_UP_MS : PAUSE_MS;
-          isLast = !isBehind(error);
-          await sleep(least + Math.random() * (most - least));
-        }
+      const deadline = new AbortController();
+      // A timer that is cleared: AbortSignal.timeout would keep all of the call until the time is up.
+      const timer = setTimeout(() => {
+        deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
+      }, timeoutMs);
+      try {
+        return await askUntil(attempt, deadline.signal);
+      } finally {
+        clearTimeout(timer);
       }
     },
   };
