@@ -1,11 +1,9 @@
-import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createClaims } from "../../src/chain/claims.ts";
-import { createLogger } from "../../src/log.ts";
-import { createRedis, type Redis } from "../../src/redis.ts";
-import { describeWithRedis } from "../describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../redis-server.ts";
+import type { Redis } from "../../src/redis.ts";
+import { describeWithRedis, eachWithRedis } from "../describe-with-redis.ts";
+import type { RedisServer } from "../redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:collect:payer:address";
@@ -30,14 +28,8 @@ let server: RedisServer;
 let redis: Redis;
 
 describeWithRedis("a claim in Redis", () => {
-  beforeEach(async () => {
-    server = await startRedis();
-    redis = createRedis({ url: new URL(server.url), log: createLogger("silent"), registry: new Registry() });
-    await redis.ready;
-  });
-  afterEach(async () => {
-    redis.close();
-    await server.stop();
+  eachWithRedis((...started) => {
+    [server, redis] = started;
   });
   const claim = (isGivenUp = never) => createClaims({ feePayer: "payer", redis }).claim("address", isGivenUp);
   /** Resolves once somebody waits for the claim, who has then seen who holds it. */

@@ -1,11 +1,9 @@
-import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/fee-budget.ts";
 import { toLamports } from "../../src/chain/lamports.ts";
-import { createLogger } from "../../src/log.ts";
-import { createRedis, type Redis } from "../../src/redis.ts";
-import { describeWithRedis } from "../describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../redis-server.ts";
+import type { Redis } from "../../src/redis.ts";
+import { describeWithRedis, eachWithRedis } from "../describe-with-redis.ts";
+import type { RedisServer } from "../redis-server.ts";
 
 let server: RedisServer;
 let redis: Redis;
@@ -17,14 +15,8 @@ const spentByMinute = async () => {
 };
 
 describeWithRedis("the budget for fees in Redis", () => {
-  beforeEach(async () => {
-    server = await startRedis();
-    redis = createRedis({ url: new URL(server.url), log: createLogger("silent"), registry: new Registry() });
-    await redis.ready;
-  });
-  afterEach(async () => {
-    redis.close();
-    await server.stop();
+  eachWithRedis((...started) => {
+    [server, redis] = started;
   });
 
   it("is one for all replicas, whatever the concurrency", async () => {

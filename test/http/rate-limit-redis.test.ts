@@ -1,24 +1,16 @@
-import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createRateLimit } from "../../src/http/rate-limit.ts";
 import { createTakeInRedis } from "../../src/http/rate-limit-redis.ts";
-import { createLogger } from "../../src/log.ts";
-import { createRedis, type Redis } from "../../src/redis.ts";
-import { describeWithRedis } from "../describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../redis-server.ts";
+import type { Redis } from "../../src/redis.ts";
+import { describeWithRedis, eachWithRedis } from "../describe-with-redis.ts";
+import type { RedisServer } from "../redis-server.ts";
 
 let server: RedisServer;
 let redis: Redis;
 
 describeWithRedis("the rate limit in Redis", () => {
-  beforeEach(async () => {
-    server = await startRedis();
-    redis = createRedis({ url: new URL(server.url), log: createLogger("silent"), registry: new Registry() });
-    await redis.ready;
-  });
-  afterEach(async () => {
-    redis.close();
-    await server.stop();
+  eachWithRedis((...started) => {
+    [server, redis] = started;
   });
 
   it("lets exactly 20 of 1,000 requests at once pass, and tells what is left", async () => {

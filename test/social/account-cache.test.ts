@@ -1,12 +1,10 @@
-import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { ContractError } from "../../src/errors.ts";
-import { createLogger } from "../../src/log.ts";
-import { createRedis, type Redis } from "../../src/redis.ts";
+import type { Redis } from "../../src/redis.ts";
 import { createAccountCache, type KnownAccount } from "../../src/social/account-cache.ts";
-import { describeWithRedis } from "../describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../redis-server.ts";
+import { describeWithRedis, eachWithRedis } from "../describe-with-redis.ts";
+import type { RedisServer } from "../redis-server.ts";
 
 const found = { id: "1523400000000000123", handle: "Creator" };
 const apiUrl = new URL("http://network");
@@ -46,14 +44,8 @@ let server: RedisServer;
 let redis: Redis;
 
 describeWithRedis("the cache of accounts in Redis", () => {
-  beforeEach(async () => {
-    server = await startRedis();
-    redis = createRedis({ url: new URL(server.url), log: createLogger("silent"), registry: new Registry() });
-    await redis.ready;
-  });
-  afterEach(async () => {
-    redis.close();
-    await server.stop();
+  eachWithRedis((...started) => {
+    [server, redis] = started;
   });
   const cacheOf = (cacheSeconds: number) => createAccountCache({ apiUrl, cacheSeconds, redis });
   const learnt = async (...handles: string[]) => {
