@@ -22,7 +22,7 @@ import { createRedis } from "./redis.ts";
 import type { Services } from "./resolvers/context.ts";
 import { handleFormat } from "./resolvers/look-up-wallet.ts";
 import { createCollect } from "./rest/collect.ts";
-import { createLookUp, createLookup } from "./rest/lookup.ts";
+import { createLookUp, createLookupHandler } from "./rest/lookup.ts";
 import { createPrepare } from "./rest/operation.ts";
 import { schema } from "./schema/schema.ts";
 import { createGraphQL } from "./schema/yoga.ts";
@@ -72,7 +72,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   };
   const prepare = createPrepare(schema, services);
   const lookUp = createLookUp(prepare);
-  const lookup = createLookup(lookUp, services.handleFormat);
+  const lookup = createLookupHandler(lookUp, services.handleFormat);
   const collect = createCollect(prepare);
   const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
   const health = createHealth({ rpc });

@@ -32,12 +32,17 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
   return ({ remoteAddress, forwardedFor }) => {
     if (remoteAddress === undefined) return UNKNOWN;
     if (forwardedFor === null || !sockets.memo(remoteAddress)) return toGroup(remoteAddress) ?? UNKNOWN;
-    const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
     const client = forwardedFor.includes(",")
-      ? proxyAddr(request as unknown as IncomingMessage, isTrusted)
+      ? proxyAddr(toRequest(remoteAddress, forwardedFor), isTrusted)
       : forwardedFor.trim();
     return toGroup(client) ?? toGroup(remoteAddress) ?? UNKNOWN;
   };
+}
+
+/** All that proxy-addr looks at. */
+function toRequest(remoteAddress: string, forwardedFor: string): IncomingMessage {
+  const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
+  return request as unknown as IncomingMessage;
 }
 
 function toGroup(text: string): string | undefined {

@@ -2,16 +2,17 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { toCallerError } from "../errors.ts";
 import type { Caller } from "../resolvers/loaders.ts";
 import type { LookUp } from "../rest/lookup.ts";
+import { JSON_HEADERS } from "../rest/respond.ts";
 import { respondGraphQLError } from "../schema/graphql-errors.ts";
 import { MAX_BODY_BYTES, type GraphQLEndpoint } from "../schema/yoga.ts";
 import { Call, type CallNeeds } from "./call.ts";
 import { explain } from "./edge.ts";
 import type { HandleNode } from "./server.ts";
 
-const HANDLE = /^[A-Za-z0-9]{1,15}$/;
+/** Needs no decoding and has no other parameter after it; whether it is a handle, the lookup says. */
+const PLAIN_VALUE = /^\w*$/;
 const JSON_TYPES = ["application/json", "application/json; charset=utf-8"];
 const ACCEPTED = [undefined, "*/*", "application/json"];
-const ANSWER_HEADERS = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" };
 
 /**
  * Answers the two requests that come the most, a lookup and a GraphQL operation that has been run before,
@@ -54,7 +55,7 @@ export function createFastPath(
   return async (request, response, context) => {
     const { method, url = "", headers } = request;
     const isLookup =
-      method === "GET" && url.startsWith(lookupStart) && HANDLE.test(url.slice(lookupStart.length));
+      method === "GET" && url.startsWith(lookupStart) && PLAIN_VALUE.test(url.slice(lookupStart.length));
     const isOperation = method === "POST" && url === graphqlUrl && isPlainJson(request);
     if (!isLookup && !isOperation) return otherwise(request, response, context);
 
@@ -65,13 +66,13 @@ export function createFastPath(
       ? await answerLookup(url.slice(lookupStart.length), call, caller)
       : await answerOperation(request, call, caller);
     if (typeof answer === "string") {
-      const headers = Object.assign(call.headers, ANSWER_HEADERS);
+      const headers = Object.assign(call.headers, JSON_HEADERS);
       headers["content-length"] = String(Buffer.byteLength(answer));
       response.writeHead(200, headers).end(answer);
     } else {
       const text = await answer.text();
       // In lower case, as ours are: Yoga's come as it has written them.
-      const headers: Record<string, string> = { ...ANSWER_HEADERS };
+      const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
       response.writeHead(answer.status, { ...headers, ...call.headers });
       response.end(text);

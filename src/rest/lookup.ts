@@ -28,7 +28,7 @@ export function createLookUp(prepare: Prepare): LookUp {
 }
 
 /** `GET /wallet/lookup?handle=`. */
-export function createLookup(
+export function createLookupHandler(
   lookUp: LookUp,
   { expected }: HandleFormat,
 ): (query: URLSearchParams, caller: Caller) => Promise<Response> {

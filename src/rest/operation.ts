@@ -1,7 +1,7 @@
 import { getOperationAST, parse, type GraphQLSchema } from "graphql";
 import { createRequestContext, type Services } from "../resolvers/context.ts";
 import type { Caller } from "../resolvers/loaders.ts";
-import { compile, interpret } from "../schema/compiler.ts";
+import { compile } from "../schema/compiler.ts";
 
 /** An operation that was written beforehand: gives its data, or throws its first error. */
 export type Operation<Data> = (variables: Record<string, string>, caller: Caller) => Promise<Data>;
@@ -11,7 +11,7 @@ export function createPrepare(schema: GraphQLSchema, services: Services) {
   return <Data>(text: string): Operation<Data> => {
     const document = parse(text);
     const node = getOperationAST(document)!;
-    const run = compile(schema, document, node) ?? interpret(schema, document, node);
+    const run = compile(schema, document, node);
     return async (variables, caller) => {
       const { data, errors } = await run(createRequestContext(services, caller), variables);
       const error = errors?.[0];

@@ -1,10 +1,16 @@
 import { ERROR_TABLE, errorHeaders, type ContractError } from "../errors.ts";
 
-/** A JSON answer. Answers are of this moment and of this caller's asking: nobody keeps them. */
+/** Answers are of this moment and of this caller's asking: nobody keeps them. */
+export const JSON_HEADERS = {
+  "content-type": "application/json; charset=utf-8",
+  "cache-control": "no-store",
+};
+
+/** A JSON answer. */
 export function respondJson(status: number, body: unknown, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(body), {
     status,
-    headers: { "content-type": "application/json; charset=utf-8", "cache-control": "no-store", ...headers },
+    headers: { ...JSON_HEADERS, ...headers },
   });
 }
 

@@ -1,7 +1,6 @@
 import {
   execute,
   GraphQLError,
-  Kind,
   visit,
   BREAK,
   type DocumentNode,
@@ -13,6 +12,7 @@ import {
 } from "graphql";
 import { compileQuery, isCompiledQuery } from "graphql-jit";
 import type { RequestContext } from "../resolvers/context.ts";
+import { fieldsOf, fragmentsOf } from "./fields.ts";
 
 /** To compile one takes some 40 µs and 1.25 kB. */
 export const MAX_FIELDS = 500;
@@ -24,30 +24,27 @@ export type Run = (
 ) => ExecutionResult | Promise<ExecutionResult>;
 
 /** Runs an operation as graphql-js does. */
-export function interpret(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): Run {
+function interpret(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Run {
   const operationName = operation.name?.value;
   return (contextValue, variableValues) =>
     execute({ schema, document, operationName, contextValue, variableValues });
 }
 
 /**
- * Compiles an operation of a valid document with graphql-jit, or does not where that would answer otherwise
- * than graphql-js (for directives, defaults of variables, literals of lists and objects, introspection), or
- * where it would take long.
+ * Compiles an operation of a valid document with graphql-jit. Where that would answer otherwise than
+ * graphql-js (directives, defaults of variables, literals of lists and objects, introspection), or would take
+ * long, graphql-js runs it.
  */
 export function compile(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): Run | undefined {
-  if (!isCompilable(document) || countFields(document, operation, MAX_FIELDS) > MAX_FIELDS) return undefined;
-  const compiled = compileQuery(schema, document, operation.name?.value);
-  if (!isCompiledQuery(compiled)) return undefined;
+): Run {
   const interpreted = interpret(schema, document, operation);
+  if (!isCompilable(document) || countFields(document, operation, MAX_FIELDS) > MAX_FIELDS)
+    return interpreted;
+  const compiled = compileQuery(schema, document, operation.name?.value);
+  if (!isCompiledQuery(compiled)) return interpreted;
 
   /** The result as graphql-js gives it: its errors have the nodes of their fields, and come first. */
   function complete({ data, errors }: ExecutionResult): ExecutionResult {
@@ -88,35 +85,6 @@ function isCompilable(document: DocumentNode): boolean {
         : undefined,
   });
   return isFit;
-}
-
-function fragmentsOf(document: DocumentNode): Map<string, SelectionSetNode> {
-  return new Map(
-    document.definitions
-      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
-      .map(({ name, selectionSet }) => [name.value, selectionSet]),
-  );
-}
-
-/** The fields of sets, with those of fragments in their place; each fragment once, as GraphQL has it. */
-function* fieldsOf(
-  fragments: ReadonlyMap<string, SelectionSetNode>,
-  sets: readonly SelectionSetNode[],
-  visited = new Set<string>(),
-): Generator<FieldNode> {
-  for (const { selections } of sets) {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) yield selection;
-      else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        yield* fieldsOf(fragments, [selection.selectionSet], visited);
-      } else {
-        const name = selection.name.value;
-        if (visited.has(name)) continue;
-        visited.add(name);
-        yield* fieldsOf(fragments, [fragments.get(name)!], visited);
-      }
-    }
-  }
 }
 
 /** The nodes of the field at `path`: one field may be written several times, and in fragments. */

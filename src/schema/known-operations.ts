@@ -1,6 +1,6 @@
 import { getOperationAST, type DocumentNode, type GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
-import { compile, countFields, interpret, MAX_FIELDS, type Run } from "./compiler.ts";
+import { compile, countFields, MAX_FIELDS, type Run } from "./compiler.ts";
 import { operationCost } from "./operation-cost.ts";
 
 /** An operation that has been parsed and validated before. */
@@ -44,7 +44,7 @@ export function createKnownOperations(schema: GraphQLSchema) {
           return BYTES_A_CHARACTER * text.length + BYTES_A_FIELD * countFields(document, node, MAX_FIELDS);
         },
         run(...request) {
-          compiled ??= compile(schema, document, node) ?? interpret(schema, document, node);
+          compiled ??= compile(schema, document, node);
           return compiled(...request);
         },
       };

@@ -1,11 +1,5 @@
-import {
-  Kind,
-  OperationTypeNode,
-  type DocumentNode,
-  type FragmentDefinitionNode,
-  type OperationDefinitionNode,
-  type SelectionSetNode,
-} from "graphql";
+import { OperationTypeNode, type DocumentNode, type OperationDefinitionNode } from "graphql";
+import { fieldsOf, fragmentsOf } from "./fields.ts";
 
 /**
  * What an operation takes out of the caller's budget: a query one request, however much it asks for, a
@@ -14,25 +8,9 @@ import {
  */
 export function operationCost(document: DocumentNode, operation: OperationDefinitionNode): number {
   if (operation.operation !== OperationTypeNode.MUTATION) return 1;
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
   const names = new Set<string>();
-  const collectNames = ({ selections }: SelectionSetNode): void => {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) {
-        if (selection.name.value !== "__typename") names.add((selection.alias ?? selection.name).value);
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        collectNames(selection.selectionSet);
-      } else {
-        const fragment = fragments.get(selection.name.value);
-        // Each is walked once, or else fragments that spread each other twice would take time without end.
-        fragments.delete(selection.name.value);
-        if (fragment) collectNames(fragment.selectionSet);
-      }
-    }
-  };
-  collectNames(operation.selectionSet);
+  for (const { name, alias } of fieldsOf(fragmentsOf(document), [operation.selectionSet])) {
+    if (name.value !== "__typename") names.add((alias ?? name).value);
+  }
   return Math.max(1, names.size);
 }

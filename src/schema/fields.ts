@@ -1,0 +1,32 @@
+import { Kind, type DocumentNode, type FieldNode, type SelectionSetNode } from "graphql";
+
+/** The selections of a document's fragments, by their names. */
+export function fragmentsOf(document: DocumentNode): Map<string, SelectionSetNode> {
+  return new Map(
+    document.definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .map(({ name, selectionSet }) => [name.value, selectionSet]),
+  );
+}
+
+/** The fields of sets, with those of fragments in their place; each fragment once, as GraphQL has it. */
+export function* fieldsOf(
+  fragments: ReadonlyMap<string, SelectionSetNode>,
+  sets: readonly SelectionSetNode[],
+  visited = new Set<string>(),
+): Generator<FieldNode> {
+  for (const { selections } of sets) {
+    for (const selection of selections) {
+      if (selection.kind === Kind.FIELD) yield selection;
+      else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        yield* fieldsOf(fragments, [selection.selectionSet], visited);
+      } else {
+        const name = selection.name.value;
+        if (visited.has(name)) continue;
+        visited.add(name);
+        const set = fragments.get(name);
+        if (set) yield* fieldsOf(fragments, [set], visited);
+      }
+    }
+  }
+}
