@@ -28,6 +28,17 @@ try {
     );
   }
 
+  console.log("\n| handles seen | memory MB |\n|--:|--:|");
+  const seeing = await start(0, MAIN, env);
+  let seen = 0;
+  for (const handles of [100_000, 200_000, 500_000, 1_000_000]) {
+    await seeHandles(seeing.url, seen, handles);
+    seen = handles;
+    await load(seeing.url, "plain", SECONDS, 1_000); // from a million addresses
+    console.log(`| ${handles.toLocaleString("en")} | ${rss(seeing.child)} |`);
+  }
+  seeing.child.kill("SIGKILL");
+
   const redis = await startRedis();
   console.log("\n| replicas | Redis | requests a second | to one without |\n|--:|---|--:|--:|");
   let alone: number | undefined;
@@ -51,4 +62,26 @@ try {
   await redis.stop();
 } finally {
   stopAll();
+}
+
+/** Asks for the addresses of handles, 100 in an operation, some operations at once. */
+async function seeHandles(url: string, from: number, to: number): Promise<void> {
+  const query = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
+  let next = from;
+  async function ask(): Promise<void> {
+    while (next < to) {
+      const first = next;
+      next += 100;
+      const handles = Array.from({ length: 100 }, (_, i) => `seen${first + i}`);
+      const caller = `172.${16 + ((first / 100) >> 14)}.${((first / 100) >> 6) & 255}.${(first / 100) & 63}`;
+      const answer = await fetch(`${url}/graphql`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-forwarded-for": caller },
+        body: JSON.stringify({ query, variables: { handles } }),
+      });
+      const { errors } = (await answer.json()) as { errors?: unknown };
+      if (errors) throw new Error(`wallets were refused: ${JSON.stringify(errors)}`);
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, ask));
 }

@@ -10,7 +10,9 @@ import rateLimit from "@fastify/rate-limit";
 import mercurius from "mercurius";
 import { createAddresses, type AccountAddresses } from "../../src/chain/addresses.ts";
 
-interface Wallet extends AccountAddresses {
+interface Wallet {
+  addresses: AccountAddresses;
+  address: string;
   handle: string;
   socialId: string;
 }
@@ -31,7 +33,9 @@ async function findWallet(handle: string): Promise<Wallet> {
   if (cached) return cached;
   const response = await fetch(`${SOCIAL_API_URL}/2/users/by?usernames=${handle}`);
   const { data } = (await response.json()) as { data: [{ id: string; username: string }] };
-  const wallet = { handle: data[0].username, socialId: data[0].id, ...addressesOf(data[0].id) };
+  const { id: socialId, username } = data[0];
+  const addresses = addressesOf(socialId);
+  const wallet = { handle: username, socialId, address: addresses.address, addresses };
   known.set(handle.toLowerCase(), wallet);
   return wallet;
 }
@@ -39,7 +43,7 @@ async function findWallet(handle: string): Promise<Wallet> {
 const toSol = (lamports: number) => (Math.floor(lamports / 1e5) / 1e4).toFixed(4);
 
 async function readBalances(wallets: Wallet[]) {
-  const keys = wallets.flatMap(({ address, creatorVault, ammVault }) => [address, creatorVault, ammVault]);
+  const keys = wallets.flatMap(({ addresses: of }) => [of.address, of.creatorVault, of.ammVault]);
   const accounts: Awaited<ReturnType<typeof connection.getMultipleAccountsInfo>> = [];
   for (let i = 0; i < keys.length; i += 100) {
     const part = keys.slice(i, i + 100).map((key) => new PublicKey(key));

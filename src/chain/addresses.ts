@@ -15,7 +15,7 @@ export interface AccountAddresses {
 
 export type AddressesOf = (socialId: string) => AccountAddresses;
 
-/** About 500 bytes each. Deriving one anew costs some hundred microseconds an address. */
+/** About 700 bytes each with all four. Deriving one anew costs some hundred microseconds an address. */
 const MAX_KNOWN_ACCOUNTS = 100_000;
 
 export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
@@ -23,36 +23,71 @@ export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZb
 /** The mint of wrapped SOL. */
 export const WRAPPED_SOL_MINT = new PublicKey("So11111111111111111111111111111111111111112");
 
+interface Programs {
+  readonly escrowSeed: Buffer;
+  readonly escrow: PublicKey;
+  readonly launchpad: PublicKey;
+  readonly amm: PublicKey;
+}
+
 /**
- * Derives the addresses of accounts by their canonical decimal id, each once: the escrow address from
- * the seeds `escrowSeed`, id; the creator vault from the launch platform's `creator-vault`, address; the
- * authority of the AMM's vault from the AMM's `creator_vault`, address.
+ * Derives the addresses of accounts by their canonical decimal id: the escrow address from the seeds
+ * `escrowSeed`, id; the creator vault from the launch platform's `creator-vault`, address; the authority of
+ * the AMM's vault from the AMM's `creator_vault`, address. Each is derived once, the vaults when they are
+ * first asked for: a wallet whose balance nobody wants needs none.
  */
-export function createAddresses(programs: {
+export function createAddresses(ids: {
   escrowProgramId: string;
   escrowSeed: string;
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
 }): AddressesOf {
-  const escrowProgram = new PublicKey(programs.escrowProgramId);
-  const launchpad = new PublicKey(programs.launchpadProgramId);
-  const amm = new PublicKey(programs.launchpadAmmProgramId);
+  const programs: Programs = {
+    escrowSeed: Buffer.from(ids.escrowSeed),
+    escrow: new PublicKey(ids.escrowProgramId),
+    launchpad: new PublicKey(ids.launchpadProgramId),
+    amm: new PublicKey(ids.launchpadAmmProgramId),
+  };
   const known = new LRUCache<string, AccountAddresses>({ max: MAX_KNOWN_ACCOUNTS });
 
   return (socialId) => {
     const cached = known.get(socialId);
     if (cached) return cached;
-    const address = deriveAddress([Buffer.from(programs.escrowSeed), Buffer.from(socialId)], escrowProgram);
-    const ammVaultAuthority = ammVaultAuthorityOf(address, amm);
-    const addresses = {
-      address: address.toBase58(),
-      creatorVault: creatorVaultOf(address, launchpad).toBase58(),
-      ammVaultAuthority: ammVaultAuthority.toBase58(),
-      ammVault: wrappedSolAccountOf(ammVaultAuthority).toBase58(),
-    };
+    const addresses = new DerivedAddresses(socialId, programs);
     known.set(socialId, addresses);
     return addresses;
   };
+}
+
+class DerivedAddresses implements AccountAddresses {
+  readonly address: string;
+  readonly #programs: Programs;
+  #creatorVault: string | undefined;
+  #ammVaultAuthority: string | undefined;
+  #ammVault: string | undefined;
+
+  constructor(socialId: string, programs: Programs) {
+    this.#programs = programs;
+    this.address = deriveAddress([programs.escrowSeed, Buffer.from(socialId)], programs.escrow).toBase58();
+  }
+
+  get creatorVault(): string {
+    return (this.#creatorVault ??= creatorVaultOf(
+      new PublicKey(this.address),
+      this.#programs.launchpad,
+    ).toBase58());
+  }
+
+  get ammVaultAuthority(): string {
+    return (this.#ammVaultAuthority ??= ammVaultAuthorityOf(
+      new PublicKey(this.address),
+      this.#programs.amm,
+    ).toBase58());
+  }
+
+  get ammVault(): string {
+    return (this.#ammVault ??= wrappedSolAccountOf(new PublicKey(this.ammVaultAuthority)).toBase58());
+  }
 }
 
 /** The launch platform's vault for the fees of every token whose creator is `creator`. */

@@ -154,7 +154,7 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
   };
 }
 
-/** `fetch` refuses a user and password in the address, and quotes them: they go into a header. */
+/** A user and password go into a header, so that no error quotes them with the address. */
 function toEndpoint(url: URL): Endpoint {
   const bare = new URL(url);
   bare.username = bare.password = "";

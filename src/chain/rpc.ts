@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
+import { callUpstream, isOk, type UpstreamAnswer } from "../upstream.ts";
 import { createEndpoints, type Endpoint } from "./endpoints.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
 import { RpcError } from "./rpc-error.ts";
@@ -99,7 +100,7 @@ const ENVELOPE = z.object({
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * The JSON-RPC methods this service uses, typed, with their errors kept, over `fetch` at the best of
+ * The JSON-RPC methods this service uses, typed, with their errors kept, at the best of
  * several endpoints, each call within `timeoutMs`. Reads are at commitment `confirmed`, and never of a
  * state older than the last transaction of this service that is known to have landed.
  * Every method throws {@link RpcError}.
@@ -127,24 +128,21 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
   ): Promise<Result<M>> {
     const fail = (...[failure, rest]: [RpcError["failure"], ConstructorParameters<typeof RpcError>[3]?]) =>
       new RpcError(failure, method, endpoint.host, rest);
-    let response: Response;
-    let text: string;
+    let answer: UpstreamAnswer;
     try {
-      response = await fetch(endpoint.url, {
+      answer = await callUpstream(endpoint.url, {
         method: "POST",
         headers: endpoint.headers,
         body: JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params }),
-        redirect: "error",
         signal,
       });
-      text = await response.text();
     } catch (cause) {
       throw fail((cause as Error).name === "TimeoutError" ? "timeout" : "unreachable", { cause });
     }
 
-    const envelope = ENVELOPE.safeParse(parseJson(text));
+    const envelope = ENVELOPE.safeParse(parseJson(answer.text));
     // A refusal by status comes from what stands before the node, whatever its body says.
-    if (!response.ok) throw fail("status", { code: response.status });
+    if (!isOk(answer.status)) throw fail("status", { code: answer.status });
     if (!envelope.success) throw fail("unreadable");
     if (envelope.data.error) throw fail("error", envelope.data.error);
     const result = RESULTS[method].safeParse(envelope.data.result);

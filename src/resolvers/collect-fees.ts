@@ -8,5 +8,5 @@ import { walletOfId } from "./look-up-wallet.ts";
  * @throws {ContractError} INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS, COLLECT_FAILED
  */
 export async function collectFees(socialId: string, context: RequestContext): Promise<CollectOutcome> {
-  return context.collector.collect(walletOfId(socialId, context));
+  return context.collector.collect(walletOfId(socialId, context).addresses);
 }

@@ -5,7 +5,8 @@ import { toSocialId, type SocialAccount } from "../social/account.ts";
 import type { RequestContext } from "./context.ts";
 
 /** An account and its addresses. Its handle is known when it was found by one. */
-export interface Wallet extends AccountAddresses {
+export interface Wallet {
+  readonly addresses: AccountAddresses;
   readonly socialId: string;
   readonly handle: string | undefined;
 }
@@ -38,7 +39,7 @@ export function lookUpWallet(handle: string, context: RequestContext): Wallet | 
   const toWallet = ({ id, handle }: SocialAccount): Wallet => ({
     socialId: id,
     handle,
-    ...context.addressesOf(id),
+    addresses: context.addressesOf(id),
   });
   return known ? toWallet(known) : context.loaders.accountByHandle.load(handle).then(toWallet);
 }
@@ -51,7 +52,7 @@ export function lookUpWallet(handle: string, context: RequestContext): Wallet | 
 export function walletOfId(text: string, context: Pick<RequestContext, "addressesOf">): Wallet {
   const socialId = toSocialId(text);
   if (socialId === undefined) throw new ContractError("INVALID_SOCIAL_ID");
-  return { socialId, handle: undefined, ...context.addressesOf(socialId) };
+  return { socialId, handle: undefined, addresses: context.addressesOf(socialId) };
 }
 
 /** The handle of a wallet, read from the network when the wallet was asked for by its id. */
@@ -63,6 +64,6 @@ export function handleOf(
 }
 
 /** The balance of a wallet as the chain has it now. */
-export function balanceOf(wallet: Wallet, { loaders }: RequestContext): Promise<Balance> {
-  return loaders.balance.load(wallet);
+export function balanceOf({ addresses }: Wallet, { loaders }: RequestContext): Promise<Balance> {
+  return loaders.balance.load(addresses);
 }

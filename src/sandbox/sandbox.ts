@@ -80,11 +80,12 @@ export async function startSandbox({
   });
   const accounts = seed.map(({ vaultSol, ammVaultSol, addressSol, ...account }): SandboxAccount => {
     const addresses = addressesOf(account.id);
+    const { address, creatorVault, ammVaultAuthority, ammVault } = addresses;
     const collectable = parseSol(vaultSol);
-    if (collectable > 0n) chain.setBalance(addresses.creatorVault, chain.rentExemptMinimum(0) + collectable);
+    if (collectable > 0n) chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + collectable);
     if (ammVaultSol) setAmmVault(chain, addresses, parseSol(ammVaultSol));
-    chain.setBalance(addresses.address, parseSol(addressSol));
-    return { ...account, ...addresses };
+    chain.setBalance(address, parseSol(addressSol));
+    return { ...account, address, creatorVault, ammVaultAuthority, ammVault };
   });
 
   const token = randomBytes(32).toString("base64url");

@@ -14,7 +14,8 @@ const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     socialId: t.exposeString("socialId", {
       description: "The account's numeric id as decimal digits. It never changes: keep it for `collect`.",
     }),
-    address: t.exposeString("address", {
+    address: t.string({
+      resolve: ({ addresses }) => addresses.address,
       description: "The address to name as the creator of a token on the launch platform, in base58.",
     }),
     balance: t.field({

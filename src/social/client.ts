@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ContractError, toRetryAfterSeconds } from "../errors.ts";
 import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
+import { callUpstream, isOk, type UpstreamAnswer } from "../upstream.ts";
 import { toSocialId, type SocialAccount } from "./account.ts";
 import { isRefusedForForm, Refusal, type Guard } from "./guard.ts";
 
@@ -40,16 +41,14 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; guard: G
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
 
   async function get(path: string, signal: AbortSignal): Promise<z.infer<typeof USERS>> {
-    let response: Response;
-    let text: string;
+    let answer: UpstreamAnswer;
     try {
-      response = await fetch(base + path, { headers, redirect: "error", signal });
-      text = await response.text();
+      answer = await callUpstream(base + path, { headers, signal });
     } catch (cause) {
       throw new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
     }
-    const body = parseJson(text);
-    if (!response.ok) throw refusal(response, body);
+    const body = parseJson(answer.text);
+    if (!isOk(answer.status)) throw refusal(answer, body);
     const users = USERS.safeParse(body);
     if (!users.success) throw unreadable(users.error);
     return users.data;
@@ -81,8 +80,7 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; guard: G
   }
 
   /** Turns a status that is not 2xx into the contract's code, and tells the operator what only they can mend. */
-  function refusal(response: Response, body: unknown): ContractError {
-    const { status } = response;
+  function refusal({ status, headers }: UpstreamAnswer, body: unknown): ContractError {
     // The last part of the type's path names the problem; the rest of a body has no place in a log.
     const type = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
     const cause = new Refusal(status, type);
@@ -96,7 +94,7 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; guard: G
       return new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
     }
     if (status === 429) {
-      const retryAfterSeconds = secondsUntilReset(response.headers);
+      const retryAfterSeconds = secondsUntilReset(headers);
       return new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds, cause });
     }
     return new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
@@ -144,8 +142,8 @@ function unreadable(cause: Error): ContractError {
   return new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
 }
 
-function secondsUntilReset(headers: Headers): number {
-  const reset = headers.get("x-rate-limit-reset") ?? "";
-  if (!/^\d+$/.test(reset)) return DEFAULT_RETRY_AFTER_SECONDS;
+function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
+  const reset = headers["x-rate-limit-reset"];
+  if (typeof reset !== "string" || !/^\d+$/.test(reset)) return DEFAULT_RETRY_AFTER_SECONDS;
   return Math.min(toRetryAfterSeconds(Number(reset) * 1000 - Date.now()), MAX_RETRY_AFTER_SECONDS);
 }

@@ -24,7 +24,7 @@ describe("addresses", () => {
   });
 
   it("stay the same from version to version: people have pointed money at them", () => {
-    expect(createAddresses(programs)("12345")).toEqual({
+    expect(createAddresses(programs)("12345")).toMatchObject({
       address: "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX",
       creatorVault: "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS",
       ammVaultAuthority: "QfVPhMS67a6atbhr64ZJoHe2djHxmTvMBn7RGJjYjnH",
