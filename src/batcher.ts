@@ -1,3 +1,5 @@
+import type { BatchMetrics } from "./batch-metrics.ts";
+
 /** Merges the keys that many callers ask for into few calls. */
 export interface Batcher<Value> {
   /**
@@ -36,6 +38,7 @@ export function createBatcher<Value>(options: {
   refuse?: () => Error;
   joinUnderWay?: boolean;
   groupOf?: (key: string) => unknown;
+  metrics?: BatchMetrics | undefined;
 }): Batcher<Value> {
   const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity } = options;
   const { leaveAfterCalls = false, joinUnderWay = false, groupOf = () => undefined } = options;
@@ -44,6 +47,7 @@ export function createBatcher<Value>(options: {
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
+  options.metrics?.watch(() => waiting.size);
 
   function load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]> {
     return new Promise((resolve) => {
@@ -122,6 +126,7 @@ export function createBatcher<Value>(options: {
   async function sendOne(): Promise<void> {
     const batch = takeBatch();
     calls++;
+    options.metrics?.sent(batch.size);
     const answers = await ask([...batch.keys()]).catch((error: unknown) => error as Error);
     calls--;
     for (const [key, entry] of batch) {

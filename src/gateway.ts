@@ -1,8 +1,10 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
+import { createBatchMetrics } from "./batch-metrics.ts";
 import { createReadAccounts } from "./chain/accounts.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createClaims } from "./chain/claims.ts";
+import { createCollectMetrics } from "./chain/collect-metrics.ts";
 import { createCollector } from "./chain/collector.ts";
 import { createFeeBudget } from "./chain/fee-budget.ts";
 import { createFeePayer } from "./chain/fee-payer.ts";
@@ -16,7 +18,7 @@ import { createEdge, limited, type Route } from "./http/edge.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
-import { createMetrics } from "./http/metrics.ts";
+import { createMetrics, createRequestMetrics } from "./http/metrics.ts";
 import { createLogger } from "./log.ts";
 import { createRedis } from "./redis.ts";
 import type { Services } from "./resolvers/context.ts";
@@ -29,6 +31,8 @@ import { createGraphQL } from "./schema/yoga.ts";
 import { createSocialClient } from "./social/client.ts";
 import { createDirectory } from "./social/directory.ts";
 import { createGuard } from "./social/guard.ts";
+import { checkUpstreams } from "./start-up.ts";
+import { createCallUpstream } from "./upstream.ts";
 
 /**
  * Puts the parts together. The gateway listens to nothing: `fetch` takes a Request, and the address of
@@ -39,12 +43,27 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const registry = new Registry();
   const redis = secrets.redisUrl && createRedis({ url: secrets.redisUrl, log, registry });
 
-  const guard = createGuard({ timeoutMs: config.social.timeoutMs, log });
-  const client = createSocialClient({ ...config.social, token: secrets.socialApiToken, guard, log });
-  const directory = createDirectory({ ...config.social, client, redis });
+  const callUpstream = createCallUpstream(registry);
+  const batchMetrics = createBatchMetrics(registry);
 
-  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, log });
-  const vaults = createVaults(rpc, createReadAccounts(rpc));
+  const guard = createGuard({ timeoutMs: config.social.timeoutMs, log });
+  const client = createSocialClient({
+    ...config.social,
+    token: secrets.socialApiToken,
+    guard,
+    callUpstream,
+    log,
+  });
+  const directory = createDirectory({
+    ...config.social,
+    client,
+    redis,
+    metrics: batchMetrics("social"),
+  });
+
+  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
+  const readAccounts = createReadAccounts(rpc, batchMetrics("chain"));
+  const vaults = createVaults(rpc, readAccounts);
   const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
     ...config.collect,
@@ -60,6 +79,11 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     rehearsals: createRehearsals({ ...config.collect, rpc, vaults, launchpad, payer }),
     feePayer,
     claims: createClaims({ feePayer: payer.toBase58(), redis }),
+    metrics: createCollectMetrics(registry, async () => {
+      const [account] = await readAccounts([payer.toBase58()]);
+      if (!account || account instanceof Error) throw account ?? new Error("no answer");
+      return account.lamports;
+    }),
     log,
   });
 
@@ -78,9 +102,12 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const health = createHealth({ rpc });
 
   const routes: Record<string, Route> = {
-    "/wallet/lookup": { GET: limited((request, _call, url) => lookup(url.searchParams, request)) },
-    "/collect": { POST: limited((request) => collect(request)) },
-    "/graphql": { GET: graphql.handle, POST: graphql.handle },
+    "/wallet/lookup": {
+      operation: "lookup",
+      GET: limited((_request, call, url) => lookup(url.searchParams, call)),
+    },
+    "/collect": { operation: "collect", POST: limited(collect) },
+    "/graphql": { operation: "graphql", GET: graphql.handle, POST: graphql.handle },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz },
     "/metrics": { GET: createMetrics(registry) },
@@ -88,6 +115,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const callNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),
     rateLimit: createRateLimit(config.rateLimit, redis),
+    metrics: createRequestMetrics(registry),
     log,
   };
   const edge = createEdge({
@@ -98,9 +126,18 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
 
   void vaults.warmUp();
 
+  /** Resolves when Redis, if there is one, is there or has had its time. */
+  const ready = redis?.ready ?? Promise.resolve();
+
   return {
-    /** Resolves when it may be sent requests: Redis, if there is one, is there or has had its time. */
-    ready: redis?.ready ?? Promise.resolve(),
+    ready,
+    /**
+     * Looks at the upstreams and tells the log what it finds; not ready until then.
+     *
+     * @throws {StartError}
+     */
+    start: () =>
+      health.starting(Promise.all([ready, checkUpstreams({ config, rpc, readAccounts, client, log })])),
     fetch: adapter.fetch,
     /** node:http's way in. */
     handleNode: createFastPath({

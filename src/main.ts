@@ -1,8 +1,13 @@
 import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError, readConfig, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
 import { createLogger } from "./log.ts";
+import { StartError } from "./start-up.ts";
+
+/** Until balancers have seen that it is not ready, it goes on taking requests. */
+const GRACE_MS = 1_000;
 
 async function main(): Promise<void> {
   if (existsSync(".env")) process.loadEnvFile();
@@ -12,20 +17,17 @@ async function main(): Promise<void> {
   const config = readConfig({ ...process.env, ...sandbox?.env });
   const log = createLogger(config.logLevel);
   const gateway = createGateway(config, { log });
-  await gateway.ready;
   const server = await listen(gateway.handleNode, config);
-
-  const url = server.url + config.basePath;
-  if (sandbox) console.log(sandbox.describe(url));
-  else log.info({ url }, "listening");
 
   let isStopping = false;
   /** Finishes what is under way; a second signal, or too long a wait, ends the process at once. */
-  async function stop(): Promise<void> {
+  async function stop(graceMs: number): Promise<void> {
     if (isStopping) abandon(1);
     isStopping = true;
-    setTimeout(() => abandon(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
+    log.info("told to end: not ready any more, finishing what is under way");
     gateway.drain();
+    await sleep(graceMs);
+    setTimeout(() => abandon(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
     // In this order: a request that is still being answered may start a transaction.
     await server.close();
     await gateway.settled();
@@ -37,12 +39,21 @@ async function main(): Promise<void> {
     if (signatures.length > 0) log.error({ signatures }, "ended while these transactions were under way");
     process.exit(code);
   }
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop());
+  // Whoever runs it in a terminal waits for no balancer.
+  process.on("SIGINT", () => void stop(0));
+  process.on("SIGTERM", () => void stop(GRACE_MS));
+
+  // It answers already, and says meanwhile that it is not ready.
+  await gateway.start();
+  const url = server.url + config.basePath;
+  if (sandbox) console.log(sandbox.describe(url));
+  else log.info({ url }, "listening");
 }
 
 main().catch((error: unknown) => {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
+  else if (error instanceof StartError) console.error(`Tributary cannot start: ${message}`);
   else if (code === "EADDRINUSE") {
     console.error(`Tributary cannot start: ${message}. Set PORT to a free port, or to 0 for any.`);
   } else if (syscall === "listen" || syscall === "getaddrinfo") {

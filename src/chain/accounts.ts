@@ -1,3 +1,4 @@
+import type { BatchMetrics } from "../batch-metrics.ts";
 import { createBatcher } from "../batcher.ts";
 import { toLamports } from "./lamports.ts";
 import { MAX_ACCOUNTS_A_CALL, type Account, type DataSlice, type Rpc } from "./rpc.ts";
@@ -23,7 +24,7 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
  * up to 100. Nothing is kept, and no one joins a call that left before they asked. Of the data only what
  * holds a token account's amount is read.
  */
-export function createReadAccounts(rpc: Rpc): ReadAccounts {
+export function createReadAccounts(rpc: Rpc, metrics: BatchMetrics): ReadAccounts {
   async function ask(addresses: readonly string[]): Promise<Map<string, Account>> {
     const accounts = await rpc.getAccounts(addresses, TOKEN_AMOUNT);
     return new Map(addresses.map((address, i) => [address, accounts[i] ?? NO_ACCOUNT]));
@@ -34,5 +35,6 @@ export function createReadAccounts(rpc: Rpc): ReadAccounts {
     maxCalls: MAX_CALLS,
     maxWaitMs: MAX_WAIT_MS,
     leaveAfterCalls: true,
+    metrics,
   }).load;
 }

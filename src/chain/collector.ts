@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ContractError } from "../errors.ts";
 import type { Logger } from "../log.ts";
 import type { AccountAddresses } from "./addresses.ts";
+import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Claim, Claims, KeptTransaction } from "./claims.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import { createLanding } from "./landing.ts";
@@ -42,7 +43,7 @@ interface Progress {
 /** Collects under way at once; each is some calls to the chain a second, and a fee that is not settled. */
 const MAX_FLIGHTS = 200;
 /** When the fee payer can pay for fewer than this many more, the operator is warned. */
-const FEW_COLLECTS = 100n;
+export const FEW_COLLECTS = 100n;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -60,10 +61,11 @@ export function createCollector(needs: {
   rehearsals: Rehearsals;
   feePayer: FeePayer;
   claims: Claims;
+  metrics: CollectMetrics;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { rpc, vaults, rehearsals, feePayer, claims, timeoutMs, log } = needs;
+  const { rpc, vaults, rehearsals, feePayer, claims, metrics, timeoutMs, log } = needs;
   const { land, readLanded } = createLanding({ rpc, log });
   const flights = new Map<string, Flight>();
   /** The fees of the transactions under way, which the chain has not taken from the fee payer yet. */
@@ -76,10 +78,18 @@ export function createCollector(needs: {
     const progress: Progress = {};
     const flight = { outcome: run(account, progress), progress };
     flights.set(account.address, flight);
-    const end = () => {
+    const end = (result: string) => {
       flights.delete(account.address);
+      metrics.ended(result);
     };
-    flight.outcome.then(end, end);
+    flight.outcome.then(
+      ({ kind }) => {
+        end(kind);
+      },
+      (error: unknown) => {
+        end(error instanceof ContractError ? error.code : "COLLECT_FAILED");
+      },
+    );
     return flight;
   }
 
@@ -162,18 +172,21 @@ export function createCollector(needs: {
     }
     claim.end(fate.slot);
     progress.hasLanded = true;
+    const landed = fate.err === null ? await readLanded(signature, timeoutMs) : undefined;
+    // A transaction that failed has cost its fee as well.
+    if (reservation) {
+      reservation.settle(landed?.fee ?? fee);
+      metrics.paid(landed?.fee ?? fee);
+    }
     if (fate.err !== null) {
       log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
       throw toFailure(fate.err, `transaction ${signature} failed on chain`);
     }
-    const landed = await readLanded(signature, timeoutMs);
-    if (landed) {
-      reservation?.settle(landed.fee);
-      void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
-    }
+    if (landed) void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
     const collected = toLamports(after - before);
+    if (reservation) metrics.collected(collected);
     log.info({ signature, address: account.address, lamports: collected.toString() }, "collected");
     // Anyone may collect on the chain itself: whoever was faster has moved the fees to the same address.
     return collected > 0n
@@ -184,6 +197,7 @@ export function createCollector(needs: {
   /** `lamports`: what the fee payer holds after a transaction that has cost `fee`. */
   async function warnWhenPoor(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
     if (lamports === undefined) return;
+    metrics.setBalance(lamports);
     const minimum = await vaults.getRentMinimum().catch(() => 0n);
     if (lamports - minimum >= fee * FEW_COLLECTS) return;
     log.warn(

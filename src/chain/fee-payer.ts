@@ -6,7 +6,7 @@ import { toLamports, type Lamports } from "./lamports.ts";
 import { priorityFee } from "./priority-fee.ts";
 
 /** The fee of one signature, before any priority fee. Source: the chain's fee structure, unchanged since its start. */
-const BASE_FEE_LAMPORTS = 5_000n;
+export const BASE_FEE_LAMPORTS = 5_000n;
 
 // The instructions of the compute budget program, by their first byte.
 const SET_COMPUTE_UNIT_LIMIT = 2;

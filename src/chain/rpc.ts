@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
-import { callUpstream, isOk, type UpstreamAnswer } from "../upstream.ts";
+import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream.ts";
 import { createEndpoints, type Endpoint } from "./endpoints.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
 import { RpcError } from "./rpc-error.ts";
@@ -22,6 +22,8 @@ export interface SignatureStatus {
 export interface Account {
   readonly lamports: Lamports;
   readonly data: Buffer;
+  /** Whether it is a program; undefined when the node does not say. */
+  readonly executable?: boolean | undefined;
 }
 
 /** A part of every account's data: `length` bytes from `offset`; nothing of accounts that have less. */
@@ -39,7 +41,9 @@ const withContext = <T extends z.ZodType>(value: T) =>
   z.object({ context: z.object({ slot: z.int() }), value });
 
 const RESULTS = {
-  getMultipleAccounts: withContext(z.array(z.object({ lamports, data }).nullable())),
+  getMultipleAccounts: withContext(
+    z.array(z.object({ lamports, data, executable: z.boolean().optional() }).nullable()),
+  ),
   getMinimumBalanceForRentExemption: lamports,
   getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),
   getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
@@ -66,6 +70,7 @@ const RESULTS = {
   ),
   getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
   getSlot: z.int(),
+  getGenesisHash: z.string(),
   getTransaction: z
     .object({
       slot: z.int(),
@@ -105,7 +110,13 @@ export type Rpc = ReturnType<typeof createRpc>;
  * state older than the last transaction of this service that is known to have landed.
  * Every method throws {@link RpcError}.
  */
-export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
+export function createRpc(needs: {
+  urls: readonly URL[];
+  timeoutMs: number;
+  callUpstream: CallUpstream;
+  log: Logger;
+}) {
+  const { callUpstream } = needs;
   const endpoints = createEndpoints(needs);
   let lastId = 0;
   let newestLandedSlot = 0;
@@ -128,26 +139,24 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
   ): Promise<Result<M>> {
     const fail = (...[failure, rest]: [RpcError["failure"], ConstructorParameters<typeof RpcError>[3]?]) =>
       new RpcError(failure, method, endpoint.host, rest);
-    let answer: UpstreamAnswer;
+    const read = ({ status, text }: UpstreamAnswer): Result<M> => {
+      // A refusal by status comes from what stands before the node, whatever its body says.
+      if (!isOk(status)) throw fail("status", { code: status });
+      const envelope = ENVELOPE.safeParse(parseJson(text));
+      if (!envelope.success) throw fail("unreadable");
+      if (envelope.data.error) throw fail("error", envelope.data.error);
+      const result = RESULTS[method].safeParse(envelope.data.result);
+      if (!result.success) throw fail("unreadable", { cause: result.error });
+      return result.data as Result<M>;
+    };
+    const { url, headers } = endpoint;
+    const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });
     try {
-      answer = await callUpstream(endpoint.url, {
-        method: "POST",
-        headers: endpoint.headers,
-        body: JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params }),
-        signal,
-      });
+      return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);
     } catch (cause) {
-      throw fail((cause as Error).name === "TimeoutError" ? "timeout" : "unreachable", { cause });
+      if (cause instanceof RpcError) throw cause;
+      throw fail(isTimeout(cause) ? "timeout" : "unreachable", { cause });
     }
-
-    const envelope = ENVELOPE.safeParse(parseJson(answer.text));
-    // A refusal by status comes from what stands before the node, whatever its body says.
-    if (!isOk(answer.status)) throw fail("status", { code: answer.status });
-    if (!envelope.success) throw fail("unreadable");
-    if (envelope.data.error) throw fail("error", envelope.data.error);
-    const result = RESULTS[method].safeParse(envelope.data.result);
-    if (!result.success) throw fail("unreadable", { cause: result.error });
-    return result.data as Result<M>;
   }
 
   return {
@@ -224,6 +233,9 @@ export function createRpc(needs: { urls: readonly URL[]; timeoutMs: number; log:
 
     /** The height of the newest finalized block and its slot, both as one node has them. */
     getFinalizedBlock: () => call("getEpochInfo", [FINALIZED]),
+
+    /** Names the cluster. */
+    getGenesisHash: () => call("getGenesisHash", []),
 
     /** The newest confirmed slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),

@@ -1,13 +1,18 @@
 import { randomUUID } from "node:crypto";
+import { SpanKind } from "@opentelemetry/api";
 import type { Logger } from "../log.ts";
+import type { Reads } from "../resolvers/caller.ts";
 import type { GraphQLCall } from "../schema/yoga.ts";
+import { inSpan } from "../tracing.ts";
 import type { Origin } from "./client-address.ts";
+import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit.ts";
 
 /** What calls need of the process. */
 export interface CallNeeds {
   readonly clientAddress: (origin: Origin) => string;
   readonly rateLimit: RateLimit;
+  readonly metrics: RequestMetrics;
   readonly log: Logger;
 }
 
@@ -17,25 +22,38 @@ const CORS_HEADERS = {
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
 
-/** What there is of a request beside the request itself: its id, its caller's budget, its log. */
+/** What there is of a request beside the request itself: its id, its caller's budget, what is told of it. */
 export class Call implements GraphQLCall {
   /** What its answer says, whatever comes of it. */
   readonly headers: Record<string, string>;
+  readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #needs: CallNeeds;
   readonly #origin: Origin;
+  readonly #waiting: { readonly signal: AbortSignal };
   #caller: string | undefined;
   #takenAt: number | undefined;
+  #code: string | undefined;
   #log: Logger | undefined;
 
-  constructor(needs: CallNeeds, origin: Origin) {
+  /** `waiting` has the signal that aborts when nobody waits for the answer any more. */
+  constructor(needs: CallNeeds, origin: Origin, waiting: { readonly signal: AbortSignal }) {
     this.#needs = needs;
     this.#origin = origin;
+    this.#waiting = waiting;
     this.headers = { ...CORS_HEADERS, "x-request-id": randomUUID() };
+  }
+
+  get signal(): AbortSignal {
+    return this.#waiting.signal;
   }
 
   /** Names the request in each line. */
   get log(): Logger {
     return (this.#log ??= this.#needs.log.child({ requestId: this.headers["x-request-id"] }));
+  }
+
+  note(code: string): void {
+    this.#code ??= code;
   }
 
   async admit(cost: number): Promise<void> {
@@ -44,6 +62,33 @@ export class Call implements GraphQLCall {
     this.#takenAt = at;
     this.headers["ratelimit-policy"] = policy;
     this.headers.ratelimit = standing;
-    if (refusal) throw refusal;
+    if (!refusal) return;
+    this.#needs.metrics.refused();
+    throw refusal;
+  }
+
+  /** Answers in a span, and tells the metrics and the log what came of it. A string is the JSON of a 200. */
+  async answer<A extends Response | string>(operation: Operation, run: () => Promise<A>): Promise<A> {
+    const startedAt = performance.now();
+    const answer = await inSpan(operation, { kind: SpanKind.SERVER }, run);
+    const durationMs = performance.now() - startedAt;
+    const status = typeof answer === "string" ? 200 : answer.status;
+    const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
+    this.#needs.metrics.answered(operation, code, durationMs, this.reads);
+    const { cached, social, chain } = this.reads;
+    this.#needs.log[operation === "other" ? "debug" : "info"](
+      {
+        requestId: this.headers["x-request-id"],
+        operation,
+        code,
+        status,
+        durationMs: Math.round(durationMs * 100) / 100,
+        cached,
+        socialReads: social,
+        chainReads: chain,
+      },
+      "answered",
+    );
+    return answer;
   }
 }

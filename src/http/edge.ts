@@ -1,12 +1,12 @@
 import { ContractError, toCallerError } from "../errors.ts";
-import type { Logger } from "../log.ts";
 import { respondError } from "../rest/respond.ts";
 import { Call, type CallNeeds } from "./call.ts";
+import type { Operation } from "./metrics.ts";
 
 export type Handler = (request: Request, call: Call, url: URL) => Response | Promise<Response>;
 
-/** What stands at a path, by method. HEAD goes where GET goes. */
-export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>>;
+/** What stands at a path, by method, and what it is in the metrics. HEAD goes where GET goes. */
+export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & { readonly operation?: Operation };
 
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
@@ -20,17 +20,16 @@ export function limited(handler: Handler): Handler {
 
 /** The way in: finds the route, counts the caller, and puts on every answer what every answer has. */
 export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Route> }) {
-  async function answer(request: Request, call: Call): Promise<Response> {
-    const url = URL.parse(request.url);
-    const route = url ? needs.routes.get(url.pathname) : undefined;
-    if (!url || !route) return respondError(new ContractError("NOT_FOUND"));
+  async function answer(request: Request, call: Call, url: URL, route: Route): Promise<Response> {
     if (request.method === "OPTIONS") return preflight(route);
 
     const isHead = request.method === "HEAD";
     const method = isHead ? "GET" : request.method;
-    const handler = Object.hasOwn(route, method) ? route[method as keyof Route] : undefined;
+    const handler = method === "GET" || method === "POST" ? route[method] : undefined;
     if (!handler) {
-      return respondError(new ContractError("METHOD_NOT_ALLOWED"), { headers: { allow: allow(route) } });
+      const error = new ContractError("METHOD_NOT_ALLOWED");
+      call.note(error.code);
+      return respondError(error, { headers: { allow: allow(route) } });
     }
     const response = await handler(isHead ? toGet(request) : request, call, url);
     return isHead ? new Response(null, response) : response;
@@ -40,10 +39,18 @@ export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Rout
     request: Request,
     { remoteAddress }: { remoteAddress?: string | undefined },
   ): Promise<Response> => {
-    const call = new Call(needs, { remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") });
-    const response = await answer(request, call).catch((error: unknown) =>
-      explain(error, request.signal, call.log),
-    );
+    const origin = { remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") };
+    const call = new Call(needs, origin, request);
+    const url = URL.parse(request.url);
+    const route = url ? needs.routes.get(url.pathname) : undefined;
+    const response = await call.answer(route?.operation ?? "other", async () => {
+      try {
+        if (!url || !route) throw new ContractError("NOT_FOUND");
+        return await answer(request, call, url, route);
+      } catch (error) {
+        return explain(error, call);
+      }
+    });
     for (const [name, value] of Object.entries(call.headers)) response.headers.set(name, value);
     if (!response.headers.has("cache-control")) response.headers.set("cache-control", "no-store");
     return response;
@@ -51,10 +58,15 @@ export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Rout
 }
 
 /** The answer to a request that has failed; when its caller has gone away, one that nobody reads. */
-export function explain(error: unknown, { aborted }: AbortSignal, log: Logger): Response {
-  if (!aborted) return respondError(toCallerError(error, log));
-  log.debug({ err: error }, "a caller went away");
-  return respondError(new ContractError("LOOKUP_FAILED"));
+export function explain(error: unknown, call: Call): Response {
+  if (call.signal.aborted) {
+    call.log.debug({ err: error }, "a caller went away");
+    call.note("ABORTED");
+    return respondError(new ContractError("LOOKUP_FAILED"));
+  }
+  const shown = toCallerError(error, call.log);
+  call.note(shown.code);
+  return respondError(shown);
 }
 
 function toGet(request: Request): Request {
@@ -62,8 +74,8 @@ function toGet(request: Request): Request {
 }
 
 function allow(route: Route): string {
-  const methods = Object.keys(route).flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-  return [...methods, "OPTIONS"].join(", ");
+  const methods = [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"];
+  return methods.join(", ");
 }
 
 function preflight(route: Route): Response {

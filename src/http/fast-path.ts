@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toCallerError } from "../errors.ts";
-import type { Caller } from "../resolvers/loaders.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
 import { respondGraphQLError } from "../schema/graphql-errors.ts";
@@ -26,29 +25,26 @@ export function createFastPath(
   const lookupStart = `${needs.basePath}/wallet/lookup?handle=`;
   const graphqlUrl = `${needs.basePath}/graphql`;
 
-  async function answerLookup(handle: string, call: Call, caller: NodeCaller): Promise<string | Response> {
+  async function answerLookup(handle: string, call: Call): Promise<string | Response> {
     try {
       await call.admit(1);
-      return JSON.stringify(await lookUp(handle, caller));
+      return JSON.stringify(await lookUp(handle, call));
     } catch (error) {
-      return explain(error, caller.signal, call.log);
+      return explain(error, call);
     }
   }
 
-  async function answerOperation(
-    request: IncomingMessage,
-    call: Call,
-    caller: NodeCaller,
-  ): Promise<string | Response> {
+  async function answerOperation(request: IncomingMessage, call: Call): Promise<string | Response> {
     try {
       await call.admit(1);
       const body = await readBody(request);
-      const known = await graphql.answerKnown(body.toString(), call, caller);
-      return known ?? (await graphql.answer(toRequest(request, body, caller.signal), call));
+      const known = await graphql.answerKnown(body.toString(), call);
+      return known ?? (await graphql.answer(toRequest(request, body, call.signal), call));
     } catch (error) {
-      return caller.signal.aborted
-        ? explain(error, caller.signal, call.log)
-        : respondGraphQLError(toCallerError(error, call.log));
+      if (call.signal.aborted) return explain(error, call);
+      const shown = toCallerError(error, call.log);
+      call.note(shown.code);
+      return respondGraphQLError(shown);
     }
   }
 
@@ -60,11 +56,11 @@ export function createFastPath(
     if (!isLookup && !isOperation) return otherwise(request, response, context);
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
-    const call = new Call(needs, { ...context, forwardedFor: forwardedFor as string | null });
-    const caller = new NodeCaller(response);
+    const origin = { ...context, forwardedFor: forwardedFor as string | null };
+    const call = new Call(needs, origin, new Waiting(response));
     const answer = isLookup
-      ? await answerLookup(url.slice(lookupStart.length), call, caller)
-      : await answerOperation(request, call, caller);
+      ? await call.answer("lookup", () => answerLookup(url.slice(lookupStart.length), call))
+      : await call.answer("graphql", () => answerOperation(request, call));
     if (typeof answer === "string") {
       const headers = Object.assign(call.headers, JSON_HEADERS);
       headers["content-length"] = String(Buffer.byteLength(answer));
@@ -80,8 +76,8 @@ export function createFastPath(
   };
 }
 
-/** Whoever waits for an answer, until the connection closes before it is there. */
-class NodeCaller implements Caller {
+/** Whoever waits for an answer: until the connection closes before it is there. */
+class Waiting {
   readonly #response: ServerResponse;
   #signal: AbortSignal | undefined;
 

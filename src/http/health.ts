@@ -7,10 +7,11 @@ import type { Handler } from "./edge.ts";
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;
 
 /**
- * `/livez`: the process answers. `/readyz`: it should be sent requests, which is so while it is not
- * shutting down and the chain answers; else 503 with the reasons.
+ * `/livez`: the process answers. `/readyz`: it should be sent requests, which is so while it is neither
+ * starting nor shutting down and the chain answers; else 503 with the reasons.
  */
 export function createHealth({ rpc }: { rpc: Rpc }) {
+  let isStarting = false;
   let isDraining = false;
   const checkChain = createRecent(
     () =>
@@ -23,7 +24,11 @@ export function createHealth({ rpc }: { rpc: Rpc }) {
 
   const livez: Handler = () => respondJson(200, { status: "ok" });
   const readyz: Handler = async () => {
-    const reasons = [isDraining ? "shutting down" : undefined, await checkChain()].filter((reason) => reason);
+    const reasons = [
+      isStarting ? "starting" : undefined,
+      isDraining ? "shutting down" : undefined,
+      await checkChain(),
+    ].filter((reason) => reason);
     return reasons.length === 0
       ? respondJson(200, { status: "ok" })
       : respondJson(503, { status: "unavailable", reasons });
@@ -32,6 +37,12 @@ export function createHealth({ rpc }: { rpc: Rpc }) {
   return {
     livez,
     readyz,
+    /** The process is not ready before `start` has ended well. */
+    async starting(start: Promise<unknown>): Promise<void> {
+      isStarting = true;
+      await start;
+      isStarting = false;
+    },
     /** From now on the process is not ready. */
     drain(): void {
       isDraining = true;

@@ -1,5 +1,55 @@
-import type { Registry } from "@prometheus-io/client";
+import { collectDefaultMetrics, Counter, Histogram, type Registry } from "@prometheus-io/client";
+import type { Reads } from "../resolvers/caller.ts";
 import type { Handler } from "./edge.ts";
+
+/** What requests are told apart by. `other` is all that is no operation of the contract. */
+export type Operation = "lookup" | "collect" | "graphql" | "other";
+
+const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
+
+/** What is counted of requests, and of the process itself. */
+export function createRequestMetrics(registry: Registry) {
+  collectDefaultMetrics({ register: registry });
+  const requests = new Counter({
+    name: "tributary_requests_total",
+    help: "Requests answered, by operation and by the contract's code: OK, the code of the error, of a GraphQL answer with several errors that of the first, or BAD_REQUEST.",
+    labelNames: ["operation", "code"],
+    registers: [registry],
+  });
+  const durations = new Histogram({
+    name: "tributary_request_duration_seconds",
+    help: "How long requests took until their answer was ready, by operation.",
+    labelNames: ["operation"],
+    buckets: DURATION_BUCKETS_SECONDS,
+    registers: [registry],
+  });
+  const refusals = new Counter({
+    name: "tributary_rate_limit_refusals_total",
+    help: "Requests refused because their address has used up its budget.",
+    registers: [registry],
+  });
+
+  const lookups = new Counter({
+    name: "tributary_account_cache_total",
+    help: "Accounts looked up for requests, by whether this process knew them (hit) or not (miss).",
+    labelNames: ["result"],
+    registers: [registry],
+  });
+
+  return {
+    answered(operation: Operation, code: string, durationMs: number, { cached, social }: Reads): void {
+      if (cached > 0) lookups.inc({ result: "hit" }, cached);
+      if (social > 0) lookups.inc({ result: "miss" }, social);
+      requests.inc({ operation, code });
+      durations.observe({ operation }, durationMs / 1000);
+    },
+    refused(): void {
+      refusals.inc();
+    },
+  };
+}
 
 /** `/metrics`: what an operator can watch, as Prometheus reads it. */
 export function createMetrics(registry: Registry): Handler {

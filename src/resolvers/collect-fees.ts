@@ -1,4 +1,5 @@
 import type { CollectOutcome } from "../chain/collector.ts";
+import { inSpan } from "../tracing.ts";
 import type { RequestContext } from "./context.ts";
 import { walletOfId } from "./look-up-wallet.ts";
 
@@ -8,5 +9,5 @@ import { walletOfId } from "./look-up-wallet.ts";
  * @throws {ContractError} INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS, COLLECT_FAILED
  */
 export async function collectFees(socialId: string, context: RequestContext): Promise<CollectOutcome> {
-  return context.collector.collect(walletOfId(socialId, context).addresses);
+  return inSpan("collectFees", {}, () => context.collector.collect(walletOfId(socialId, context).addresses));
 }

@@ -2,7 +2,8 @@ import type { AddressesOf } from "../chain/addresses.ts";
 import type { Collector } from "../chain/collector.ts";
 import type { Vaults } from "../chain/vaults.ts";
 import type { Directory } from "../social/directory.ts";
-import { Loaders, type Caller } from "./loaders.ts";
+import type { Caller } from "./caller.ts";
+import { Loaders } from "./loaders.ts";
 import type { HandleFormat } from "./look-up-wallet.ts";
 
 /** What resolvers work with, the same for every request. */
@@ -14,12 +15,13 @@ export interface Services {
   readonly collector: Collector;
 }
 
-/** GraphQL's context: the services, and this request's loaders. */
+/** GraphQL's context: the services, who asks, and this request's loaders. */
 export interface RequestContext extends Services {
+  readonly caller: Caller;
   readonly loaders: Loaders;
 }
 
 /** The context of one request of `caller`. */
 export function createRequestContext(services: Services, caller: Caller): RequestContext {
-  return { ...services, loaders: new Loaders(services, caller) };
+  return { ...services, caller, loaders: new Loaders(services, caller) };
 }

@@ -2,12 +2,8 @@ import DataLoader from "dataloader";
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/vaults.ts";
 import type { SocialAccount } from "../social/account.ts";
+import type { Caller } from "./caller.ts";
 import type { Services } from "./context.ts";
-
-/** Where a request's reads learn that nobody waits for them any more. Asked for only by those that wait. */
-export interface Caller {
-  readonly signal: AbortSignal;
-}
 
 /**
  * One request's loaders: whatever its fields ask for twice is read once, and all that they ask for in the

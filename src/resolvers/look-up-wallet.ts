@@ -2,6 +2,7 @@ import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/vaults.ts";
 import { ContractError } from "../errors.ts";
 import { toSocialId, type SocialAccount } from "../social/account.ts";
+import { inSpan } from "../tracing.ts";
 import type { RequestContext } from "./context.ts";
 
 /** An account and its addresses. Its handle is known when it was found by one. */
@@ -30,11 +31,18 @@ export function handleFormat(allowUnderscore: boolean): HandleFormat {
  * @throws {ContractError} INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE, SERVICE_BUSY
  */
 export function lookUpWallet(handle: string, context: RequestContext): Wallet | Promise<Wallet> {
+  return inSpan("lookUpWallet", {}, () => find(handle, context));
+}
+
+function find(handle: string, context: RequestContext): Wallet | Promise<Wallet> {
   const { pattern, expected } = context.handleFormat;
   if (!pattern.test(handle)) {
     throw new ContractError("INVALID_HANDLE", { message: `The handle must be ${expected}.` });
   }
+  const { reads } = context.caller;
   const known = context.directory.known(handle);
+  if (known) reads.cached++;
+  else reads.social++;
   if (known instanceof ContractError) throw known;
   const toWallet = ({ id, handle }: SocialAccount): Wallet => ({
     socialId: id,
@@ -58,12 +66,15 @@ export function walletOfId(text: string, context: Pick<RequestContext, "addresse
 /** The handle of a wallet, read from the network when the wallet was asked for by its id. */
 export function handleOf(
   { handle, socialId }: Wallet,
-  { loaders }: RequestContext,
+  { caller, loaders }: RequestContext,
 ): string | Promise<string> {
-  return handle ?? loaders.accountById.load(socialId).then((account) => account.handle);
+  if (handle !== undefined) return handle;
+  caller.reads.social++;
+  return loaders.accountById.load(socialId).then((account) => account.handle);
 }
 
 /** The balance of a wallet as the chain has it now. */
-export function balanceOf({ addresses }: Wallet, { loaders }: RequestContext): Promise<Balance> {
+export function balanceOf({ addresses }: Wallet, { caller, loaders }: RequestContext): Promise<Balance> {
+  caller.reads.chain++;
   return loaders.balance.load(addresses);
 }

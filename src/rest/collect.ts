@@ -1,4 +1,5 @@
 import { ContractError } from "../errors.ts";
+import type { Caller } from "../resolvers/caller.ts";
 import { readBody } from "./body.ts";
 import type { Prepare } from "./operation.ts";
 import { respondError, respondJson } from "./respond.ts";
@@ -30,28 +31,30 @@ interface CollectData {
 /** A body with one id is some 40 bytes; this leaves room for whatever else a client sends along. */
 const MAX_BODY_BYTES = 16_384;
 
-export type Collect = (request: Request) => Promise<Response>;
+export type Collect = (request: Request, caller: Caller) => Promise<Response>;
 
 /** `POST /collect`: the result as the schema gives it, an empty vault as 400. */
 export function createCollect(prepare: Prepare): Collect {
   const run = prepare<CollectData>(COLLECT_OPERATION);
-  return async (request) => {
+  return async (request, caller) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
     if (body === "too large") {
-      return respondError(new ContractError("INVALID_SOCIAL_ID"), {
+      const error = new ContractError("INVALID_SOCIAL_ID");
+      caller.note(error.code);
+      return respondError(error, {
         status: 413,
         headers: { connection: "close" },
       });
     }
     const socialId = readSocialId(body);
 
-    const { collect } = await run({ socialId }, request).catch((cause: unknown) => {
+    const { collect } = await run({ socialId }, caller).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
     });
     const { success, collected, newBalance, txSignature, error, message } = collect;
-    return success
-      ? respondJson(200, { success, collected, newBalance, txSignature })
-      : respondJson(400, { success, error, message, collected });
+    if (success) return respondJson(200, { success, collected, newBalance, txSignature });
+    caller.note(error!);
+    return respondJson(400, { success, error, message, collected });
   };
 }
 

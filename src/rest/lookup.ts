@@ -1,5 +1,5 @@
 import { ContractError } from "../errors.ts";
-import type { Caller } from "../resolvers/loaders.ts";
+import type { Caller } from "../resolvers/caller.ts";
 import type { HandleFormat } from "../resolvers/look-up-wallet.ts";
 import type { Prepare } from "./operation.ts";
 import { respondJson } from "./respond.ts";

@@ -1,6 +1,6 @@
 import { getOperationAST, parse, type GraphQLSchema } from "graphql";
 import { createRequestContext, type Services } from "../resolvers/context.ts";
-import type { Caller } from "../resolvers/loaders.ts";
+import type { Caller } from "../resolvers/caller.ts";
 import { compile } from "../schema/compiler.ts";
 
 /** An operation that was written beforehand: gives its data, or throws its first error. */

@@ -67,6 +67,8 @@ export async function startSandbox({
     programs: [
       { id: LAUNCHPAD_PROGRAM_ID, file: programFile("launchpad.so") },
       { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
+      // Nobody withdraws here: that there is a program is all that is asked of it, and any one will do.
+      { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
   });
   const feePayer = Keypair.generate();

@@ -4,13 +4,13 @@ import { ContractError } from "../errors.ts";
 import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
-import type { Caller } from "../resolvers/loaders.ts";
+import type { Caller } from "../resolvers/caller.ts";
 import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
 import { respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
 import { createKnownOperations } from "./known-operations.ts";
 
-/** What the edge gives each request: the caller's budget, and a log that names the request. */
-export interface GraphQLCall {
+/** What the edge gives each request beside its caller: the caller's budget, and a log that names the request. */
+export interface GraphQLCall extends Caller {
   /**
    * Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED and takes none. Once more
    * with a higher cost it takes that in all.
@@ -61,12 +61,15 @@ export function createGraphQL(needs: {
         },
       };
     },
+    onResultProcess({ result, serverContext }) {
+      noteError(result as ExecutionResult, (serverContext as unknown as ServerContext).call);
+    },
   };
 
   const yoga = createYoga<ServerContext, RequestContext>({
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
-    context: ({ request }) => createRequestContext(services, request),
+    context: ({ call }) => createRequestContext(services, call),
     plugins: [admitAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
     maxRequestBodySize: MAX_BODY_BYTES,
@@ -94,8 +97,9 @@ export function createGraphQL(needs: {
         await call.admit(1);
         return await answer(request, call);
       } catch (error) {
-        if (error instanceof ContractError) return respondGraphQLError(error);
-        throw error;
+        if (!(error instanceof ContractError)) throw error;
+        call.note(error.code);
+        return respondGraphQLError(error);
       }
     },
 
@@ -105,14 +109,17 @@ export function createGraphQL(needs: {
      *
      * @throws {ContractError} RATE_LIMITED
      */
-    async answerKnown(body: string, call: GraphQLCall, caller: Caller): Promise<string | undefined> {
+    async answerKnown(body: string, call: GraphQLCall): Promise<string | undefined> {
       const params = parseJson(body);
       if (!isPlain(params)) return undefined;
       const operation = known.get(params.query, params.operationName ?? undefined);
       if (!operation) return undefined;
       if (operation.cost > 1) await call.admit(operation.cost);
-      const result = await operation.run(createRequestContext(services, caller), params.variables);
-      return result.data === undefined ? undefined : JSON.stringify(explainErrors(result, call.log));
+      const result = await operation.run(createRequestContext(services, call), params.variables);
+      if (result.data === undefined) return undefined;
+      const explained = explainErrors(result, call.log);
+      noteError(explained, call);
+      return JSON.stringify(explained);
     },
   };
 }
@@ -139,6 +146,10 @@ function isPlain(body: unknown): body is PlainParams {
 function explainErrors(result: ExecutionResult, log: Logger): ExecutionResult {
   const { errors } = result;
   return errors ? { ...result, errors: errors.map((error) => toGraphQLError(error, log)) } : result;
+}
+
+function noteError({ errors }: ExecutionResult, call: GraphQLCall): void {
+  if (errors?.[0]) call.note(String(errors[0].extensions.code));
 }
 
 function refuseForm({ method, headers }: Request): Response | undefined {

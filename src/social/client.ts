@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ContractError, toRetryAfterSeconds } from "../errors.ts";
 import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
-import { callUpstream, isOk, type UpstreamAnswer } from "../upstream.ts";
+import { isOk, type CallUpstream, type UpstreamAnswer } from "../upstream.ts";
 import { toSocialId, type SocialAccount } from "./account.ts";
 import { isRefusedForForm, Refusal, type Guard } from "./guard.ts";
 
@@ -22,6 +22,8 @@ const DEFAULT_RETRY_AFTER_SECONDS = 60;
 /** The network's own window; a reset further away is a mistake. */
 const MAX_RETRY_AFTER_SECONDS = 900;
 
+const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
+
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /** An id that is written otherwise than canonically is unreadable: what it means is anyone's guess. */
 const USER = z.object({ id: z.string().refine((id) => toSocialId(id) === id), username: z.string() });
@@ -35,34 +37,42 @@ const PROBLEM = z.object({ type: z.string() });
  *
  * @throws {ContractError} SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE
  */
-export function createSocialClient(needs: { apiUrl: URL; token: string; guard: Guard; log: Logger }) {
-  const { guard, log } = needs;
+export function createSocialClient(needs: {
+  apiUrl: URL;
+  token: string;
+  guard: Guard;
+  callUpstream: CallUpstream;
+  log: Logger;
+}) {
+  const { guard, callUpstream, log } = needs;
   const base = needs.apiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
 
-  async function get(path: string, signal: AbortSignal): Promise<z.infer<typeof USERS>> {
-    let answer: UpstreamAnswer;
+  async function get(method: string, path: string, signal: AbortSignal): Promise<z.infer<typeof USERS>> {
+    const read = (answer: UpstreamAnswer) => {
+      const body = parseJson(answer.text);
+      if (!isOk(answer.status)) throw refusal(answer, body);
+      const users = USERS.safeParse(body);
+      if (!users.success) throw unreadable(users.error);
+      return users.data;
+    };
     try {
-      answer = await callUpstream(base + path, { headers, signal });
+      return await callUpstream({ upstream: "social", method, url: base + path, headers, signal }, read);
     } catch (cause) {
-      throw new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
+      throw cause instanceof ContractError ? cause : new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
     }
-    const body = parseJson(answer.text);
-    if (!isOk(answer.status)) throw refusal(answer, body);
-    const users = USERS.safeParse(body);
-    if (!users.success) throw unreadable(users.error);
-    return users.data;
   }
 
   /** Asks for `keys`; when the network refuses them for their form, for each half alone, to find the one it means. */
   async function find(
-    path: string,
+    by: "usernames" | "ids",
     keys: readonly string[],
     keyOf: (account: SocialAccount) => string,
     limits = { deadline: guard.newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
-      const users = await guard.call((signal) => get(path + keys.join(","), signal), limits.deadline);
+      const path = PATHS[by] + keys.join(",");
+      const users = await guard.call((signal) => get(`users by ${by}`, path, signal), limits.deadline);
       return match(keys, users, keyOf);
     } catch (error) {
       if (!isRefusedForForm(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
@@ -70,7 +80,7 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; guard: G
       const middle = Math.ceil(keys.length / 2);
       const answers = new Map<string, SocialAccount | ContractError>();
       for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
-        const found = await find(path, half, keyOf, limits).catch((reason: unknown) =>
+        const found = await find(by, half, keyOf, limits).catch((reason: unknown) =>
           failAll(half, reason as ContractError),
         );
         for (const [key, answer] of found) answers.set(key, answer);
@@ -103,10 +113,23 @@ export function createSocialClient(needs: { apiUrl: URL; token: string; guard: G
   return {
     /** The accounts of up to 100 lower-case handles. */
     findByHandles: (handles: readonly string[]) =>
-      find("/2/users/by?usernames=", handles, ({ handle }) => handle.toLowerCase()),
+      find("usernames", handles, ({ handle }) => handle.toLowerCase()),
+
+    /**
+     * Whether the network takes this service's calls. Asks for a name that nobody can have, so that nobody
+     * is found, which is what costs.
+     */
+    async answers(): Promise<boolean> {
+      try {
+        await get("check", `${PATHS.usernames}-`, guard.newDeadline());
+        return true;
+      } catch (error) {
+        return isRefusedForForm(error);
+      }
+    },
 
     /** The accounts of up to 100 ids. */
-    findByIds: (ids: readonly string[]) => find("/2/users?ids=", ids, ({ id }) => id),
+    findByIds: (ids: readonly string[]) => find("ids", ids, ({ id }) => id),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { BatchMetrics } from "../batch-metrics.ts";
 import { createBatcher } from "../batcher.ts";
 import { ContractError } from "../errors.ts";
 import type { Redis } from "../redis.ts";
@@ -31,15 +32,16 @@ const AT = "@";
  * account found by its id is not kept: the id stays, but its handle may change.
  */
 export function createDirectory(needs: {
-  client: SocialClient;
+  client: Pick<SocialClient, "findByHandles" | "findByIds">;
   concurrency: number;
   queueMax: number;
   timeoutMs: number;
   cacheSeconds: number;
   apiUrl: URL;
   redis?: Redis | undefined;
+  metrics?: BatchMetrics | undefined;
 }) {
-  const { client, concurrency, queueMax, timeoutMs, cacheSeconds, apiUrl, redis } = needs;
+  const { client, concurrency, queueMax, timeoutMs, cacheSeconds, apiUrl, redis, metrics } = needs;
   const cache = createAccountCache({ apiUrl, cacheSeconds, redis });
   const batcher = createBatcher<SocialAccount>({
     ask,
@@ -50,6 +52,7 @@ export function createDirectory(needs: {
     refuse: () => new ContractError("SERVICE_BUSY", { retryAfterSeconds: SERVICE_BUSY_RETRY_AFTER_SECONDS }),
     joinUnderWay: true,
     groupOf: (key) => key.startsWith(AT),
+    metrics,
   });
 
   async function ask(keys: readonly string[]): Promise<SocialAnswers> {

@@ -11,6 +11,7 @@ import {
 } from "cockatiel";
 import { ContractError, toRetryAfterSeconds } from "../errors.ts";
 import type { Logger } from "../log.ts";
+import { BrokenConnection } from "../upstream.ts";
 
 /** Failures in a row before the network is left alone for a while. */
 const FAILURES_TO_OPEN = 5;
@@ -43,7 +44,7 @@ function isUnavailable(error: unknown): error is ContractError {
 /** Whether the same call may well succeed a moment later: the connection broke, or the network said 5xx. */
 function isPassing(error: unknown): boolean {
   if (!isUnavailable(error)) return false;
-  return error.cause instanceof Refusal ? error.cause.status >= 500 : error.cause instanceof TypeError;
+  return error.cause instanceof Refusal ? error.cause.status >= 500 : error.cause instanceof BrokenConnection;
 }
 
 /** Makes calls to the network, or says at once that there is no use in making one. */

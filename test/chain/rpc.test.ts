@@ -1,7 +1,9 @@
+import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RpcError } from "../../src/chain/rpc-error.ts";
 import { createRpc } from "../../src/chain/rpc.ts";
 import { createLogger } from "../../src/log.ts";
+import { createCallUpstream } from "../../src/upstream.ts";
 import {
   createLoopbackServer,
   type LoopbackAnswer,
@@ -31,7 +33,12 @@ beforeEach(async () => {
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
 const rpc = (urls = nodes.map(({ url }) => url)) =>
-  createRpc({ urls: urls.map((url) => new URL(url)), timeoutMs: 300, log: createLogger("silent") });
+  createRpc({
+    urls: urls.map((url) => new URL(url)),
+    timeoutMs: 300,
+    callUpstream: createCallUpstream(new Registry()),
+    log: createLogger("silent"),
+  });
 const calls = () => nodes.map((node) => node.calls.length);
 
 describe("a call to the chain", () => {

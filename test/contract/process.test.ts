@@ -4,8 +4,9 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../src/chain/addresses.ts";
+import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { startBareChain } from "../doubles/bare-chain.ts";
 import { startBareNetwork } from "../doubles/bare-network.ts";
 import { startProgram } from "../program.ts";
@@ -107,16 +108,61 @@ describe("SIGTERM", () => {
     await get(`${url.href}livez`); // by now the head has arrived
     program.child.kill("SIGTERM");
     await expect
-      .poll(() =>
-        fetch(url).then(
-          () => "open",
-          () => "closed",
-        ),
+      .poll(
+        () =>
+          fetch(url).then(
+            () => "open",
+            () => "closed",
+          ),
+        { timeout: 20_000 },
       )
       .toBe("closed");
     socket.write(body.slice(5));
     expect(await program.exitCode()).toBe(0);
     expect(answer).toContain('"collected":"3.1000"');
+  });
+});
+
+describe("SIGTERM in the middle of a collect", () => {
+  let sandbox: Sandbox;
+  beforeEach(async () => {
+    sandbox = await startSandbox({ rpcPort: 0, socialPort: 0 });
+  });
+  afterEach(() => sandbox.close());
+
+  const isOpen = () => sandbox.rpc.calls.some(({ method }) => method === "sendTransaction");
+  const creator = () => sandbox.accounts.find(({ handle }) => handle === "creator")!;
+
+  it("lets it end: the caller gets its result, and the exit code is 0", async () => {
+    const hold = sandbox.rpc.faults.add({
+      when: ({ method }) => method === "getSignatureStatuses",
+      then: { status: 503, body: "" },
+    });
+    const program = startProgram({ ...sandbox.env, PORT: "0" });
+    const url = await program.address(/"url":"(http[^"]+)"/);
+    const result = collect(url, creator().id);
+    await expect.poll(isOpen, { timeout: 20_000 }).toBe(true);
+    program.child.kill("SIGTERM");
+    await expect.poll(() => fetch(url).catch(() => "closed"), { timeout: 20_000 }).toBe("closed");
+    hold();
+    expect(await result).toMatchObject({ status: 200, body: { success: true, collected: "3.1000" } });
+    expect(await program.exitCode()).toBe(0);
+  });
+
+  it("sent again ends the process at once, and leaves the signature in the log", async () => {
+    sandbox.rpc.faults.add({ when: ({ method }) => method === "getSignatureStatuses", then: "hang" });
+    const program = startProgram({ ...sandbox.env, PORT: "0" });
+    const url = await program.address(/"url":"(http[^"]+)"/);
+    const lost = collect(url, creator().id).catch(() => "lost");
+    await expect.poll(isOpen, { timeout: 20_000 }).toBe(true);
+    program.child.kill("SIGTERM");
+    await expect.poll(() => program.output(), { timeout: 20_000 }).toContain("told to end");
+    program.child.kill("SIGTERM");
+    expect(await program.exitCode()).toBe(1);
+    expect(await lost).toBe("lost");
+    expect(program.output()).toMatch(
+      /"signatures":\["\w+"\],.*ended while these transactions were under way/,
+    );
   });
 });
 

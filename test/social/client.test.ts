@@ -1,8 +1,10 @@
+import { Registry } from "@prometheus-io/client";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { ContractError } from "../../src/errors.ts";
 import { createLogger, type Logger } from "../../src/log.ts";
 import { createSocialClient } from "../../src/social/client.ts";
 import { createGuard } from "../../src/social/guard.ts";
+import { createCallUpstream } from "../../src/upstream.ts";
 import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 
 let network: LoopbackServer<string>;
@@ -13,6 +15,7 @@ const client = () =>
     apiUrl: new URL(`${network.url}/prefix/`),
     token: "the-token",
     guard: createGuard({ timeoutMs: 300, log: createLogger("silent") }),
+    callUpstream: createCallUpstream(new Registry()),
     log: log as unknown as Logger,
   });
 const codes = (answers: ReadonlyMap<string, unknown>) =>

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ContractError } from "../../src/errors.ts";
 import { createLogger } from "../../src/log.ts";
 import { createGuard, Refusal } from "../../src/social/guard.ts";
+import { BrokenConnection } from "../../src/upstream.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -12,7 +13,7 @@ afterEach(() => {
 
 const newGuard = () => createGuard({ timeoutMs: 5_000, log: createLogger("silent") });
 const unavailable = (cause: Error) => new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
-const broken = () => unavailable(new TypeError("fetch failed"));
+const broken = () => unavailable(new BrokenConnection("the connection failed"));
 
 /** The code that a guarded call ends with, while time goes by; `call` is called as often as the guard does. */
 async function codeOf(guard: ReturnType<typeof newGuard>, call: () => Promise<unknown>) {

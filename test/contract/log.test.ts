@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "2" });
+});
+afterAll(() => world.close());
+
+interface Line {
+  readonly level: number;
+  readonly requestId?: string;
+  readonly msg: string;
+}
+
+/** The lines of one request, the one that tells of its answer first. */
+function linesOf(id: string | null): Line[] {
+  const lines = world.logLines
+    .map((line) => JSON.parse(line) as Line)
+    .filter(({ requestId }) => requestId === id);
+  return lines.sort((a, b) => Number(b.msg === "answered") - Number(a.msg === "answered"));
+}
+
+describe("the log", () => {
+  it.each([
+    [
+      "a lookup",
+      () => world.lookup("creator"),
+      { operation: "lookup", code: "OK", status: 200, socialReads: 1, chainReads: 1 },
+    ],
+    [
+      "a lookup of a known handle",
+      () => world.lookup("CREATOR"),
+      { operation: "lookup", code: "OK", cached: 1, socialReads: 0 },
+    ],
+    [
+      "a handle that nobody has",
+      () => world.lookup("nobodyatall"),
+      { code: "SOCIAL_NOT_FOUND", status: 404, chainReads: 0 },
+    ],
+    [
+      "a collect",
+      () => world.collect(world.account("creator").id),
+      { operation: "collect", code: "OK", status: 200 },
+    ],
+    [
+      "an empty vault",
+      () => world.collect(world.account("creator").id),
+      { operation: "collect", code: "NOTHING_TO_COLLECT", status: 400 },
+    ],
+    [
+      "a GraphQL operation",
+      () => world.graphql('{ a: wallet(handle: "creator") { address } b: wallet(handle: "!") { address } }'),
+      { operation: "graphql", code: "INVALID_HANDLE", status: 200, cached: 1 },
+    ],
+    [
+      "a probe, at a lower level",
+      () => world.request("/livez"),
+      { level: 20, operation: "other", code: "OK" },
+    ],
+  ])("has one line for %s", async (_name, ask, expected) => {
+    const { headers } = await ask();
+    const lines = linesOf(headers.get("x-request-id")).filter(({ msg }) => msg === "answered");
+    expect(lines).toEqual([
+      expect.objectContaining({ level: 30, durationMs: expect.any(Number), ...expected }),
+    ]);
+  });
+
+  it("names the request in every line about it", async () => {
+    world.sandbox.social.faults.add({ times: 2, then: { status: 500, body: "no" } });
+    const { headers } = await world.lookup("unlucky");
+    const lines = linesOf(headers.get("x-request-id"));
+    expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+      [30, "answered"],
+      [40, expect.stringContaining("social network")],
+    ]);
+  });
+
+  it("tells of refused requests as well", async () => {
+    const from = { "x-forwarded-for": "192.0.2.9" };
+    await world.lookup("creator", from);
+    await world.lookup("creator", from);
+    const { headers } = await world.lookup("creator", from);
+    expect(linesOf(headers.get("x-request-id"))[0]).toMatchObject({ code: "RATE_LIMITED", status: 429 });
+  });
+});
