@@ -3,6 +3,9 @@ import pretty from "pino-pretty";
 
 export type { Logger };
 
+/** A line is seen so much later at most. */
+const FLUSH_MS = 100;
+
 /**
  * A logger of JSON lines on standard output, readable ones in a terminal, or where it is told. Secrets are
  * kept out by never being given to it: see `Config.secrets`.
@@ -11,7 +14,9 @@ export function createLogger(level: string, stream: DestinationStream = standard
   return pino({ level, base: null }, stream);
 }
 
-/** Written without waiting for it: each request has a line, and a slow reader must not hold up requests. */
+/** Each request has a line, so lines are written many at once, and without waiting for a slow reader; at exit all of them. */
 function standardOutput(): DestinationStream {
-  return process.stdout.isTTY ? pretty({ singleLine: true }) : destination({ dest: 1, sync: false });
+  return process.stdout.isTTY
+    ? pretty({ singleLine: true })
+    : destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: FLUSH_MS });
 }

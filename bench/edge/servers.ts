@@ -1,29 +1,31 @@
 /** Starts the servers that the benchmarks of the edge measure, and puts load on them with Debian's `wrk`. */
 import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Keypair } from "@solana/web3.js";
 
 export const folder = import.meta.dirname;
 const started: ChildProcess[] = [];
 
-/** Starts a program on a core, and gives the address that it prints. */
+/** Starts a program on a core, and gives the address that it prints. Its log goes to a file, as an operator's would. */
 export async function start(
   core: number,
   file: string,
   env: Record<string, string> = {},
 ): Promise<{ url: string; child: ChildProcess }> {
+  const output = join(mkdtempSync(join(tmpdir(), "tributary-bench-")), "output");
   const child = spawn("taskset", ["-c", String(core), process.execPath, file], {
     env: { ...process.env, NODE_ENV: "production", ...env },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", openSync(output, "w"), "inherit"],
   });
   started.push(child);
-  for await (const chunk of child.stdout) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(String(chunk))?.[0];
-    if (url) {
-      child.stdout.resume();
-      return { url, child };
-    }
+  while (child.exitCode === null) {
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(readFileSync(output, "utf8"))?.[0];
+    if (url) return { url, child };
+    await sleep(100);
   }
   throw new Error(`${file} did not start`);
 }
