@@ -13,11 +13,12 @@ let world: World;
 let document: any;
 /** The same, with what its references stand for in their place. */
 let resolved: any;
+let validation: unknown;
 const validator = new Validator();
 beforeAll(async () => {
   world = await startWorld(ENV);
   document = (await world.request("/openapi.json")).body;
-  expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
+  validation = await validator.validate(structuredClone(document));
   resolved = validator.resolveRefs();
 });
 afterEach(() => {
@@ -75,7 +76,7 @@ function check(response: any, { headers, body }: Answer): void {
 
 describe("/openapi.json", () => {
   it("is valid OpenAPI 3.1", () => {
-    expect(validator.version).toBe("3.1");
+    expect([validation, validator.version]).toEqual([{ valid: true }, "3.1"]);
     expect(document.openapi).toMatch(/^3\.1\./);
   });
 
