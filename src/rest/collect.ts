@@ -52,7 +52,7 @@ const COLLECTED = {
 
 const EMPTY_VAULT = {
   status: ERROR_TABLE.NOTHING_TO_COLLECT.status,
-  description: `${ERROR_TABLE.NOTHING_TO_COLLECT.message} No transaction was made.`,
+  description: `${ERROR_TABLE.NOTHING_TO_COLLECT.message} No transaction was made, unless somebody else emptied the vault on the chain in the same moment.`,
   members: ["success", "error", "message", "collected"],
   fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
   example: {
