@@ -17,14 +17,15 @@ import { createClientAddress } from "./http/client-address.ts";
 import { createEdge, limited, type Route } from "./http/edge.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
+import { createOpenApi } from "./http/openapi.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
 import { createMetrics, createRequestMetrics } from "./http/metrics.ts";
 import { createLogger } from "./log.ts";
 import { createRedis } from "./redis.ts";
 import type { Services } from "./resolvers/context.ts";
 import { handleFormat } from "./resolvers/look-up-wallet.ts";
-import { createCollect } from "./rest/collect.ts";
-import { createLookUp, createLookupHandler } from "./rest/lookup.ts";
+import { COLLECT_ENDPOINT, createCollect } from "./rest/collect.ts";
+import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
 import { createPrepare } from "./rest/operation.ts";
 import { schema } from "./schema/schema.ts";
 import { createGraphQL } from "./schema/yoga.ts";
@@ -101,6 +102,12 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
   const health = createHealth({ rpc });
 
+  const openApi = createOpenApi({
+    ...config,
+    schema,
+    endpoints: [lookupEndpoint(services.handleFormat), COLLECT_ENDPOINT],
+  });
+
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
@@ -110,6 +117,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
     "/graphql": { operation: "graphql", GET: graphql.handle, POST: graphql.handle },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz },
+    "/openapi.json": { GET: openApi },
     "/metrics": { GET: createMetrics(registry) },
   };
   const callNeeds = {

@@ -21,6 +21,9 @@ export function subtractToZero(a: Lamports, b: Lamports): Lamports {
   return (a > b ? a - b : 0n) as Lamports;
 }
 
+/** What {@link formatSol} gives. */
+export const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
+
 /**
  * SOL with exactly 4 digits after the point, cut and never rounded up, so that no answer promises more
  * than there is: 3_100_099_999 → "3.1000".

@@ -73,7 +73,8 @@ function toGet(request: Request): Request {
   return new Request(request.url, { headers: Object.fromEntries(request.headers) });
 }
 
-function allow(route: Route): string {
+/** The header `Allow`: the methods that a route takes. */
+export function allow(route: Readonly<Partial<Record<"GET" | "POST", unknown>>>): string {
   const methods = [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"];
   return methods.join(", ");
 }

@@ -10,6 +10,12 @@ export interface Limit {
   readonly windowMs: number;
 }
 
+/** The same as the operator sets it. */
+export interface RateLimitConfig {
+  readonly max: number;
+  readonly windowSeconds: number;
+}
+
 /** What a caller's request came upon. It was put down if it fits: if `counted` and its cost are `max` at most. */
 export interface Taken {
   /** The caller's earlier requests that are still in the window. */
@@ -38,6 +44,32 @@ export type RateLimit = ReturnType<typeof createRateLimit>;
 
 const POLICY = '"address"';
 
+/** The header `RateLimit-Policy`. */
+export function toPolicy({ max, windowSeconds }: RateLimitConfig): string {
+  return `${POLICY};q=${max};w=${windowSeconds}`;
+}
+
+/** The header `RateLimit`. */
+export function toStanding(left: number | string, seconds: number | string): string {
+  return `${POLICY};r=${left};t=${seconds}`;
+}
+
+/** RATE_LIMITED, for a request that costs `cost`. */
+export function rateLimited(
+  { max, windowSeconds }: RateLimitConfig,
+  cost: number,
+  retryAfterSeconds: number,
+): ContractError {
+  const rule = `At most ${max} requests in ${windowSeconds} seconds are allowed from one address`;
+  return new ContractError("RATE_LIMITED", {
+    message:
+      cost > max
+        ? `${rule}, and this one counts as ${cost}. Split it.`
+        : `${rule}. Try again in ${retryAfterSeconds} seconds.`,
+    retryAfterSeconds,
+  });
+}
+
 /**
  * The budget that REST and GraphQL share: in no span of `windowSeconds` do more than `max` requests of
  * one caller pass, on all replicas together while Redis can be had, else on each.
@@ -47,9 +79,10 @@ const POLICY = '"address"';
  * rule, in one atomic step.
  */
 export function createRateLimit(
-  { max, windowSeconds }: { max: number; windowSeconds: number },
+  config: RateLimitConfig,
   redis?: Redis,
 ): (caller: string, cost: number, instead?: number) => Promise<Verdict> {
+  const { max, windowSeconds } = config;
   const limit: Limit = { max, windowMs: windowSeconds * 1000 };
   const takeInMemory = createTakeInMemory(limit);
   const takeInRedis = redis && createTakeInRedis(redis, limit);
@@ -63,18 +96,7 @@ export function createRateLimit(
     },
     formatError: () => "refused",
   });
-  const policy = `${POLICY};q=${max};w=${windowSeconds}`;
-
-  function refuse(cost: number, retryAfterSeconds: number): ContractError {
-    const rule = `At most ${max} requests in ${windowSeconds} seconds are allowed from one address`;
-    return new ContractError("RATE_LIMITED", {
-      message:
-        cost > max
-          ? `${rule}, and this one counts as ${cost}. Split it.`
-          : `${rule}. Try again in ${retryAfterSeconds} seconds.`,
-      retryAfterSeconds,
-    });
-  }
+  const policy = toPolicy(config);
 
   /**
    * Takes `cost` requests out of a caller's budget, in place of the one that was put down at `instead`; a
@@ -94,7 +116,7 @@ export function createRateLimit(
     const { counted, at, waitMs } = taken;
     const seconds = toRetryAfterSeconds(waitMs);
     const left = refused === undefined ? max - counted - cost : max - counted;
-    const verdict = { at, policy, standing: `${POLICY};r=${left};t=${seconds}` };
-    return refused === undefined ? verdict : { ...verdict, refusal: refuse(cost, seconds) };
+    const verdict = { at, policy, standing: toStanding(left, seconds) };
+    return refused === undefined ? verdict : { ...verdict, refusal: rateLimited(config, cost, seconds) };
   };
 }

@@ -1,7 +1,7 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/vaults.ts";
-import { ContractError } from "../errors.ts";
-import { toSocialId, type SocialAccount } from "../social/account.ts";
+import { ContractError, quote } from "../errors.ts";
+import { invalidSocialId, toSocialId, type SocialAccount } from "../social/account.ts";
 import { inSpan } from "../tracing.ts";
 import type { RequestContext } from "./context.ts";
 
@@ -25,6 +25,13 @@ export function handleFormat(allowUnderscore: boolean): HandleFormat {
     : { pattern: /^[A-Za-z0-9]{1,15}$/, expected: "1-15 alphanumeric characters" };
 }
 
+/** INVALID_HANDLE, which says what was expected, and what came. */
+export function invalidHandle(expected: string, got: string): ContractError {
+  return new ContractError("INVALID_HANDLE", {
+    message: `The handle must be ${expected}, without the @; got ${got}.`,
+  });
+}
+
 /**
  * Finds the wallet of a handle, in whatever case: one read of the social network, none of the chain.
  *
@@ -36,9 +43,7 @@ export function lookUpWallet(handle: string, context: RequestContext): Wallet | 
 
 function find(handle: string, context: RequestContext): Wallet | Promise<Wallet> {
   const { pattern, expected } = context.handleFormat;
-  if (!pattern.test(handle)) {
-    throw new ContractError("INVALID_HANDLE", { message: `The handle must be ${expected}.` });
-  }
+  if (!pattern.test(handle)) throw invalidHandle(expected, quote(handle));
   const { reads } = context.caller;
   const known = context.directory.known(handle);
   if (known) reads.cached++;
@@ -59,7 +64,7 @@ function find(handle: string, context: RequestContext): Wallet | Promise<Wallet>
  */
 export function walletOfId(text: string, context: Pick<RequestContext, "addressesOf">): Wallet {
   const socialId = toSocialId(text);
-  if (socialId === undefined) throw new ContractError("INVALID_SOCIAL_ID");
+  if (socialId === undefined) throw invalidSocialId(text);
   return { socialId, handle: undefined, addresses: context.addressesOf(socialId) };
 }
 

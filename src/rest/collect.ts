@@ -1,6 +1,10 @@
-import { ContractError } from "../errors.ts";
+import { isUtf8 } from "node:buffer";
+import { ContractError, ERROR_TABLE, quote, type ErrorCode } from "../errors.ts";
+import { parseJson } from "../json.ts";
 import type { Caller } from "../resolvers/caller.ts";
+import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../social/account.ts";
 import { readBody } from "./body.ts";
+import type { Endpoint, EndpointAnswer } from "./endpoint.ts";
 import type { Prepare } from "./operation.ts";
 import { respondError, respondJson } from "./respond.ts";
 
@@ -30,6 +34,77 @@ interface CollectData {
 
 /** A body with one id is some 40 bytes; this leaves room for whatever else a client sends along. */
 const MAX_BODY_BYTES = 16_384;
+const EXAMPLE_BODY = { socialId: "1523400000000000123" };
+const BODY_EXPECTED = `The body must be JSON such as ${JSON.stringify(EXAMPLE_BODY)}`;
+
+const COLLECTED = {
+  status: 200,
+  description: "A transaction has moved the fees, and the chain has confirmed it.",
+  members: ["success", "collected", "newBalance", "txSignature"],
+  fixed: { success: true },
+  example: {
+    success: true,
+    collected: "3.1000",
+    newBalance: "8.3000",
+    txSignature: "42qK9sykqzVQveRfwYzZjQ2QHDw1NYUYXRgicww7BFCNmmvfkKJRwugz177F9fxBzwHn6uSEDDiJH6JiGPtX8n9E",
+  },
+} as const satisfies EndpointAnswer;
+
+const EMPTY_VAULT = {
+  status: ERROR_TABLE.NOTHING_TO_COLLECT.status,
+  description: `${ERROR_TABLE.NOTHING_TO_COLLECT.message} No transaction was made, unless somebody else emptied the vault on the chain in the same moment.`,
+  members: ["success", "error", "message", "collected"],
+  fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
+  example: {
+    success: false,
+    error: "NOTHING_TO_COLLECT",
+    message: ERROR_TABLE.NOTHING_TO_COLLECT.message,
+    collected: "0.0000",
+  },
+} as const satisfies EndpointAnswer;
+
+/** `POST /collect` as it is told to its callers. */
+export const COLLECT_ENDPOINT: Endpoint = {
+  method: "POST",
+  path: "/collect",
+  operationId: "collectFees",
+  summary: "Moves an account's fees from the launch platform's vault to its address",
+  description:
+    "Anyone may collect for any account; the service pays for the transaction. " +
+    "The answer comes when the chain has confirmed it, which takes some seconds. " +
+    "Calls for one account at the same time share one transaction, and each gets its result. " +
+    "`COLLECT_FAILED` with a signature in its message means that the transaction may still land: look it up by its signature, or collect again, which waits for it and never moves the same fees twice.",
+  request: {
+    requestBody: {
+      required: true,
+      description: `A JSON object of at most ${MAX_BODY_BYTES} bytes. Members that are not listed are ignored.`,
+      content: {
+        "application/json": {
+          schema: {
+            type: "object",
+            required: ["socialId"],
+            properties: {
+              socialId: {
+                type: "string",
+                pattern: SOCIAL_ID_PATTERN.source,
+                description: `The \`socialId\` that the lookup gave, not the handle: ${SOCIAL_ID_EXPECTED}. A string, because a JSON number cannot hold all of its digits.`,
+              },
+            },
+          },
+          example: EXAMPLE_BODY,
+        },
+      },
+    },
+  },
+  operation: COLLECT_OPERATION,
+  answers: [COLLECTED, EMPTY_VAULT],
+  errors: [
+    invalidSocialId("creator"),
+    tooLarge(),
+    new ContractError("INSUFFICIENT_FUNDS"),
+    new ContractError("COLLECT_FAILED"),
+  ],
+};
 
 export type Collect = (request: Request, caller: Caller) => Promise<Response>;
 
@@ -39,37 +114,36 @@ export function createCollect(prepare: Prepare): Collect {
   return async (request, caller) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
     if (body === "too large") {
-      const error = new ContractError("INVALID_SOCIAL_ID");
+      const error = tooLarge();
       caller.note(error.code);
-      return respondError(error, {
-        status: 413,
-        headers: { connection: "close" },
-      });
+      return respondError(error, { headers: { connection: "close" } });
     }
     const socialId = readSocialId(body);
 
     const { collect } = await run({ socialId }, caller).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
     });
-    const { success, collected, newBalance, txSignature, error, message } = collect;
-    if (success) return respondJson(200, { success, collected, newBalance, txSignature });
-    caller.note(error!);
-    return respondJson(400, { success, error, message, collected });
+    if (collect.error) caller.note(collect.error);
+    const { status, members } = collect.success ? COLLECTED : EMPTY_VAULT;
+    return respondJson(status, Object.fromEntries(members.map((name) => [name, collect[name]])));
   };
+}
+
+function tooLarge(): ContractError {
+  return new ContractError("INVALID_SOCIAL_ID", {
+    status: 413,
+    message: `${BODY_EXPECTED}, of at most ${MAX_BODY_BYTES} bytes; got more.`,
+  });
 }
 
 /** The id as the body has it. A JSON number is refused: ids are past 2^53, and it has lost digits already. */
 function readSocialId(body: Uint8Array): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch {
-    throw new ContractError("INVALID_SOCIAL_ID", {
-      message: 'The body must be JSON such as {"socialId":"12345"}.',
-    });
+  const text = new TextDecoder().decode(body);
+  const value = isUtf8(body) ? parseJson(text) : undefined;
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    throw new ContractError("INVALID_SOCIAL_ID", { message: `${BODY_EXPECTED}; got ${quote(text)}.` });
   }
-  const socialId =
-    value !== null && typeof value === "object" && "socialId" in value ? value.socialId : undefined;
-  if (typeof socialId !== "string") throw new ContractError("INVALID_SOCIAL_ID");
+  const socialId = "socialId" in value ? value.socialId : undefined;
+  if (typeof socialId !== "string") throw invalidSocialId(socialId);
   return socialId;
 }

@@ -1,4 +1,4 @@
-import { ERROR_TABLE, errorHeaders, type ContractError } from "../errors.ts";
+import { errorHeaders, type ContractError } from "../errors.ts";
 
 /** Answers are of this moment and of this caller's asking: nobody keeps them. */
 export const JSON_HEADERS = {
@@ -14,17 +14,15 @@ export function respondJson(status: number, body: unknown, headers: Record<strin
   });
 }
 
-/** The contract's error body, with the code's status and `Retry-After`, or the ones given. */
+/** The contract's error body. */
+export function toErrorBody({ code, message }: ContractError) {
+  return { error: code, message };
+}
+
+/** An error as an answer, with the headers that it brings and the ones given. */
 export function respondError(
   error: ContractError,
-  {
-    status = ERROR_TABLE[error.code].status,
-    headers = {},
-  }: { status?: number; headers?: Record<string, string> } = {},
+  { headers = {} }: { headers?: Record<string, string> } = {},
 ): Response {
-  return respondJson(
-    status,
-    { error: error.code, message: error.message },
-    { ...errorHeaders(error), ...headers },
-  );
+  return respondJson(error.status, toErrorBody(error), { ...errorHeaders(error), ...headers });
 }

@@ -1,6 +1,7 @@
 import { formatSol, type Lamports } from "../chain/lamports.ts";
 import type { Balance } from "../chain/vaults.ts";
 import { builder } from "./builder.ts";
+import { solField } from "./field-facts.ts";
 
 /** The fee of a withdrawal in the web application, in percent. Source: section 1 of the specification. */
 const WITHDRAWAL_FEE_PERCENT = 2n;
@@ -12,25 +13,25 @@ function withdrawable(balance: Balance): Lamports {
   return ((total(balance) * (100n - WITHDRAWAL_FEE_PERCENT)) / 100n) as Lamports;
 }
 
-const AMOUNT = "In SOL, a decimal string with 4 digits after the point, cut and never rounded up.";
-
 export const BalanceType = builder.objectRef<Balance>("Balance").implement({
   description: "What an account has and what waits for it, read from the chain when asked.",
   fields: (t) => ({
     vault: t.string({
-      description: `What a collect would move now: the fees that wait in the launch platform's vault. ${AMOUNT}`,
+      ...solField("What a collect would move now: the fees that wait in the launch platform's vault."),
       resolve: ({ vault }) => formatSol(vault),
     }),
     pda: t.string({
-      description: `What the account's address holds: fees collected and not yet withdrawn. ${AMOUNT}`,
+      ...solField("What the account's address holds: fees collected and not yet withdrawn."),
       resolve: ({ pda }) => formatSol(pda),
     }),
     total: t.string({
-      description: `The sum of both, added exactly and cut last. ${AMOUNT}`,
+      ...solField("The sum of both, added exactly and cut last."),
       resolve: (balance) => formatSol(total(balance)),
     }),
     withdrawable: t.string({
-      description: `What the owner would receive for the total, everything collected and then withdrawn: the total less the withdrawal fee of 2%. ${AMOUNT}`,
+      ...solField(
+        "What the owner would receive for the total, everything collected and then withdrawn: the total less the withdrawal fee of 2%.",
+      ),
       resolve: (balance) => formatSol(withdrawable(balance)),
     }),
     vaultLamports: t.field({

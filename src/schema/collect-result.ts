@@ -3,14 +3,13 @@ import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_TABLE, type ErrorCode } from "../errors.ts";
 import { collectFees } from "../resolvers/collect-fees.ts";
 import { builder } from "./builder.ts";
+import { solField } from "./field-facts.ts";
 
 const EMPTY_VAULT = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
 function collected(outcome: CollectOutcome): Lamports {
   return outcome.kind === "collected" ? outcome.collected : toLamports(0);
 }
-
-const AMOUNT = "In SOL, a decimal string with 4 digits after the point, cut and never rounded up.";
 
 const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").implement({
   description: "What a collect came to. An empty vault is an answer, not an error: `success` is false.",
@@ -20,7 +19,7 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
       resolve: ({ kind }) => kind === "collected",
     }),
     collected: t.string({
-      description: `What the transaction moved; "0.0000" on an empty vault. ${AMOUNT}`,
+      ...solField('What the transaction moved; "0.0000" on an empty vault.'),
       resolve: (outcome) => formatSol(collected(outcome)),
     }),
     collectedLamports: t.field({
@@ -30,7 +29,7 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     newBalance: t.string({
       nullable: true,
-      description: `What the address held right after the transaction; null on an empty vault. ${AMOUNT}`,
+      ...solField("What the address held right after the transaction. There is none on an empty vault."),
       resolve: (outcome) => (outcome.kind === "collected" ? formatSol(outcome.newBalance) : null),
     }),
     newBalanceLamports: t.field({
@@ -41,17 +40,18 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     txSignature: t.string({
       nullable: true,
-      description: "The signature of the transaction that moved the fees; null on an empty vault.",
+      description:
+        "The signature of the transaction that moved the fees, in base58. There is none on an empty vault.",
       resolve: (outcome) => (outcome.kind === "collected" ? outcome.signature : null),
     }),
     error: t.string({
       nullable: true,
-      description: "NOTHING_TO_COLLECT on an empty vault, else null.",
+      description: "NOTHING_TO_COLLECT on an empty vault. There is none on success.",
       resolve: ({ kind }) => (kind === "nothing" ? EMPTY_VAULT : null),
     }),
     message: t.string({
       nullable: true,
-      description: "Human-readable text to `error`, else null.",
+      description: "Human-readable text to `error`.",
       resolve: ({ kind }) => (kind === "nothing" ? ERROR_TABLE[EMPTY_VAULT].message : null),
     }),
   }),

@@ -1,17 +1,20 @@
 import { balanceOf, handleOf, lookUpWallet, walletOfId, type Wallet } from "../resolvers/look-up-wallet.ts";
 import { BalanceType } from "./balance.ts";
+import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../social/account.ts";
 import { builder } from "./builder.ts";
+import { facts } from "./field-facts.ts";
 
 const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet that the service keeps for a social-network account.",
   fields: (t) => ({
     handle: t.string({
       nullable: true,
-      description:
-        "The account's handle in the network's own spelling. For a wallet asked for by id this is one read of the network, which may fail with the codes of `wallet`.",
+      ...facts({ isNullOnlyOnError: true }),
+      description: "The account's handle in the network's own spelling.",
       resolve: (wallet, _args, context) => handleOf(wallet, context),
     }),
     socialId: t.exposeString("socialId", {
+      ...facts({ pattern: SOCIAL_ID_PATTERN }),
       description: "The account's numeric id as decimal digits. It never changes: keep it for `collect`.",
     }),
     address: t.string({
@@ -21,8 +24,8 @@ const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     balance: t.field({
       type: BalanceType,
       nullable: true,
-      description:
-        "What the account has and what waits for it. Read from the chain only when asked; fails with LOOKUP_FAILED.",
+      ...facts({ isNullOnlyOnError: true }),
+      description: "What the account has and what waits for it, read from the chain when asked for.",
       resolve: (wallet, _args, context) => balanceOf(wallet, context),
     }),
   }),
@@ -43,11 +46,11 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     description:
-      "The wallet of an account's id, without asking the network whether the account exists. Fails with INVALID_SOCIAL_ID.",
+      "The wallet of an account's id, without asking the network whether the account exists. Fails with INVALID_SOCIAL_ID. Its `handle` is one read of the network and fails with the codes of `wallet`, its `balance` fails with LOOKUP_FAILED.",
     args: {
       socialId: t.arg.string({
         required: true,
-        description: "1 to 20 decimal digits, at most 18446744073709551615.",
+        description: `${SOCIAL_ID_EXPECTED}.`,
       }),
     },
     resolve: (_root, { socialId }, context) => walletOfId(socialId, context),

@@ -8,8 +8,6 @@ import { MAX_USERS_A_CALL, type SocialAnswers, type SocialClient } from "./clien
 
 export type Directory = ReturnType<typeof createDirectory>;
 
-const SERVICE_BUSY_RETRY_AFTER_SECONDS = 30;
-
 /**
  * How long names that come while calls are under way gather at most. Longer than a call takes, for the
  * network allows 300 calls in 15 minutes.
@@ -49,7 +47,7 @@ export function createDirectory(needs: {
     maxCalls: concurrency,
     maxWaitMs: GATHER_MS,
     maxWaiting: queueMax,
-    refuse: () => new ContractError("SERVICE_BUSY", { retryAfterSeconds: SERVICE_BUSY_RETRY_AFTER_SECONDS }),
+    refuse: () => new ContractError("SERVICE_BUSY"),
     joinUnderWay: true,
     groupOf: (key) => key.startsWith(AT),
     metrics,

@@ -151,6 +151,23 @@ describe("INVALID_SOCIAL_ID", () => {
     expect([status, answer]).toEqual([400, error("INVALID_SOCIAL_ID")]);
   });
 
+  it.each([
+    ['{"socialId":"creator"}', "socialId must be", 'got "creator".'],
+    [`{"socialId":"${"7".repeat(5_000)}"}`, "socialId must be", `got "${"7".repeat(40)}…".`],
+    ['{"socialId":1523400000000000123}', "socialId must be", "got a number."],
+    ["{}", "socialId must be", "got nothing."],
+    ["socialId=123", "The body must be JSON such as", 'got "socialId=123".'],
+  ])("says what was expected and what came: %#", async (sent, expected, got) => {
+    const { message } = (await post(sent)).body;
+    expect(message).toContain(expected);
+    expect(message).toContain(got);
+    const socialId: unknown = sent.startsWith("{") ? JSON.parse(sent).socialId : undefined;
+    if (typeof socialId !== "string") return;
+    const mutation = "mutation ($id: String!) { collect(socialId: $id) { success } }";
+    const { body } = await world.graphql(mutation, { id: socialId });
+    expect(body.errors[0].message).toBe(message);
+  });
+
   it("is the answer to broken UTF-8", async () => {
     const { status, body } = await post(new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]));
     expect([status, body]).toEqual([400, error("INVALID_SOCIAL_ID")]);

@@ -85,6 +85,19 @@ describe("GET /wallet/lookup", () => {
     expect([world.sandbox.social.calls, world.chainCalls()]).toEqual([[], []]);
   });
 
+  it.each([
+    ["@creator", '"@creator"'],
+    ['cre"ator\n', String.raw`"cre\"ator\n"`],
+    ["x".repeat(5_000), `"${"x".repeat(40)}…"`],
+  ])("says what came in place of a handle, in quotes and cut: %j", async (handle, quoted) => {
+    const message = `The handle must be 1-15 alphanumeric characters, without the @; got ${quoted}.`;
+    expect((await world.lookup(handle)).body).toEqual(error("INVALID_HANDLE", message));
+    const { body } = await world.graphql("query ($h: String!) { wallet(handle: $h) { handle } }", {
+      h: handle,
+    });
+    expect(body.errors[0].message).toBe(message);
+  });
+
   it("answers INVALID_HANDLE for several handles, rather than pick one", async () => {
     const { status, body } = await world.request("/wallet/lookup?handle=creator&handle=newcomer");
     expect([status, body]).toEqual([
@@ -236,7 +249,10 @@ describe("HANDLE_ALLOW_UNDERSCORE", () => {
       wide.sandbox.social.rename("artist001", "with_underscore");
       expect((await wide.lookup("with_underscore")).body.socialId).toBe(wide.account("artist001").id);
       expect((await wide.lookup("with-hyphen")).body).toEqual(
-        error("INVALID_HANDLE", "The handle must be 1-15 alphanumeric characters or underscores."),
+        error(
+          "INVALID_HANDLE",
+          'The handle must be 1-15 alphanumeric characters or underscores, without the @; got "with-hyphen".',
+        ),
       );
     } finally {
       await wide.close();

@@ -1,0 +1,274 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import { ERROR_TABLE } from "../../src/errors.ts";
+import { startWorld, type Answer, type World } from "../world.ts";
+
+const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "2" };
+
+let world: World;
+/** As it is served. */
+let document: any;
+/** The same, with what its references stand for in their place. */
+let resolved: any;
+let validation: unknown;
+const validator = new Validator();
+beforeAll(async () => {
+  world = await startWorld(ENV);
+  document = (await world.request("/openapi.json")).body;
+  validation = await validator.validate(structuredClone(document));
+  resolved = validator.resolveRefs();
+});
+afterEach(() => {
+  world.sandbox.social.faults.clear();
+  world.sandbox.rpc.faults.clear();
+});
+afterAll(() => world.close());
+
+const ajv = addFormats.default(new Ajv2020({ strictRequired: true, allErrors: true }));
+
+/** What is wrong with a value. Members that a schema does not list are wrong, too. */
+function problemsOf(value: unknown, schema: object) {
+  const validate = ajv.compile(closed(schema));
+  validate(value);
+  return validate.errors ?? [];
+}
+
+function closed(value: any): any {
+  if (Array.isArray(value)) return value.map(closed);
+  if (value === null || typeof value !== "object") return value;
+  const copy = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, closed(member)]));
+  return copy.type === "object" && copy.properties ? { ...copy, additionalProperties: false } : copy;
+}
+
+const bodySchema = (response: any) => response.content["application/json"].schema;
+
+/** The codes that a response may have; undefined for none. */
+const codesOf = (response: any): (string | undefined)[] =>
+  [bodySchema(response)]
+    .flatMap((schema) => schema.oneOf ?? [schema])
+    .flatMap(({ properties: { error } }) => error?.enum ?? [error?.const]);
+
+const operations = (): any[] => Object.values(resolved.paths).flatMap((item: any) => Object.values(item));
+const keyOf = (operationId: string, status: number | string, code: string | undefined) =>
+  [operationId, status, code ?? "success"].join(" ");
+
+/** Headers that HTTP, browsers' rules and caches have for every answer. */
+const GENERAL_HEADERS =
+  /^(date|connection|keep-alive|transfer-encoding|content-(length|type)|cache-control|access-control-.*)$/;
+
+/** Holds an answer against what is documented for its status. */
+function check(response: any, { headers, body }: Answer): void {
+  expect(response).toBeDefined();
+  expect(headers.get("content-type")).toMatch(/^application\/json\b/);
+  expect(problemsOf(body, bodySchema(response))).toEqual([]);
+  for (const [name, { required, schema }] of Object.entries<any>(response.headers)) {
+    const text = headers.get(name);
+    if (text === null) expect([name, required]).toEqual([name, false]);
+    else expect(problemsOf(schema.type === "integer" ? Number(text) : text, schema)).toEqual([]);
+  }
+  const known = Object.keys(response.headers).map((name) => name.toLowerCase());
+  const others = [...headers.keys()].filter((name) => !known.includes(name) && !GENERAL_HEADERS.test(name));
+  expect(others).toEqual([]);
+}
+
+describe("/openapi.json", () => {
+  it("is valid OpenAPI 3.1", () => {
+    expect([validation, validator.version]).toEqual([{ valid: true }, "3.1"]);
+    expect(document.openapi).toMatch(/^3\.1\./);
+  });
+
+  it("may be read from any page, by HEAD too, and costs nothing", async () => {
+    const caller = { "x-forwarded-for": "192.0.2.1" };
+    for (const method of ["GET", "GET", "HEAD", "GET"]) {
+      const { status, headers } = await world.request("/openapi.json", { method, headers: caller });
+      expect([status, headers.get("access-control-allow-origin")]).toEqual([200, "*"]);
+      expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+      expect(headers.has("ratelimit")).toBe(false);
+    }
+    expect((await world.request("/openapi.json", { method: "POST" })).status).toBe(405);
+  });
+
+  it("has every code of the table of errors, with its status, and no others", () => {
+    const responses = [
+      ...operations().map((operation) => operation.responses),
+      { 404: resolved.components.responses.NotFound },
+    ];
+    const pairs = responses.flatMap((byStatus) =>
+      Object.entries(byStatus).flatMap(([status, response]) =>
+        codesOf(response).flatMap((code) => (code ? `${status} ${code}` : [])),
+      ),
+    );
+    const table = Object.entries(ERROR_TABLE).map(([code, { status }]) => `${status} ${code}`);
+    expect(new Set(pairs)).toEqual(new Set([...table, "413 INVALID_SOCIAL_ID"]));
+  });
+
+  it("has an example of each code and each body, and all match their schemas", () => {
+    const bodies = operations().flatMap(({ responses }) => Object.values<any>(responses));
+    for (const response of bodies) {
+      const examples = Object.values<any>(response.content["application/json"].examples);
+      expect(examples.map(({ value }) => value.error)).toEqual(codesOf(response));
+      for (const { value } of examples) expect(problemsOf(value, bodySchema(response))).toEqual([]);
+    }
+    const parameters = operations().flatMap((operation) => operation.parameters ?? []);
+    const requests = operations().flatMap(
+      ({ requestBody }) => requestBody?.content["application/json"] ?? [],
+    );
+    const headers = bodies.flatMap((response) => Object.values<any>(response.headers));
+    expect([parameters.length, requests.length, headers.length > 0]).toEqual([1, 1, true]);
+    for (const { example, schema } of [...parameters, ...requests, ...headers])
+      expect(problemsOf(example, schema)).toEqual([]);
+  });
+
+  it("says where the operations are, and what they take", async () => {
+    expect(document.servers).toEqual([{ url: "/api" }]);
+    const [{ schema }] = document.paths["/wallet/lookup"].get.parameters;
+    for (const handle of [
+      "creator",
+      "CREATOR",
+      "",
+      "@creator",
+      "with_underscore",
+      "a".repeat(16),
+      "crèator",
+    ]) {
+      const { body } = await world.lookup(handle);
+      expect([handle, body.error === "INVALID_HANDLE"]).toEqual([
+        handle,
+        problemsOf(handle, schema).length > 0,
+      ]);
+    }
+    const { content } = document.paths["/collect"].post.requestBody;
+    for (const socialId of ["1", "", "x", "-1", "1".repeat(21), 1, null, ["1"]]) {
+      const body = JSON.stringify({ socialId });
+      const answer = await world.request("/collect", { method: "POST", body });
+      const problems = problemsOf({ socialId }, content["application/json"].schema);
+      expect([body, answer.body.error === "INVALID_SOCIAL_ID"]).toEqual([body, problems.length > 0]);
+    }
+  });
+
+  it("has the sandbox's answers as its examples, and follows HANDLE_ALLOW_UNDERSCORE", async () => {
+    const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
+    try {
+      const { servers, paths } = (await wide.request("/openapi.json")).body;
+      expect(servers).toEqual([{ url: "/" }]);
+      const { parameters, responses } = paths["/wallet/lookup"].get;
+      expect(problemsOf("with_underscore", parameters[0].schema)).toEqual([]);
+      expect(responses[400].description).toContain("1-15 alphanumeric characters or underscores");
+      const exampleOf = ({ content }: any) => content["application/json"].examples.OK.value;
+      expect((await wide.lookup(parameters[0].example)).body).toEqual(exampleOf(responses[200]));
+
+      const { requestBody, responses: ofCollect } = paths["/collect"].post;
+      const { body } = await wide.collect(requestBody.content["application/json"].example.socialId);
+      expect(body).toEqual({ ...exampleOf(ofCollect[200]), txSignature: expect.any(String) });
+    } finally {
+      await wide.close();
+    }
+  });
+});
+
+const failing = (...methods: string[]) => ({
+  when: ({ method }: { method: string }) => methods.includes(method),
+  then: "reset" as const,
+});
+
+/** The third request of a caller, who may make two. */
+async function third(ask: (headers: Record<string, string>) => Promise<Answer>, address: string) {
+  const caller = { "x-forwarded-for": address };
+  await ask(caller);
+  await ask(caller);
+  return ask(caller);
+}
+
+async function withoutFunds(): Promise<Answer> {
+  const { chain, env } = world.sandbox;
+  const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
+  const before = chain.balance(feePayer);
+  chain.setBalance(feePayer, 0n);
+  return world.collect(world.account("artist001").id).finally(() => {
+    chain.setBalance(feePayer, before);
+  });
+}
+
+async function whileNetworkIsLimited(): Promise<Answer> {
+  const limited = await startWorld(ENV);
+  limited.sandbox.social.faults.add({ then: { status: 429, body: "{}" } });
+  return limited.lookup("creator").finally(() => limited.close());
+}
+
+async function whileQueueIsFull(): Promise<Answer> {
+  const busy = await startWorld({
+    ...ENV,
+    SOCIAL_CONCURRENCY: "1",
+    SOCIAL_QUEUE_MAX: "1",
+    SOCIAL_TIMEOUT_MS: "20000",
+  });
+  busy.sandbox.social.faults.add({ then: "hang" });
+  const leaving = new AbortController();
+  const ask = (handle: string) => busy.request(`/wallet/lookup?handle=${handle}`, { signal: leaving.signal });
+  const first = ask("artist001");
+  await expect.poll(() => busy.sandbox.social.calls.length, { timeout: 10_000 }).toBe(1);
+  // Of two more one waits for the first, and the other is refused.
+  const others = [ask("artist002"), ask("artist003")];
+  const refused = await Promise.race(others);
+  leaving.abort();
+  await Promise.allSettled([first, ...others]);
+  await busy.close();
+  return refused;
+}
+
+describe("every documented answer is given, and is as documented", () => {
+  const ANSWERS: Record<string, () => Promise<Answer>> = {
+    "lookUpWallet 200 success": () => world.lookup("creator"),
+    "lookUpWallet 400 HANDLE_REQUIRED": () => world.request("/wallet/lookup"),
+    "lookUpWallet 400 INVALID_HANDLE": () => world.lookup("@creator"),
+    "lookUpWallet 404 SOCIAL_NOT_FOUND": () => world.lookup("nobodyatall"),
+    "lookUpWallet 405 METHOD_NOT_ALLOWED": () => world.request("/wallet/lookup", { method: "POST" }),
+    "lookUpWallet 429 RATE_LIMITED": () => third((headers) => world.lookup("creator", headers), "192.0.2.2"),
+    "lookUpWallet 429 SOCIAL_RATE_LIMITED": whileNetworkIsLimited,
+    "lookUpWallet 500 LOOKUP_FAILED": () => {
+      world.sandbox.rpc.faults.add(failing("getMultipleAccounts"));
+      return world.lookup("creator");
+    },
+    "lookUpWallet 503 SOCIAL_API_UNAVAILABLE": () => {
+      world.sandbox.social.faults.add({ then: { status: 503, body: "" } });
+      return world.lookup("artist002");
+    },
+    "lookUpWallet 503 SERVICE_BUSY": whileQueueIsFull,
+    "collectFees 200 success": () => world.collect(world.account("creator").id),
+    "collectFees 400 NOTHING_TO_COLLECT": () => world.collect(world.account("newcomer").id),
+    "collectFees 400 INVALID_SOCIAL_ID": () => world.collect("creator"),
+    "collectFees 405 METHOD_NOT_ALLOWED": () => world.request("/collect"),
+    "collectFees 413 INVALID_SOCIAL_ID": () => world.collect("1".repeat(20_000)),
+    "collectFees 429 RATE_LIMITED": () => third((headers) => world.collect("x", headers), "192.0.2.3"),
+    "collectFees 500 INSUFFICIENT_FUNDS": withoutFunds,
+    "collectFees 500 COLLECT_FAILED": () => {
+      world.sandbox.rpc.faults.add(failing("simulateTransaction"));
+      return world.collect(world.account("artist001").id);
+    },
+  };
+
+  it("and there are no others", () => {
+    const documented = operations().flatMap(({ operationId, responses }) =>
+      Object.entries(responses).flatMap(([status, response]) =>
+        codesOf(response).map((code) => keyOf(operationId, status, code)),
+      ),
+    );
+    expect(documented.sort()).toEqual(Object.keys(ANSWERS).sort());
+  });
+
+  it.each(Object.entries(ANSWERS))("%s", async (key, ask) => {
+    const operation = operations().find(({ operationId }) => key.startsWith(operationId));
+    const answer = await ask();
+    expect(keyOf(operation.operationId, answer.status, answer.body.error)).toBe(key);
+    check(operation.responses[answer.status], answer);
+  });
+
+  it("NOT_FOUND, at any other path", async () => {
+    const answer = await world.request("/nothing");
+    expect(answer.status).toBe(404);
+    check(resolved.components.responses.NotFound, answer);
+  });
+});
