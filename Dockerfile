@@ -1,7 +1,8 @@
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev
+# Nothing that runs needs an install script.
+RUN npm ci --omit=dev --ignore-scripts
 
 FROM node:24-slim
 ENV NODE_ENV=production HOST=0.0.0.0
