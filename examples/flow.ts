@@ -99,6 +99,7 @@ async function request<Body extends object>(url: string, init: RequestInit = {})
     for (let waited = 0; ;) {
       const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
       const answer = (await response.json()) as Body | Refusal;
+      if (!response.ok && !("error" in answer)) throw new Error(`HTTP ${response.status}`);
       const seconds = Number(response.headers.get("retry-after") ?? NaN);
       if (!(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
       console.log(`${"error" in answer ? answer.error : response.status}: asking again in ${seconds} s`);

@@ -155,7 +155,7 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
 });
 
 describe("examples/graphql/schema.d.ts", () => {
-  it("is what schema.graphql makes it: `npm run examples:types` after a change", () => {
+  it("is what schema.graphql makes it: `npm run schema` after a change", () => {
     const output = join(mkdtempSync(join(tmpdir(), "tributary-")), "schema.d.ts");
     const cli = join(ROOT, "node_modules/gql.tada/bin/cli.js");
     execFileSync(process.execPath, [cli, "generate-output", "--output", output], { cwd: ROOT });

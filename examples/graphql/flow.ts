@@ -5,7 +5,7 @@
  *     node examples/graphql/flow.ts <base url> <handle> [tracked handle ...]
  *
  * The types of results and variables are inferred from the operations' text and from schema.d.ts, which
- * `npm run examples:types` generates from schema.graphql. Needs Node 22.18 or later.
+ * `npm run schema` generates from schema.graphql. Needs Node 22.18 or later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { initGraphQLTada, type TadaDocumentNode } from "gql.tada";
@@ -131,6 +131,7 @@ async function execute<Data, Variables>(
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       const answer = (await response.json()) as Answer<Data>;
+      if (!answer.data && !answer.errors) throw new Error(`HTTP ${response.status}`);
       const seconds = Number(response.headers.get("retry-after") ?? NaN);
       if (!(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
       console.log(`RATE_LIMITED: asking again in ${seconds} s`);
