@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { startJsonServer, type Answer } from "./doubles/json-server.ts";
 import { startWorld, type World } from "./world.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
@@ -24,8 +25,9 @@ function shell(line: string): Promise<{ exitCode: number; output: string }> {
   });
 }
 
-/** Runs an example against a world. All examples ask from the same address. */
-const run = ({ url }: World, form: Form, ...handles: string[]) => shell([form, url, ...handles].join(" "));
+/** Runs an example against a service. All examples ask from the same address. */
+const run = ({ url }: { url: string }, form: Form, ...handles: string[]) =>
+  shell([form, url, ...handles].join(" "));
 
 async function transactionOf({ sandbox }: World, signature: string | undefined): Promise<any> {
   const params = [signature, { commitment: "confirmed" }];
@@ -96,6 +98,40 @@ describe("the examples", () => {
     const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", ...handles);
     expect(output).toMatch(/^nobodyatall: SOCIAL_NOT_FOUND/m);
     expect(output.match(/^artist01[45]: collected/gm)).toHaveLength(2);
+    expect(exitCode).toBe(1);
+  });
+});
+
+describe("what this service never answers, but a client of the contract may get", () => {
+  /** A service that knows one wallet, and answers so to a collect. */
+  async function start(answer: Answer) {
+    const balance = { vault: "1.0000", vaultLamports: "1000000000" };
+    const wallet = { handle: "someone", socialId: "7", address: "SomeAddress", balance };
+    const service = await startJsonServer(({ url, body }) => {
+      if (url.pathname === "/wallet/lookup") return { body: wallet };
+      return body.includes("LookUp") ? { body: { data: { creator: wallet, tracked: [] } } } : answer;
+    });
+    onTestFinished(async () => {
+      await service.close();
+    });
+    return service;
+  }
+
+  it.each(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
+    "%s: an empty vault without `collected`",
+    async (form) => {
+      const body = { success: false, error: "NOTHING_TO_COLLECT", message: "There is nothing." };
+      const { exitCode, output } = await run(await start({ status: 400, body }), form, "someone");
+      expect(output).toMatch(/^Nothing to collect.*: There is nothing\.$/m);
+      expect(exitCode).toBe(0);
+    },
+  );
+
+  it.each(forms)("%s: a proxy's error in place of what a collect came to", async (form) => {
+    const proxy = await start({ status: 502, body: { message: "Bad Gateway" } });
+    const { exitCode, output } = await run(proxy, form, "someone");
+    expect(output).toContain("It is not known whether the fees were moved");
+    expect(output).toContain("HTTP 502");
     expect(exitCode).toBe(1);
   });
 });
