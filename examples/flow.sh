@@ -7,7 +7,13 @@
 # 7.84 or later, and node to read JSON.
 set -euo pipefail
 
-base_url=${1:?is missing: examples/flow.sh <base url> [handle]}
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+(($# > 0)) || fail "The base url is missing: examples/flow.sh <base url> [handle]"
+base_url=$1
 handle=${2:-creator}
 
 # Makes a request; leaves the answer in $status and $body. An answer with Retry-After means that nothing was
@@ -28,11 +34,6 @@ request() {
 
 # A field of the answer, such as balance.vault; nothing when it is not there, or the answer is no JSON.
 field() { node -p "JSON.parse(process.argv[1]).$1 ?? ''" "$body" 2>/dev/null || true; }
-
-fail() {
-  echo "$1" >&2
-  exit 1
-}
 
 look_up() {
   request --get "$base_url/wallet/lookup" --data-urlencode "handle=$handle"

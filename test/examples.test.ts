@@ -87,10 +87,12 @@ describe("the examples", () => {
     expect(exitCode).toBe(1);
   });
 
-  it.each(forms)("%s: no service at the address is told in a line or two", async (form) => {
-    const { exitCode, output } = await shell(`${form} http://127.0.0.1:2 creator`);
-    expect(output.trim().split("\n").length).toBeLessThan(3);
-    expect(exitCode).toBe(1);
+  it.each(forms)("%s: no address, or nothing at it, is told in a line or two", async (form) => {
+    for (const line of [form, `${form} http://127.0.0.1:2 creator`]) {
+      const { exitCode, output } = await shell(line);
+      expect(output.trim().split("\n").length).toBeLessThan(3);
+      expect(exitCode).toBe(1);
+    }
   });
 
   it("node examples/graphql/flow.ts: one account that fails does not fail the others", async () => {
