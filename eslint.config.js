@@ -30,5 +30,5 @@ export default tseslint.config(
       "@typescript-eslint/no-explicit-any": "off",
     },
   },
-  { files: ["scripts/**", "bench/**", "src/main.ts"], rules: { "no-console": "off" } },
+  { files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"], rules: { "no-console": "off" } },
 );
