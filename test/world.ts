@@ -46,7 +46,7 @@ export async function startWorld(env: Record<string, string> = {}) {
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log });
+  const gateway = createGateway(config, { log, playAccounts: sandbox.accounts });
   await gateway.ready;
   const server = await listen(gateway.handleNode, config);
   const url = server.url + config.basePath;

@@ -5,7 +5,6 @@ import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
 import type { Caller } from "../resolvers/caller.ts";
-import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
 import { respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
 import { createKnownOperations } from "./known-operations.ts";
 
@@ -32,8 +31,8 @@ const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/gra
 export type GraphQLEndpoint = ReturnType<typeof createGraphQL>;
 
 /**
- * The GraphQL endpoint at `endpoint`, with GraphiQL for browsers. Yoga answers it; what it has run before
- * can be run again without it, by `answerKnown`.
+ * The GraphQL endpoint at `endpoint`. Yoga answers it; what it has run before can be run again without it,
+ * by `answerKnown`.
  */
 export function createGraphQL(needs: {
   schema: GraphQLSchema;
@@ -42,7 +41,6 @@ export function createGraphQL(needs: {
   log: Logger;
 }) {
   const { services } = needs;
-  const graphiql = createGraphiQL(needs.endpoint);
   const known = createKnownOperations(needs.schema);
 
   /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
@@ -92,7 +90,6 @@ export function createGraphQL(needs: {
 
     /** Answers whatever comes to the endpoint; an operation costs its caller one request before it is read. */
     async handle(request: Request, call: GraphQLCall): Promise<Response> {
-      if (wantsGraphiQL(request)) return graphiql(request);
       try {
         await call.admit(1);
         return await answer(request, call);

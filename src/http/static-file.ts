@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { Handler } from "./edge.ts";
+
+export interface StaticFile {
+  /** Of the content: `?v=<version>` makes a URL whose answer never changes. */
+  readonly version: string;
+  readonly handle: Handler;
+}
+
+/**
+ * A file that is kept in memory, as it is and, once asked for, compressed. It may be kept for good by who
+ * asked for its version, and is asked about each time by everyone else.
+ */
+export function createStaticFile(
+  content: string | Uint8Array<ArrayBuffer>,
+  headers: { readonly "content-type": string } & Readonly<Record<string, string>>,
+): StaticFile {
+  const plain = Buffer.from(content as string);
+  const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
+  const etag = `W/"${version}"`;
+  let compressed: Promise<Buffer<ArrayBuffer>> | undefined;
+
+  return {
+    version,
+    async handle(request, _call, url) {
+      const common = {
+        "cache-control":
+          url.searchParams.get("v") === version ? "public, max-age=31536000, immutable" : "no-cache",
+        etag,
+        vary: "Accept-Encoding",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        ...headers,
+      };
+      if (request.headers.get("if-none-match")?.includes(etag)) {
+        return new Response(null, { status: 304, headers: common });
+      }
+      if (!takesGzip(request)) return respond(plain, common);
+      compressed ??= promisify(gzip)(plain);
+      return respond(await compressed, { ...common, "content-encoding": "gzip" });
+    },
+  };
+}
+
+function respond(body: Buffer<ArrayBuffer>, headers: Record<string, string>): Response {
+  return new Response(body, { headers: { ...headers, "content-length": String(body.length) } });
+}
+
+function takesGzip({ headers }: Request): boolean {
+  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/.test(headers.get("accept-encoding") ?? "");
+}
