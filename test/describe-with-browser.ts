@@ -31,7 +31,7 @@ export function describeWithBrowser(
   name: string,
   tests: (visit: (url: string) => Promise<WatchedPage>) => void,
 ): void {
-  describe.skipIf(!isInstalled && !process.env.CI)(name + title, () => {
+  describe.skipIf(!isInstalled && !process.env.CI)(name + title, { timeout: 60_000 }, () => {
     let browser: Browser;
     beforeAll(async () => {
       browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 60_000 });
@@ -40,7 +40,7 @@ export function describeWithBrowser(
 
     tests(async (url) => {
       const page = await browser.newPage();
-      page.setDefaultTimeout(20_000);
+      page.setDefaultTimeout(50_000);
       const offences: string[] = [];
       page.on("request", (request) => {
         const { protocol, host } = new URL(request.url());

@@ -1,15 +1,9 @@
 import { readFileSync } from "node:fs";
+import { extname } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
-import { createGraphiQL } from "../schema/graphiql.ts";
+import { createGraphiQL, type PlayAccount } from "../schema/graphiql.ts";
 import type { Handler, Route } from "./edge.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
-
-/** An account of the sandbox, for people to try things on. */
-export interface PlayAccount {
-  readonly handle: string;
-  /** The numeric id as decimal digits. */
-  readonly id: string;
-}
 
 /** Nothing may be loaded from elsewhere, and no script may stand in a page. */
 const POLICY = {
@@ -27,18 +21,15 @@ const POLICY = {
 const DOCS_POLICY = { ...POLICY, "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" };
 const GRAPHIQL_POLICY = { ...DOCS_POLICY, "font-src": "data:", "worker-src": "blob:" };
 
-const CSS = { "content-type": "text/css; charset=utf-8" };
-const JS = { "content-type": "text/javascript; charset=utf-8" };
-const SVG = { "content-type": "image/svg+xml" };
-const TEXT = { "content-type": "text/plain; charset=utf-8" };
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  ".css": "text/css; charset=utf-8",
+  ".graphql": "text/plain; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
 
-/** What the examples name where there is no sandbox: they are to be replaced. */
-const PLACEHOLDERS: readonly PlayAccount[] = [
-  { handle: "creator", id: "the socialId of a wallet" },
-  { handle: "artist", id: "" },
-  { handle: "friend", id: "" },
-];
-
+/** How many the first page names. */
 const MAX_PLAY_ACCOUNTS = 5;
 
 /**
@@ -50,39 +41,31 @@ export function createPages(needs: {
   schema: GraphQLSchema;
   playAccounts: readonly PlayAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler } {
-  const playAccounts = needs.playAccounts.slice(0, MAX_PLAY_ACCOUNTS);
-  const viewer = createGraphiQL(playAccounts.length > 0 ? playAccounts : PLACEHOLDERS);
-  const assets = new Map<string, StaticFile>([
-    ["icon.svg", createStaticFile(read("./pages/icon.svg"), SVG)],
-    ["page.css", createStaticFile(read("./pages/page.css"), CSS)],
-    ["index.js", createStaticFile(read("./pages/index.js"), JS)],
-    ["docs.css", createStaticFile(read("./pages/docs.css"), CSS)],
-    ["docs.js", createStaticFile(read("./pages/docs.js"), JS)],
-    ["swagger-ui.css", createStaticFile(read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")), CSS)],
-    [
-      "swagger-ui.js",
-      createStaticFile(read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")), JS),
-    ],
-    ["graphiql.css", createStaticFile(read("./pages/graphiql.css"), CSS)],
-    ["graphiql-viewer.css", createStaticFile(viewer.css, CSS)],
-    ["graphiql-viewer.js", createStaticFile(viewer.js, JS)],
-  ]);
+  const viewer = createGraphiQL(needs.playAccounts);
+  const assets: Record<string, StaticFile> = {};
+  for (const [name, content] of Object.entries({
+    "icon.svg": read("./pages/icon.svg"),
+    "page.css": read("./pages/page.css"),
+    "index.js": read("./pages/index.js"),
+    "docs.css": read("./pages/docs.css"),
+    "docs.js": read("./pages/docs.js"),
+    "swagger-ui.css": read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")),
+    "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+    "graphiql.css": read("./pages/graphiql.css"),
+    "graphiql-viewer.css": viewer.css,
+    "graphiql-viewer.js": viewer.js,
+  })) {
+    assets[name] = toFile(name, content);
+  }
+  const notice = sandboxNotice(needs.playAccounts.slice(0, MAX_PLAY_ACCOUNTS));
 
-  /** A page of the folder, with its marks filled in, and with the version of each asset that it names. */
-  function page(
-    name: string,
-    policy: Record<string, string>,
-    marks: Record<string, string> = {},
-  ): StaticFile {
-    const html = read(`./pages/${name}.html`)
+  /** A page of the folder, with the notice in its place and the version of each asset that it names. */
+  function page(name: string, policy: Record<string, string>): StaticFile {
+    const html = read(`./pages/${name}`)
       .toString()
-      .replace(/<!-- (\w+) -->/g, (_, mark: string) => marks[mark] ?? "")
-      .replace(
-        /"assets\/([\w.-]+)"/g,
-        (_, asset: string) => `"assets/${asset}?v=${assets.get(asset)!.version}"`,
-      );
-    return createStaticFile(html, {
-      "content-type": "text/html; charset=utf-8",
+      .replace("<!-- sandbox -->", notice)
+      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"assets/${asset}?v=${assets[asset]!.version}"`);
+    return toFile(name, html, {
       "content-security-policy": Object.entries(policy)
         .map((directive) => directive.join(" "))
         .join("; "),
@@ -90,25 +73,28 @@ export function createPages(needs: {
     });
   }
 
-  const index = page(
-    "index",
-    { ...POLICY, "form-action": "'self'" },
-    { sandbox: sandboxNotice(playAccounts) },
-  );
-  const routes: Record<string, StaticFile> = {
-    "/": index,
-    "/docs": page("docs", DOCS_POLICY),
-    "/schema.graphql": createStaticFile(`${printSchema(needs.schema)}\n`, TEXT),
-    ...Object.fromEntries([...assets].map(([name, file]) => [`/assets/${name}`, file])),
+  const files: Record<string, StaticFile> = {
+    "/": page("index.html", { ...POLICY, "form-action": "'self'" }),
+    "/docs": page("docs.html", DOCS_POLICY),
+    "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
   };
+  for (const [name, file] of Object.entries(assets)) files[`/assets/${name}`] = file;
   return {
     routes: {
-      ...Object.fromEntries(Object.entries(routes).map(([path, { handle }]) => [path, { GET: handle }])),
+      ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
       // Relative URLs in the page need the slash at the end of the base path.
       "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
     },
-    graphiql: page("graphiql", GRAPHIQL_POLICY).handle,
+    graphiql: page("graphiql.html", GRAPHIQL_POLICY).handle,
   };
+}
+
+function toFile(
+  name: string,
+  content: string | Buffer<ArrayBuffer>,
+  headers?: Record<string, string>,
+): StaticFile {
+  return createStaticFile(content, { "content-type": CONTENT_TYPES[extname(name)]!, ...headers });
 }
 
 function read(url: string): Buffer<ArrayBuffer> {

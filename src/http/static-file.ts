@@ -14,10 +14,10 @@ export interface StaticFile {
  * asked for its version, and is asked about each time by everyone else.
  */
 export function createStaticFile(
-  content: string | Uint8Array<ArrayBuffer>,
-  headers: { readonly "content-type": string } & Readonly<Record<string, string>>,
+  content: string | Buffer<ArrayBuffer>,
+  headers: Readonly<Record<string, string>>,
 ): StaticFile {
-  const plain = Buffer.from(content as string);
+  const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
   let compressed: Promise<Buffer<ArrayBuffer>> | undefined;

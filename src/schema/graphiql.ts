@@ -6,8 +6,8 @@ import {
   js,
 } from "@graphql-yoga/render-graphiql/graphiql";
 
-/** An account that an example names. */
-interface ExampleAccount {
+/** An account of the sandbox, for people to try things on. */
+export interface PlayAccount {
   readonly handle: string;
   /** The numeric id as decimal digits. */
   readonly id: string;
@@ -20,13 +20,15 @@ export function wantsGraphiQL({ method, headers }: Request): boolean {
 
 /**
  * GraphiQL's style and script, which load nothing from elsewhere. The script renders into `#root` and sends
- * operations to the page's own path; it opens with example operations on three of `accounts`.
+ * operations to the page's own path; it opens with example operations on three of the accounts, or on names
+ * that are to be replaced.
  */
-export function createGraphiQL(accounts: readonly ExampleAccount[]): { css: string; js: string } {
+export function createGraphiQL(playAccounts: readonly PlayAccount[]): { css: string; js: string } {
   const options = {
     title: '<a href="./">Tributary</a>',
     logo: '<img src="assets/icon.svg" alt="" width="32" height="32" />',
-    defaultQuery: exampleOperations(accounts),
+    defaultEditorToolsVisibility: false,
+    defaultQuery: exampleOperations(playAccounts),
   };
   const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
   // The editor asks for its workers by these names; they come from blobs, since they have no files of their own.
@@ -39,9 +41,11 @@ export function createGraphiQL(accounts: readonly ExampleAccount[]): { css: stri
   return { css, js: `${js}\n${start}\n` };
 }
 
-function exampleOperations(accounts: readonly ExampleAccount[]): string {
-  const [first, second, third] = accounts.map(({ handle }) => JSON.stringify(handle));
-  const id = JSON.stringify(accounts[0]?.id);
+function exampleOperations(accounts: readonly PlayAccount[]): string {
+  const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
+    JSON.stringify(handle),
+  );
+  const id = JSON.stringify(accounts[0]?.id ?? "the socialId of a wallet");
   return `# Ctrl+Enter runs the operation at the cursor.
 
 query OneWallet {
