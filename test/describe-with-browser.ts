@@ -1,4 +1,4 @@
-import { accessSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe } from "vitest";
 
@@ -14,7 +14,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-const isInstalled = exists(CHROMIUM);
+const isInstalled = existsSync(CHROMIUM);
 const title = isInstalled ? "" : ` (no ${CHROMIUM}: apt-get install chromium)`;
 
 /** A page, with what has happened in it that should not. */
@@ -55,13 +55,4 @@ export function describeWithBrowser(
       return Object.assign(page, { offences });
     });
   });
-}
-
-function exists(path: string): boolean {
-  try {
-    accessSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -9,7 +9,7 @@ describeWithBrowser("in a browser", (visit) => {
   describe.each(["", "/some/base"])("with the base path %j", (basePath) => {
     let world: World;
     beforeAll(async () => {
-      world = await startWorld({ BASE_PATH: basePath, RATE_LIMIT_MAX: "20" });
+      world = await startWorld({ BASE_PATH: basePath });
     });
     afterAll(() => world.close());
 
