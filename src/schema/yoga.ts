@@ -1,4 +1,11 @@
-import type { ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
+import {
+  getOperationAST,
+  parse,
+  validate,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLSchema,
+} from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { ContractError } from "../errors.ts";
 import { parseJson } from "../json.ts";
@@ -6,8 +13,15 @@ import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
 import type { Caller } from "../resolvers/caller.ts";
 import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
-import { respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
+import {
+  badRequest,
+  MAX_BODY_BYTES,
+  respondErrors,
+  respondGraphQLError,
+  toGraphQLError,
+} from "./graphql-errors.ts";
 import { createKnownOperations } from "./known-operations.ts";
+import { assertTextWithinLimits, exceededLimit, measureOperation } from "./operation-limits.ts";
 
 /** What the edge gives each request beside its caller: the caller's budget, and a log that names the request. */
 export interface GraphQLCall extends Caller {
@@ -23,8 +37,8 @@ interface ServerContext {
   readonly call: GraphQLCall;
 }
 
-/** Of a GraphQL request. */
-export const MAX_BODY_BYTES = 100_000;
+/** Of one answer: what is invalid in a hundred places is told by the first of them. */
+const MAX_VALIDATION_ERRORS = 5;
 
 const JSON_BODY = /^application\/json *(;|$)/;
 const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
@@ -45,6 +59,32 @@ export function createGraphQL(needs: {
   const graphiql = createGraphiQL(needs.endpoint);
   const known = createKnownOperations(needs.schema);
 
+  /** Refuses what is too large: a text before it is parsed, an operation before it is validated. */
+  const limit: Plugin<ServerContext & YogaInitialContext> = {
+    onParse({ setParseFn }) {
+      setParseFn((text: string) => {
+        assertTextWithinLimits(text);
+        return parse(text);
+      });
+    },
+    onValidate({ context: { params }, setValidationFn }) {
+      setValidationFn((schema, document, rules) => {
+        const operation = getOperationAST(document, params.operationName);
+        const exceeded = operation && exceededLimit(measureOperation(document, operation), params.variables);
+        if (exceeded) throw badRequest(exceeded);
+        const errors = validate(schema, document, rules, {
+          maxErrors: MAX_VALIDATION_ERRORS,
+          hideSuggestions: true,
+        });
+        // graphql-js gives up on fields of one name that it would have to compare too often, in two words.
+        if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes)) {
+          throw badRequest("The document has too many fields of one response name to be validated.");
+        }
+        return errors;
+      });
+    },
+  };
+
   /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
   const admitAndExplain: Plugin<ServerContext> = {
     async onExecute({ args }) {
@@ -55,6 +95,7 @@ export function createGraphQL(needs: {
       call.log.debug("an operation that is not known was parsed");
       const operation = known.add(params.query ?? "", operationName ?? undefined, document);
       if (operation && operation.cost > 1) await call.admit(operation.cost);
+      (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
           setResult(explainErrors(result as ExecutionResult, call.log));
@@ -70,7 +111,7 @@ export function createGraphQL(needs: {
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
     context: ({ call }) => createRequestContext(services, call),
-    plugins: [admitAndExplain],
+    plugins: [limit, admitAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
     maxRequestBodySize: MAX_BODY_BYTES,
     // It would keep documents of any size, of callers who may not even run them.
@@ -105,7 +146,7 @@ export function createGraphQL(needs: {
 
     /**
      * The answer, in JSON, to the body of a POST whose caller has been admitted, if it is an operation that
-     * has been run before; else undefined, and nothing has been done.
+     * has been run before and is within the limits; else undefined, and nothing has been done.
      *
      * @throws {ContractError} RATE_LIMITED
      */
@@ -113,7 +154,7 @@ export function createGraphQL(needs: {
       const params = parseJson(body);
       if (!isPlain(params)) return undefined;
       const operation = known.get(params.query, params.operationName ?? undefined);
-      if (!operation) return undefined;
+      if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
       if (operation.cost > 1) await call.admit(operation.cost);
       const result = await operation.run(createRequestContext(services, call), params.variables);
       if (result.data === undefined) return undefined;
