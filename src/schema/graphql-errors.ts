@@ -36,8 +36,7 @@ export function toGraphQLError(error: unknown, log: Logger): GraphQLError {
       extensions.http = { ...extensions.http, spec: false };
     delete extensions.originalError;
     extensions.code ??= BAD_REQUEST;
-    source.message = cut(source.message.replace(SUGGESTION, ""));
-    return source;
+    return shorten(source);
   }
   const shown = toCallerError(cause ?? error, log);
   const { code, retryAfterSeconds } = shown;
@@ -62,8 +61,12 @@ export function badRequest(message: string, status = 400): GraphQLError {
   return new GraphQLError(message, { extensions: { code: BAD_REQUEST, http: { status } } });
 }
 
-function cut(message: string): string {
-  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : message;
+/** One of GraphQL's own errors without its suggestion, and cut when it is long. */
+export function shorten(error: GraphQLError): GraphQLError {
+  error.message = error.message.replace(SUGGESTION, "");
+  if (error.message.length > MAX_MESSAGE_LENGTH)
+    error.message = `${error.message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
+  return error;
 }
 
 /** The answer to a request that is refused as a whole. */

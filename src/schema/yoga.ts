@@ -18,6 +18,7 @@ import {
   MAX_BODY_BYTES,
   respondErrors,
   respondGraphQLError,
+  shorten,
   toGraphQLError,
 } from "./graphql-errors.ts";
 import { createKnownOperations } from "./known-operations.ts";
@@ -80,7 +81,7 @@ export function createGraphQL(needs: {
         if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes)) {
           throw badRequest("The document has too many fields of one response name to be validated.");
         }
-        return errors;
+        return errors.map(shorten);
       });
     },
   };
