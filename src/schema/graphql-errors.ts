@@ -18,9 +18,9 @@ const MAX_MESSAGE_LENGTH = 500;
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**
- * The error as callers see it. GraphQL's own errors, about the document or its variables, keep their words,
- * without suggestions and cut when they are long; a contract error shows its code; anything else is logged and shown as LOOKUP_FAILED, for the
- * collector makes COLLECT_FAILED of all that fails in a collect.
+ * The error as callers see it. GraphQL's own errors, about the document or its variables, stay as they
+ * are, but for suggestions and length; a contract error shows its code; anything else is logged and shown
+ * as LOOKUP_FAILED, for the collector makes COLLECT_FAILED of all that fails in a collect.
  */
 export function toGraphQLError(error: unknown, log: Logger): GraphQLError {
   if (error instanceof SyntaxError) return badRequest("`variables` and `extensions` must be JSON.");

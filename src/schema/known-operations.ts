@@ -2,7 +2,7 @@ import { getOperationAST, type DocumentNode, type GraphQLSchema } from "graphql"
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_FIELDS, type Run } from "./compiler.ts";
 import { operationCost } from "./operation-cost.ts";
-import { measureOperation, type OperationSize } from "./operation-limits.ts";
+import { measureOperation, type OperationSize } from "./operation-size.ts";
 
 /** An operation that has been parsed and validated before. */
 export interface KnownOperation {

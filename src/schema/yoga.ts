@@ -1,11 +1,4 @@
-import {
-  getOperationAST,
-  parse,
-  validate,
-  type ExecutionArgs,
-  type ExecutionResult,
-  type GraphQLSchema,
-} from "graphql";
+import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { ContractError } from "../errors.ts";
 import { parseJson } from "../json.ts";
@@ -13,16 +6,9 @@ import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
 import type { Caller } from "../resolvers/caller.ts";
 import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
-import {
-  badRequest,
-  MAX_BODY_BYTES,
-  respondErrors,
-  respondGraphQLError,
-  shorten,
-  toGraphQLError,
-} from "./graphql-errors.ts";
+import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
 import { createKnownOperations } from "./known-operations.ts";
-import { assertTextWithinLimits, exceededLimit, measureOperation } from "./operation-limits.ts";
+import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./operation-limits.ts";
 
 /** What the edge gives each request beside its caller: the caller's budget, and a log that names the request. */
 export interface GraphQLCall extends Caller {
@@ -37,9 +23,6 @@ export interface GraphQLCall extends Caller {
 interface ServerContext {
   readonly call: GraphQLCall;
 }
-
-/** Of one answer: what is invalid in a hundred places is told by the first of them. */
-const MAX_VALIDATION_ERRORS = 5;
 
 const JSON_BODY = /^application\/json *(;|$)/;
 const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
@@ -60,29 +43,15 @@ export function createGraphQL(needs: {
   const graphiql = createGraphiQL(needs.endpoint);
   const known = createKnownOperations(needs.schema);
 
-  /** Refuses what is too large: a text before it is parsed, an operation before it is validated. */
+  /** Refuses a document that is too large, or one of its operations. */
   const limit: Plugin<ServerContext & YogaInitialContext> = {
     onParse({ setParseFn }) {
-      setParseFn((text: string) => {
-        assertTextWithinLimits(text);
-        return parse(text);
-      });
+      setParseFn(parseWithinLimits);
     },
-    onValidate({ context: { params }, setValidationFn }) {
-      setValidationFn((schema, document, rules) => {
-        const operation = getOperationAST(document, params.operationName);
-        const exceeded = operation && exceededLimit(measureOperation(document, operation), params.variables);
-        if (exceeded) throw badRequest(exceeded);
-        const errors = validate(schema, document, rules, {
-          maxErrors: MAX_VALIDATION_ERRORS,
-          hideSuggestions: true,
-        });
-        // graphql-js gives up on fields of one name that it would have to compare too often, in two words.
-        if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes)) {
-          throw badRequest("The document has too many fields of one response name to be validated.");
-        }
-        return errors.map(shorten);
-      });
+    onValidate({ context, setValidationFn }) {
+      setValidationFn((schema: GraphQLSchema, document: DocumentNode) =>
+        validateWithinLimits(schema, document, context.params),
+      );
     },
   };
 

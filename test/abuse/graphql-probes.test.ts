@@ -306,7 +306,7 @@ describe("with NODE_ENV=development", () => {
       FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
       ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58(),
     });
-    const url = await program.address(/(http:\/\/\S+?)(?="|\s|$)/);
+    const url = await program.address(/"url":"(http[^"]+)"/);
     const send = async (body: string) => {
       const response = await fetch(`${url}/graphql`, {
         method: "POST",
