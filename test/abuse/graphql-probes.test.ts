@@ -125,21 +125,23 @@ describe("graphql-cop's probe", () => {
 
 /** What https://cheatsheetseries.owasp.org/cheatsheets/GraphQL_Cheat_Sheet.html names and is not above. */
 describe("of OWASP's list,", () => {
-  it.each([
-    "creator' OR '1'='1",
-    '"; DROP TABLE accounts; --',
-    "$(id)",
-    "../../etc/passwd",
-    "creator,dusty",
-    "creator&usernames=dusty",
-    "creator\r\nX-Injected: 1",
-    "creator\u0000",
-    "http://169.254.169.254/",
-    '{"$ne": null}',
-    "<script>alert(1)</script>",
-    "ｃｒｅａｔｏｒ",
-    "x".repeat(90_000),
-  ])("injection: a handle %j reaches no upstream, and is not repeated", async (handle) => {
+  it.each(
+    [
+      "creator' OR '1'='1",
+      '"; DROP TABLE accounts; --',
+      "$(id)",
+      "../../etc/passwd",
+      "creator,dusty",
+      "creator&usernames=dusty",
+      "creator\r\nX-Injected: 1",
+      "creator\u0000",
+      "http://169.254.169.254/",
+      '{"$ne": null}',
+      "<script>alert(1)</script>",
+      "ｃｒｅａｔｏｒ",
+      "x".repeat(90_000),
+    ].map((handle) => [handle.slice(0, 30), handle] as const),
+  )("injection: a handle like %j reaches no upstream", async (_start, handle) => {
     for (let i = 0; i < 3; i++) {
       const { status, body } = await post({
         query: "query ($handle: String!) { wallet(handle: $handle) { address } }",
@@ -150,7 +152,8 @@ describe("of OWASP's list,", () => {
         { wallet: null },
         "INVALID_HANDLE",
       ]);
-      expect(body.errors[0].message).toBe("The handle must be 1-15 alphanumeric characters.");
+      expect(body.errors[0].message).toMatch(/^The handle must be 1-15 alphanumeric characters/);
+      expect(body.errors[0].message.length).toBeLessThan(200);
     }
     expect(upstreamCalls()).toEqual([]);
   });
