@@ -30,7 +30,6 @@ export function createStaticFile(
           url.searchParams.get("v") === version ? "public, max-age=31536000, immutable" : "no-cache",
         etag,
         vary: "Accept-Encoding",
-        "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer",
         ...headers,
       };
