@@ -9,6 +9,8 @@ export interface StaticFile {
   readonly handle: Handler;
 }
 
+const PIECE_BYTES = 65_536;
+
 /**
  * A file that is kept in memory, as it is and, once asked for, compressed. It may be kept for good by who
  * asked for its version, and is asked about each time by everyone else.
@@ -44,7 +46,19 @@ export function createStaticFile(
 }
 
 function respond(body: Buffer<ArrayBuffer>, headers: Record<string, string>): Response {
-  return new Response(body, { headers: { ...headers, "content-length": String(body.length) } });
+  return new Response(inPieces(body), { headers: { ...headers, "content-length": String(body.length) } });
+}
+
+/** Read piece by piece, as its caller reads: of a body in one piece each answer that nobody reads would hold a copy. */
+function inPieces(body: Buffer<ArrayBuffer>): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      controller.enqueue(body.subarray(at, at + PIECE_BYTES));
+      at += PIECE_BYTES;
+      if (at >= body.length) controller.close();
+    },
+  });
 }
 
 function takesGzip({ headers }: Request): boolean {
