@@ -100,12 +100,16 @@ describe("a transaction under way", () => {
     const { chain, rpc } = world.sandbox;
     const { id, address, creatorVault } = world.account("creator");
     const [before, held] = [chain.balance(address), chain.balance(creatorVault)];
-    rpc.faults.add({ when: isMethod("getLatestBlockhash"), times: 1, delayMs: 200 });
-    const collect = world.collect(id);
-    await expect.poll(() => rpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
-    chain.setBalance(address, 0n);
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
-    const { status, body } = await collect;
+    rpc.faults.add({
+      times: 1,
+      when({ method }) {
+        if (method !== "getLatestBlockhash") return false;
+        chain.setBalance(address, 0n);
+        chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+        return true;
+      },
+    });
+    const { status, body } = await world.collect(id);
     chain.setBalance(address, before);
     chain.setBalance(creatorVault, held);
     expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
