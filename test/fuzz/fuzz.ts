@@ -1,0 +1,58 @@
+import fc from "fast-check";
+import { it } from "vitest";
+
+/** All cases together, dealt out to the properties by their shares; `npm run fuzz` asks for many. */
+const CASES = Number(process.env.FUZZ_CASES ?? 3_000);
+/** After so long a property ends with the cases that it has had. */
+const MAX_SECONDS = Number(process.env.FUZZ_SECONDS ?? 5);
+/** The same seed gives the same cases; with a path, the one case that failed. */
+const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
+const PATH = process.env.FUZZ_PATH;
+
+const unhandled: unknown[] = [];
+process.on("unhandledRejection", (reason) => unhandled.push(reason));
+
+/**
+ * A test that holds `check` for `share` of all cases, and prints how many it had and their seed. `lanes` of
+ * them run at once, each with seeds of its own, for cases that mostly wait.
+ */
+export function fuzz<Case>(
+  name: string,
+  {
+    share,
+    lanes = 1,
+    cases,
+    check,
+  }: {
+    share: number;
+    lanes?: number;
+    cases: fc.Arbitrary<Case>;
+    check: (one: Case) => Promise<void>;
+  },
+): void {
+  const property = fc.asyncProperty(cases, async (one) => {
+    await check(one);
+    if (unhandled.length > 0) throw new Error("a promise was rejected unhandled", { cause: unhandled.pop() });
+  });
+  it(name, { timeout: 1000 * (2 * MAX_SECONDS + 60) }, async () => {
+    const startedAt = performance.now();
+    const runs = await Promise.all(
+      Array.from({ length: PATH === undefined ? lanes : 1 }, (_, lane) =>
+        fc.check(property, {
+          seed: SEED + lane,
+          numRuns: Math.ceil((CASES * share) / lanes),
+          interruptAfterTimeLimit: 1000 * MAX_SECONDS,
+          ...(PATH === undefined ? {} : { path: PATH }),
+        }),
+      ),
+    );
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    const count = runs.reduce((sum, { numRuns }) => sum + numRuns, 0);
+    process.stdout.write(`fuzz | ${name} | ${count} cases | ${seconds} s | FUZZ_SEED=${SEED}\n`);
+    const failed = runs.find((run) => run.failed);
+    if (failed) {
+      const replay = `FUZZ_SEED=${failed.seed} FUZZ_PATH=${failed.counterexamplePath} npx vitest run test/fuzz -t '${name}'`;
+      throw new Error(`${replay}\n${fc.defaultReportMessage(failed)}`, { cause: failed.errorInstance });
+    }
+  });
+}
