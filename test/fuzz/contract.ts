@@ -13,12 +13,16 @@ interface Read {
 const OTHER_STATUS: Partial<Record<ErrorCode, number>> = { INVALID_SOCIAL_ID: 413 };
 const WITH_RETRY_AFTER: readonly string[] = ["RATE_LIMITED", "SOCIAL_RATE_LIMITED", "SERVICE_BUSY"];
 
-/** GraphQL's own codes: the request is not one of GraphQL, cannot be parsed, has no such operation, or does not fit the schema. */
+/**
+ * GraphQL's own codes: the request is not one of GraphQL, cannot be parsed, has no such operation, does not
+ * fit the schema, or has variables that do not fit a subscription.
+ */
 const GRAPHQL_CODES = [
   "BAD_REQUEST",
   "GRAPHQL_PARSE_FAILED",
   "OPERATION_RESOLUTION_FAILURE",
   "GRAPHQL_VALIDATION_FAILED",
+  "BAD_USER_INPUT",
 ];
 
 /** Fields whose values are SOL, and those whose values are lamports. */

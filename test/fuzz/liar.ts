@@ -9,9 +9,10 @@ export interface Said {
   readonly body: unknown;
 }
 
-/** One change of a JSON value: at one of its places, counted through, as far as they go. */
+/** One change of a JSON value: at one of its places, or of its numbers, counted round and round. */
 interface Change {
   readonly at: number;
+  readonly isOfNumbers: boolean;
   readonly to: (value: any) => unknown;
   readonly words: string;
 }
@@ -27,45 +28,54 @@ export interface Lie {
 
 const REMOVED = Symbol("removed");
 
+type Named = readonly [words: string, to: Change["to"]];
+
+const ofAnything: fc.Arbitrary<Named> = fc.oneof(
+  fc.constantFrom<Named[]>(
+    ["removed", () => REMOVED],
+    ["null", () => null],
+    ["as text", String],
+    ["as a number", Number],
+    ["in capitals", (value) => String(value).toUpperCase()],
+    ["with a zero before it", (value) => `0${value}`],
+    ["with a space after it", (value) => `${value} `],
+    ["k as the sign of Kelvin", (value) => String(value).replace(/k/i, "\u212A")],
+    ["empty text", () => ""],
+    ["an empty list", () => []],
+    ["an empty object", () => ({})],
+    ["the other", (value) => !value],
+    ["twice", (value) => (Array.isArray(value) ? [...value, ...value] : [value, value])],
+    ["backwards", (value) => (Array.isArray(value) ? value.toReversed() : value)],
+    ["the first only", (value) => (Array.isArray(value) ? value.slice(0, 1) : value)],
+    ["one too many", (value) => (Array.isArray(value) ? [...value, value[0]] : value)],
+    ["other base64", (value) => (Array.isArray(value) ? ["//////////8=", "base64"] : value)],
+    ["an error of the chain", () => ({ InstructionError: [0, { Custom: 1 }] })],
+    ["a poor payer", () => "InsufficientFundsForFee"],
+    ["too poor to exist", () => ({ InsufficientFundsForRent: { account_index: 0 } })],
+    ["confirmed", () => ({ slot: 1, err: null, confirmations: null, confirmationStatus: "finalized" })],
+  ),
+  fc.jsonValue().map((value): Named => [JSON.stringify(value), () => value]),
+);
+const ofNumbers = fc.constantFrom<Named[]>(
+  ["negative", (value) => -value],
+  ["one more", (value) => Number(value) + 1],
+  ["one less", (value) => value - 1],
+  ["2^53", () => 2 ** 53],
+  ["2^53 - 1", () => 2 ** 53 - 1],
+  ["10^15", () => 1e15],
+  ["1e308", () => 1e308],
+  ["0", () => 0],
+  ["a half", () => 0.5],
+  ["as text", String],
+);
 const change: fc.Arbitrary<Change> = fc
-  .tuple(
-    fc.nat(200),
-    fc.oneof(
-      fc.constantFrom<[string, Change["to"]]>(
-        ["removed", () => REMOVED],
-        ["null", () => null],
-        ["as text", String],
-        ["as a number", Number],
-        ["negative", (value) => -value],
-        ["one more", (value) => Number(value) + 1],
-        ["one less", (value) => value - 1],
-        ["in capitals", (value) => String(value).toUpperCase()],
-        ["with a zero before it", (value) => `0${value}`],
-        ["with a space after it", (value) => `${value} `],
-        ["k as the sign of Kelvin", (value) => String(value).replace(/k/i, "\u212A")],
-        ["2^53", () => 2 ** 53],
-        ["2^53 - 1", () => 2 ** 53 - 1],
-        ["1e308", () => 1e308],
-        ["0", () => 0],
-        ["a half", () => 0.5],
-        ["empty text", () => ""],
-        ["an empty list", () => []],
-        ["an empty object", () => ({})],
-        ["the other", (value) => !value],
-        ["twice", (value) => (Array.isArray(value) ? [...value, ...value] : [value, value])],
-        ["backwards", (value) => (Array.isArray(value) ? value.toReversed() : value)],
-        ["the first only", (value) => (Array.isArray(value) ? value.slice(0, 1) : value)],
-        ["one too many", (value) => (Array.isArray(value) ? [...value, value[0]] : value)],
-        ["other base64", (value) => (Array.isArray(value) ? ["//////////8=", "base64"] : value)],
-        ["an error of the chain", () => ({ InstructionError: [0, { Custom: 1 }] })],
-        ["a poor payer", () => "InsufficientFundsForFee"],
-        ["too poor to exist", () => ({ InsufficientFundsForRent: { account_index: 0 } })],
-        ["confirmed", () => ({ slot: 1, err: null, confirmations: null, confirmationStatus: "finalized" })],
-      ),
-      fc.jsonValue().map((value): [string, Change["to"]] => [JSON.stringify(value), () => value]),
-    ),
+  .oneof(
+    fc.record({ at: fc.nat(200), named: ofAnything, isOfNumbers: fc.constant(false) }),
+    fc.record({ at: fc.nat(200), named: ofNumbers, isOfNumbers: fc.constant(true) }),
   )
-  .map(([at, [words, to]]) => ({ at, to, words: `place ${at} ${words}` }));
+  .map(({ named: [name, to], at, isOfNumbers }) => {
+    return { at, isOfNumbers, to, words: `${isOfNumbers ? "number" : "place"} ${at} ${name}` };
+  });
 
 /** Every place of a value, the value itself first. */
 function placesOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
@@ -84,8 +94,11 @@ function changed(value: any, [name, ...rest]: readonly string[], to: Change["to"
   return Object.fromEntries(members.filter(([, one]) => one !== REMOVED));
 }
 
-function apply({ at, to }: Change, body: unknown): unknown {
-  const places = placesOf(body);
+function apply({ at, isOfNumbers, to }: Change, body: unknown): unknown {
+  const isNumber = (place: readonly string[]) =>
+    typeof place.reduce<any>((value, name) => value[name], body) === "number";
+  const places = placesOf(body).filter((place) => !isOfNumbers || isNumber(place));
+  if (places.length === 0) return body;
   const result = changed(body, places[at % places.length]!, to);
   return result === REMOVED ? undefined : result;
 }

@@ -39,15 +39,13 @@ const feePayer = () => readConfig(sandbox.env).secrets.feePayer.publicKey.toBase
 /** A gateway of its own for a case, that believes nothing yet. */
 function gatewayThatHears(told: readonly Lie[], env: Record<string, string> = {}) {
   const ear = liar.tell(told);
-  const logLines: string[] = [];
   const config = readConfig({
     ...sandbox.env,
     SOCIAL_API_URL: ear.socialUrl,
     SOLANA_RPC_URL: ear.rpcUrl,
     ...env,
   });
-  const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const { fetch, settled } = createGateway(config, { log });
+  const { fetch, settled } = createGateway(config, { log: createLogger("silent") });
   async function ask(path: string, init?: RequestInit) {
     const response = await fetch(new Request(`http://tributary${path}`, init), {
       remoteAddress: "127.0.0.1",
@@ -60,7 +58,7 @@ function gatewayThatHears(told: readonly Lie[], env: Record<string, string> = {}
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-  return { ear, ask, post, settled, logLines };
+  return { ear, ask, post, settled };
 }
 
 const OF_NETWORK: ErrorCode[] = ["SOCIAL_NOT_FOUND", "SOCIAL_RATE_LIMITED", "SOCIAL_API_UNAVAILABLE"];
