@@ -30,5 +30,10 @@ export default tseslint.config(
       "@typescript-eslint/no-explicit-any": "off",
     },
   },
-  { files: ["scripts/**", "bench/**", "src/main.ts"], rules: { "no-console": "off" } },
+  {
+    // What browsers run, as it is.
+    files: ["src/http/pages/*.js"],
+    rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error", "prefer-const": "error" },
+  },
+  { files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"], rules: { "no-console": "off" } },
 );

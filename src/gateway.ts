@@ -20,13 +20,15 @@ import { createHealth } from "./http/health.ts";
 import { createOpenApi } from "./http/openapi.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
 import { createMetrics, createRequestMetrics } from "./http/metrics.ts";
-import { createLogger } from "./log.ts";
+import { createPages } from "./http/pages.ts";
+import { createLogger, type Logger } from "./log.ts";
 import { createRedis } from "./redis.ts";
 import type { Services } from "./resolvers/context.ts";
 import { handleFormat } from "./resolvers/look-up-wallet.ts";
 import { COLLECT_ENDPOINT, createCollect } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
 import { createPrepare } from "./rest/operation.ts";
+import { wantsGraphiQL, type PlayAccount } from "./schema/graphiql.ts";
 import { schema } from "./schema/schema.ts";
 import { createGraphQL } from "./schema/yoga.ts";
 import { createSocialClient } from "./social/client.ts";
@@ -37,9 +39,16 @@ import { createCallUpstream } from "./upstream.ts";
 
 /**
  * Puts the parts together. The gateway listens to nothing: `fetch` takes a Request, and the address of
- * the socket that it came from, and gives a Response; any fetch runtime can host it.
+ * the socket that it came from, and gives a Response; any fetch runtime can host it. `playAccounts` are the
+ * accounts of a sandbox, which the pages name; else there are none.
  */
-export function createGateway(config: Config, { log = createLogger(config.logLevel) } = {}) {
+export function createGateway(
+  config: Config,
+  {
+    log = createLogger(config.logLevel),
+    playAccounts = [],
+  }: { log?: Logger; playAccounts?: readonly PlayAccount[] | undefined } = {},
+) {
   const { secrets, chain } = config;
   const registry = new Registry();
   const redis = secrets.redisUrl && createRedis({ url: secrets.redisUrl, log, registry });
@@ -101,6 +110,7 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
   const collect = createCollect(prepare);
   const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
   const health = createHealth({ rpc });
+  const pages = createPages({ basePath: config.basePath, schema, playAccounts });
 
   const openApi = createOpenApi({
     ...config,
@@ -114,11 +124,17 @@ export function createGateway(config: Config, { log = createLogger(config.logLev
       GET: limited((_request, call, url) => lookup(url.searchParams, call)),
     },
     "/collect": { operation: "collect", POST: limited(collect) },
-    "/graphql": { operation: "graphql", GET: graphql.handle, POST: graphql.handle },
+    "/graphql": {
+      operation: "graphql",
+      GET: (request, call, url) =>
+        wantsGraphiQL(request) ? pages.graphiql(request, call, url) : graphql.handle(request, call),
+      POST: graphql.handle,
+    },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz },
     "/openapi.json": { GET: openApi },
     "/metrics": { GET: createMetrics(registry) },
+    ...pages.routes,
   };
   const callNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),

@@ -16,7 +16,7 @@ async function main(): Promise<void> {
     : undefined;
   const config = readConfig({ ...process.env, ...sandbox?.env });
   const log = createLogger(config.logLevel);
-  const gateway = createGateway(config, { log });
+  const gateway = createGateway(config, { log, playAccounts: sandbox?.accounts });
   const server = await listen(gateway.handleNode, config);
 
   let isStopping = false;

@@ -1,6 +1,6 @@
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
-import { listen } from "../src/http/server.ts";
+import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../src/http/server.ts";
 import { createLogger } from "../src/log.ts";
 import { createChainRpc } from "../src/sandbox/chain-rpc.ts";
 import { startSandbox, type SandboxAccount } from "../src/sandbox/sandbox.ts";
@@ -21,10 +21,10 @@ export const BOTH_ENDPOINTS = "both endpoints";
 
 /**
  * A sandbox and a gateway before it, listening on a free port: real clients over real HTTP on both sides.
- * `env` holds variables that differ from the defaults. Requests come from a new address each, as if
+ * `env` holds variables that differ from the defaults, `limits` those of connections. Requests come from a new address each, as if
  * through a trusted proxy, unless they name one.
  */
-export async function startWorld(env: Record<string, string> = {}) {
+export async function startWorld(env: Record<string, string> = {}, limits: Partial<ConnectionLimits> = {}) {
   const sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
   // A second endpoint of the same chain, for a gateway that is told of it: SOLANA_RPC_URL: BOTH_ENDPOINTS.
   const secondRpc = await createChainRpc({
@@ -46,9 +46,9 @@ export async function startWorld(env: Record<string, string> = {}) {
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log });
+  const gateway = createGateway(config, { log, playAccounts: sandbox.accounts });
   await gateway.ready;
-  const server = await listen(gateway.handleNode, config);
+  const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });
   const url = server.url + config.basePath;
   let callers = 0;
 

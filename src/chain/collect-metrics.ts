@@ -5,6 +5,8 @@ import type { Lamports } from "./lamports.ts";
 /** The fee payer's balance is read once for all who ask in this time. */
 const BALANCE_MAX_AGE_MS = 10_000;
 
+const RESULTS = ["collected", "nothing", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
+
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
 /** What is counted of the money. `readBalance` reads what the fee payer holds. */
@@ -16,6 +18,8 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
     labelNames: ["result"],
     registers,
   });
+  // From the start, so that a first failure is seen as an increase.
+  for (const result of RESULTS) collects.inc({ result }, 0);
   const collected = new Counter({
     name: "tributary_collected_lamports_total",
     help: "Lamports that transactions signed by this replica have moved to accounts' addresses.",

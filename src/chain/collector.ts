@@ -6,7 +6,7 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Claim, Claims, KeptTransaction } from "./claims.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import { createLanding } from "./landing.ts";
-import { subtractToZero, toLamports, type Lamports } from "./lamports.ts";
+import { subtractToZero, type Lamports } from "./lamports.ts";
 import type { Rehearsals } from "./rehearsal.ts";
 import type { Rpc } from "./rpc.ts";
 import { toFailure } from "./transaction-failure.ts";
@@ -40,7 +40,7 @@ interface Progress {
   isGivenUp?: boolean;
 }
 
-/** Collects under way at once; each is some calls to the chain a second, and a fee that is not settled. */
+/** Collects under way at once; each is some calls to the chain a second, and a fee that is still open. */
 const MAX_FLIGHTS = 200;
 /** When the fee payer can pay for fewer than this many more, the operator is warned. */
 export const FEW_COLLECTS = 100n;
@@ -138,7 +138,7 @@ export function createCollector(needs: {
     }
     const { base64, signature, reservation } = signed;
     if (progress.isGivenUp) {
-      reservation.settle(toLamports(0));
+      reservation.release();
       throw new Error("the chain took longer than a caller waits to get as far as signing");
     }
     progress.signature = signature;
@@ -146,25 +146,25 @@ export function createCollector(needs: {
       return { ...signed, lastValidBlockHeight };
     }
     delete progress.signature;
-    reservation.settle(toLamports(0));
+    reservation.release();
     return "claimed elsewhere";
   }
 
-  /** Lands a transaction and tells what it has moved. What another replica has signed, that one has reserved. */
+  /** Lands a transaction and tells what it has moved. What another replica has signed, that one counts. */
   async function bringIn(
     account: AccountAddresses,
     transaction: KeptTransaction & Partial<SignedTransaction>,
     claim: Claim,
     progress: Progress,
   ): Promise<CollectOutcome> {
-    const { signature, fee = toLamports(0), reservation } = transaction;
-    openFees += fee;
+    const { signature, fee } = transaction;
+    openFees += fee ?? 0n;
     const fate = await land(transaction, claim.signedElsewhere !== undefined).finally(() => {
-      openFees -= fee;
+      openFees -= fee ?? 0n;
     });
     if (fate.kind === "dead") {
       claim.end();
-      reservation?.settle(toLamports(0));
+      // Its fee stays in the budget: that it did not land is a node's word.
       log.warn({ signature, address: account.address }, "a collect's transaction did not land");
       throw failed(
         `Transaction ${signature} did not land and can no longer do so: nothing was moved. Try again.`,
@@ -174,11 +174,7 @@ export function createCollector(needs: {
     progress.hasLanded = true;
     const landed = fate.err === null ? await readLanded(signature, timeoutMs) : undefined;
     // A transaction that failed has cost its fee as well. None costs more than was signed for, whatever a node says.
-    if (reservation) {
-      const paid = landed && landed.fee < fee ? landed.fee : fee;
-      reservation.settle(paid);
-      metrics.paid(paid);
-    }
+    if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
     if (fate.err !== null) {
       log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
       throw toFailure(fate.err, `transaction ${signature} failed on chain`);
@@ -187,7 +183,7 @@ export function createCollector(needs: {
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
     const collected = subtractToZero(after, before);
-    if (reservation) metrics.collected(collected);
+    if (fee !== undefined) metrics.collected(collected);
     log.info({ signature, address: account.address, lamports: collected.toString() }, "collected");
     // Anyone may collect on the chain itself: whoever was faster has moved the fees to the same address.
     return collected > 0n

@@ -4,8 +4,8 @@ import type { Lamports } from "./lamports.ts";
 
 /** What was taken out of the budget. */
 export interface Reservation {
-  /** Puts what was really paid in place of what was taken. */
-  settle(paid: Lamports): void;
+  /** Puts it back: what it was taken for was never sent. */
+  release(): void;
 }
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
@@ -35,11 +35,11 @@ return {minute}
 `,
 };
 
-/** KEYS: as above. ARGV: a minute, and by how much its spending differs from what was taken. */
-const CORRECT: Script<unknown> = {
+/** KEYS: as above. ARGV: a minute, and what was taken in it. */
+const GIVE_BACK: Script<unknown> = {
   answer: z.unknown(),
   text: `
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HINCRBY', KEYS[1], ARGV[1], ARGV[2]) end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HINCRBY', KEYS[1], ARGV[1], -ARGV[2]) end
 return true
 `,
 };
@@ -89,10 +89,10 @@ export function createFeeBudget({
         return undefined;
       }
       return {
-        settle(paid) {
-          add(minute, paid - fee);
+        release() {
+          add(minute, 0n - fee);
           // When this is lost the budget is smaller than it could be; done twice it would be too large.
-          for (const shared of taken ?? []) void redis?.run(CORRECT, keys, [shared, String(paid - fee)]);
+          for (const shared of taken ?? []) void redis?.run(GIVE_BACK, keys, [shared, String(fee)]);
         },
       };
     },

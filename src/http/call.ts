@@ -16,8 +16,13 @@ export interface CallNeeds {
   readonly log: Logger;
 }
 
-/** The API is public and knows no credentials, so any page may call it and read what it answers. */
-const CORS_HEADERS = {
+/**
+ * The API is public and knows no credentials, so any page may call it and read what it answers. But no answer
+ * is to be taken for what it is not, or to do anything if it is; pages have a policy of their own.
+ */
+const COMMON_HEADERS = {
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
   "access-control-allow-origin": "*",
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
@@ -40,7 +45,7 @@ export class Call implements GraphQLCall {
     this.#needs = needs;
     this.#origin = origin;
     this.#waiting = waiting;
-    this.headers = { ...CORS_HEADERS, "x-request-id": randomUUID() };
+    this.headers = { ...COMMON_HEADERS, "x-request-id": randomUUID() };
   }
 
   get signal(): AbortSignal {

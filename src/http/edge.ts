@@ -51,8 +51,9 @@ export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Rout
         return explain(error, call);
       }
     });
-    for (const [name, value] of Object.entries(call.headers)) response.headers.set(name, value);
-    if (!response.headers.has("cache-control")) response.headers.set("cache-control", "no-store");
+    for (const [name, value] of Object.entries({ "cache-control": "no-store", ...call.headers })) {
+      if (!response.headers.has(name)) response.headers.set(name, value);
+    }
     return response;
   };
 }

@@ -18,6 +18,8 @@ export function createRequestMetrics(registry: Registry) {
     labelNames: ["operation", "code"],
     registers: [registry],
   });
+  // From the start, so that a first burst is seen as an increase.
+  requests.inc({ operation: "lookup", code: "SERVICE_BUSY" }, 0);
   const durations = new Histogram({
     name: "tributary_request_duration_seconds",
     help: "How long requests took until their answer was ready, by operation.",

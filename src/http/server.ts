@@ -8,6 +8,34 @@ export type HandleNode = (
   context: { remoteAddress: string | undefined },
 ) => Promise<void>;
 
+/** What a connection may take. */
+export interface ConnectionLimits {
+  /** Until the head of a request is there, counted from the connection's start for the first one: 408. */
+  readonly headersTimeout: number;
+  /** Until all of a request is there: 408. What is still coming when the process is told to end is waited for so long. */
+  readonly requestTimeout: number;
+  /** How often connections are looked at for both. */
+  readonly connectionsCheckingInterval: number;
+  /** Between two requests. Longer than the 60 s after which balancers usually give a connection up: they must be first. */
+  readonly keepAliveTimeout: number;
+  /** Bytes of a request's head: 431. */
+  readonly maxHeaderSize: number;
+  /** Beyond the time that the longest answer takes: nothing has moved for so long, so nobody reads there. */
+  readonly stalledMs: number;
+  /** Some 10 kB each; what comes beyond is closed at once. */
+  readonly maxConnections: number;
+}
+
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  headersTimeout: 10_000,
+  requestTimeout: 20_000,
+  connectionsCheckingInterval: 1_000,
+  keepAliveTimeout: 75_000,
+  maxHeaderSize: 16_384,
+  stalledMs: 30_000,
+  maxConnections: 10_000,
+};
+
 /** What stands for the host in a request's URL. */
 const HOST = "tributary";
 
@@ -19,14 +47,28 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/** Listens with node:http before the gateway, and tells it from which address each request came. */
+/**
+ * Listens with node:http before the gateway, and tells it from which address each request came. No answer
+ * takes longer than `collect.timeoutMs`.
+ */
 export async function listen(
   handle: HandleNode,
-  { host, port }: { host: string; port: number },
+  { host, port, collect }: { host: string; port: number; collect: { timeoutMs: number } },
+  { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
   let underWay = 0;
   let isClosing = false;
-  const server = createServer({ optimizeEmptyRequests: true }, (request, response) => {
+  const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
+    // Of requests that come one behind the other on a connection each waits for its turn: a flood of them must
+    // not make as many answers that nobody reads.
+    if (response.socket) answer(request, response);
+    else
+      response.once("socket", () => {
+        answer(request, response);
+      });
+  });
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
     underWay++;
     response.once("close", () => {
       underWay--;
@@ -39,7 +81,10 @@ export async function listen(
     handle(request, response, { remoteAddress: request.socket.remoteAddress }).catch(() => {
       response.destroy();
     });
-  });
+  }
+
+  server.maxConnections = maxConnections;
+  server.timeout = collect.timeoutMs + stalledMs;
 
   /** A connection on which no request is under way would keep a closing server open for as long as it likes. */
   function closeUnused(): void {

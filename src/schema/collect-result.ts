@@ -4,6 +4,7 @@ import { ERROR_TABLE, type ErrorCode } from "../errors.ts";
 import { collectFees } from "../resolvers/collect-fees.ts";
 import { builder } from "./builder.ts";
 import { solField } from "./field-facts.ts";
+import { MAX_COLLECTS } from "./operation-limits.ts";
 
 const EMPTY_VAULT = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
@@ -61,8 +62,7 @@ builder.mutationFields((t) => ({
   collect: t.field({
     type: CollectResultType,
     nullable: true,
-    description:
-      "Moves the fees that wait in an account's vault to its address. Anyone may call it for anyone; the service pays for the transaction. Answers when the transaction is confirmed. Fails with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED in `extensions.code`. Each `collect` of an operation costs one request.",
+    description: `Moves the fees that wait in an account's vault to its address. Anyone may call it for anyone; the service pays for the transaction. Answers when the transaction is confirmed. Fails with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED in \`extensions.code\`. Each \`collect\` of an operation costs one request; it may have at most ${MAX_COLLECTS}.`,
     args: {
       socialId: t.arg.string({ required: true, description: "The `socialId` of a wallet, not its handle." }),
     },

@@ -27,7 +27,7 @@ export type Run = (
 function interpret(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Run {
   const operationName = operation.name?.value;
   return (contextValue, variableValues) =>
-    execute({ schema, document, operationName, contextValue, variableValues });
+    execute({ schema, document, operationName, contextValue, variableValues, hideSuggestions: true });
 }
 
 /**

@@ -1,11 +1,55 @@
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
-import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
+import {
+  css,
+  editorWorkerService,
+  graphqlWorker,
+  jsonWorker,
+  js,
+} from "@graphql-yoga/render-graphiql/graphiql";
 
-const EXAMPLE_OPERATIONS = `# Ctrl+Enter runs the operation at the cursor.
+/** An account of the sandbox, for people to try things on. */
+export interface PlayAccount {
+  readonly handle: string;
+  /** The numeric id as decimal digits. */
+  readonly id: string;
+}
+
+/** Whether a browser asks for the page: anything else at the endpoint is an operation. */
+export function wantsGraphiQL({ method, headers }: Request): boolean {
+  return method === "GET" && (headers.get("accept") ?? "").includes("text/html");
+}
+
+/**
+ * GraphiQL's style and script, which load nothing from elsewhere. The script renders into `#root` and sends
+ * operations to the page's own path; it opens with example operations on three of the accounts, or on names
+ * that are to be replaced.
+ */
+export function createGraphiQL(playAccounts: readonly PlayAccount[]): { css: string; js: string } {
+  const options = {
+    title: '<a href="./">Tributary</a>',
+    logo: '<img src="assets/icon.svg" alt="" width="32" height="32" />',
+    defaultEditorToolsVisibility: false,
+    defaultQuery: exampleOperations(playAccounts),
+  };
+  const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
+  // The editor asks for its workers by these names; they come from blobs, since they have no files of their own.
+  const start = `{
+  const workers = ${JSON.stringify(workers)};
+  const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  self.MonacoEnvironment = { globalAPI: false, getWorkerUrl: (_, name) => toUrl(workers[name]) };
+  YogaGraphiQL.renderYogaGraphiQL(document.getElementById("root"), ${JSON.stringify(options)});
+}`;
+  return { css, js: `${js}\n${start}\n` };
+}
+
+function exampleOperations(accounts: readonly PlayAccount[]): string {
+  const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
+    JSON.stringify(handle),
+  );
+  const id = JSON.stringify(accounts[0]?.id ?? "the socialId of a wallet");
+  return `# Ctrl+Enter runs the operation at the cursor.
 
 query OneWallet {
-  wallet(handle: "creator") {
+  wallet(handle: ${first}) {
     handle
     socialId
     address
@@ -18,54 +62,43 @@ query OneWallet {
   }
 }
 
+# Many at once count as one request.
 query ManyWallets {
-  wallets(handles: ["creator", "newcomer", "dusty"]) {
+  wallets(handles: [${[first, second, third].join(", ")}]) {
     handle
     balance {
+      vault
       total
     }
   }
 }
 
+# The same with names of your own.
+query NamedWallets {
+  mine: wallet(handle: ${first}) {
+    balance {
+      vault
+      total
+    }
+  }
+  theirs: wallet(handle: ${second}) {
+    balance {
+      vault
+      total
+    }
+  }
+}
+
+# Moves what is in the vault to the address. The id is a wallet's socialId.
 mutation Collect {
-  collect(socialId: "put the socialId of a wallet here") {
+  collect(socialId: ${id}) {
     success
     collected
     newBalance
     txSignature
+    error
     message
   }
 }
 `;
-
-const HEADERS = {
-  "content-type": "text/html; charset=utf-8",
-  "cache-control": "public, max-age=3600",
-  vary: "Accept, Accept-Encoding",
-};
-
-/** Whether a browser asks for the page: anything else at the endpoint is an operation. */
-export function wantsGraphiQL({ method, headers }: Request): boolean {
-  return method === "GET" && (headers.get("accept") ?? "").includes("text/html");
-}
-
-/**
- * GraphiQL's page, complete in itself: it loads nothing from elsewhere. It has 9 MB, so it is made and
- * compressed once, and sent in pieces from one Blob.
- */
-export function createGraphiQL(endpoint: string): (request: Request) => Promise<Response> {
-  let pages: Promise<{ plain: Blob; compressed: Blob }> | undefined;
-
-  async function make() {
-    const html = renderGraphiQL({ title: "Tributary", endpoint, defaultQuery: EXAMPLE_OPERATIONS });
-    return { plain: new Blob([html]), compressed: new Blob([await promisify(gzip)(html)]) };
-  }
-
-  return async ({ headers }) => {
-    pages ??= make();
-    const { plain, compressed } = await pages;
-    return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/.test(headers.get("accept-encoding") ?? "")
-      ? new Response(compressed, { headers: { ...HEADERS, "content-encoding": "gzip" } })
-      : new Response(plain, { headers: HEADERS });
-  };
 }

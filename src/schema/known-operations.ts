@@ -2,11 +2,14 @@ import { getOperationAST, type DocumentNode, type GraphQLSchema } from "graphql"
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_FIELDS, type Run } from "./compiler.ts";
 import { operationCost } from "./operation-cost.ts";
+import { measureOperation, type OperationSize } from "./operation-size.ts";
 
 /** An operation that has been parsed and validated before. */
 export interface KnownOperation {
   /** What it takes out of its caller's budget. */
   readonly cost: number;
+  /** Whether it is within the limits is known with its variables only. */
+  readonly size: OperationSize;
   /** What keeping it takes, about. */
   readonly bytes: number;
   readonly run: Run;
@@ -40,6 +43,7 @@ export function createKnownOperations(schema: GraphQLSchema) {
       let compiled: Run | undefined;
       const operation: KnownOperation = {
         cost: operationCost(document, node),
+        size: measureOperation(document, node),
         get bytes() {
           return BYTES_A_CHARACTER * text.length + BYTES_A_FIELD * countFields(document, node, MAX_FIELDS);
         },

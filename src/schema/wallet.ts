@@ -3,6 +3,7 @@ import { BalanceType } from "./balance.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../social/account.ts";
 import { builder } from "./builder.ts";
 import { facts } from "./field-facts.ts";
+import { MAX_WALLETS } from "./operation-limits.ts";
 
 const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet that the service keeps for a social-network account.",
@@ -37,16 +38,14 @@ builder.queryFields((t) => ({
   wallet: t.field({
     type: WalletType,
     nullable: true,
-    description:
-      "Looks up the wallet of a handle. Fails with INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE, SERVICE_BUSY or LOOKUP_FAILED in `extensions.code`. Ask for many at once with aliases or `wallets`: they share their reads, and cost one request.",
+    description: `Looks up the wallet of a handle. Fails with INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE, SERVICE_BUSY or LOOKUP_FAILED in \`extensions.code\`. Ask for many at once with aliases or \`wallets\`, at most ${MAX_WALLETS} in one operation: they share their reads, and cost one request.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     resolve: (_root, { handle }, context) => lookUpWallet(handle, context),
   }),
   walletById: t.field({
     type: WalletType,
     nullable: true,
-    description:
-      "The wallet of an account's id, without asking the network whether the account exists. Fails with INVALID_SOCIAL_ID. Its `handle` is one read of the network and fails with the codes of `wallet`, its `balance` fails with LOOKUP_FAILED.",
+    description: `The wallet of an account's id, without asking the network whether the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` is one read of the network and fails with the codes of \`wallet\`, its \`balance\` fails with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets in one operation.`,
     args: {
       socialId: t.arg.string({
         required: true,
@@ -58,8 +57,7 @@ builder.queryFields((t) => ({
   wallets: t.field({
     type: [WalletType],
     nullable: { list: false, items: true },
-    description:
-      "Looks up the wallets of many handles, in their order. One that fails is null, with its error at its place; the others still answer.",
+    description: `Looks up the wallets of many handles, in their order. One that fails is null, with its error at its place; the others still answer. At most ${MAX_WALLETS} wallets in one operation, in all its lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
     resolve: (_root, { handles }, context) => handles.map(async (handle) => lookUpWallet(handle, context)),
   }),

@@ -1,13 +1,13 @@
-import type { ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
+import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { ContractError } from "../errors.ts";
 import { parseJson } from "../json.ts";
 import type { Logger } from "../log.ts";
 import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
 import type { Caller } from "../resolvers/caller.ts";
-import { createGraphiQL, wantsGraphiQL } from "./graphiql.ts";
-import { respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
+import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./graphql-errors.ts";
 import { createKnownOperations } from "./known-operations.ts";
+import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./operation-limits.ts";
 
 /** What the edge gives each request beside its caller: the caller's budget, and a log that names the request. */
 export interface GraphQLCall extends Caller {
@@ -23,17 +23,14 @@ interface ServerContext {
   readonly call: GraphQLCall;
 }
 
-/** Of a GraphQL request. */
-export const MAX_BODY_BYTES = 100_000;
-
 const JSON_BODY = /^application\/json *(;|$)/;
 const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
 
 export type GraphQLEndpoint = ReturnType<typeof createGraphQL>;
 
 /**
- * The GraphQL endpoint at `endpoint`, with GraphiQL for browsers. Yoga answers it; what it has run before
- * can be run again without it, by `answerKnown`.
+ * The GraphQL endpoint at `endpoint`. Yoga answers it; what it has run before can be run again without it,
+ * by `answerKnown`.
  */
 export function createGraphQL(needs: {
   schema: GraphQLSchema;
@@ -42,8 +39,19 @@ export function createGraphQL(needs: {
   log: Logger;
 }) {
   const { services } = needs;
-  const graphiql = createGraphiQL(needs.endpoint);
   const known = createKnownOperations(needs.schema);
+
+  /** Refuses a document that is too large, or one of its operations. */
+  const limit: Plugin<ServerContext & YogaInitialContext> = {
+    onParse({ setParseFn }) {
+      setParseFn(parseWithinLimits);
+    },
+    onValidate({ context, setValidationFn }) {
+      setValidationFn((schema: GraphQLSchema, document: DocumentNode) =>
+        validateWithinLimits(schema, document, context.params),
+      );
+    },
+  };
 
   /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
   const admitAndExplain: Plugin<ServerContext> = {
@@ -55,6 +63,7 @@ export function createGraphQL(needs: {
       call.log.debug("an operation that is not known was parsed");
       const operation = known.add(params.query ?? "", operationName ?? undefined, document);
       if (operation && operation.cost > 1) await call.admit(operation.cost);
+      (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
           setResult(explainErrors(result as ExecutionResult, call.log));
@@ -70,7 +79,7 @@ export function createGraphQL(needs: {
     schema: needs.schema,
     graphqlEndpoint: needs.endpoint,
     context: ({ call }) => createRequestContext(services, call),
-    plugins: [admitAndExplain],
+    plugins: [limit, admitAndExplain],
     maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
     maxRequestBodySize: MAX_BODY_BYTES,
     // It would keep documents of any size, of callers who may not even run them.
@@ -92,7 +101,6 @@ export function createGraphQL(needs: {
 
     /** Answers whatever comes to the endpoint; an operation costs its caller one request before it is read. */
     async handle(request: Request, call: GraphQLCall): Promise<Response> {
-      if (wantsGraphiQL(request)) return graphiql(request);
       try {
         await call.admit(1);
         return await answer(request, call);
@@ -105,7 +113,7 @@ export function createGraphQL(needs: {
 
     /**
      * The answer, in JSON, to the body of a POST whose caller has been admitted, if it is an operation that
-     * has been run before; else undefined, and nothing has been done.
+     * has been run before and is within the limits; else undefined, and nothing has been done.
      *
      * @throws {ContractError} RATE_LIMITED
      */
@@ -113,7 +121,7 @@ export function createGraphQL(needs: {
       const params = parseJson(body);
       if (!isPlain(params)) return undefined;
       const operation = known.get(params.query, params.operationName ?? undefined);
-      if (!operation) return undefined;
+      if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
       if (operation.cost > 1) await call.admit(operation.cost);
       const result = await operation.run(createRequestContext(services, call), params.variables);
       if (result.data === undefined) return undefined;

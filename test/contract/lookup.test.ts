@@ -262,7 +262,14 @@ describe("HANDLE_ALLOW_UNDERSCORE", () => {
 
 describe("any other path or method", () => {
   it("is NOT_FOUND or METHOD_NOT_ALLOWED with Allow, in the error body", async () => {
-    for (const path of ["/", "/wallet", "/wallet/lookup/", "/collect/x", "/WALLET/LOOKUP", "//collect"]) {
+    for (const path of [
+      "/nothing",
+      "/wallet",
+      "/wallet/lookup/",
+      "/collect/x",
+      "/WALLET/LOOKUP",
+      "//collect",
+    ]) {
       const { status, body } = await world.request(path);
       expect([path, status, body]).toEqual([path, 404, error("NOT_FOUND")]);
     }

@@ -1,0 +1,153 @@
+/**
+ * The typical flow with GraphQL, for the creator of a new token and any number of accounts that are tracked:
+ * one request looks all of them up, then the fees of each that has some are collected.
+ *
+ *     node examples/graphql/flow.ts <base url> <handle> [tracked handle ...]
+ *
+ * The types of results and variables are inferred from the operations' text and from schema.d.ts, which
+ * `npm run schema` generates from schema.graphql. Needs Node 22.18 or later.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { initGraphQLTada, type TadaDocumentNode } from "gql.tada";
+import { print } from "graphql";
+import type { introspection } from "./schema.d.ts";
+
+const graphql = initGraphQLTada<{ introspection: introspection; scalars: { Lamports: string } }>();
+
+const Account = graphql(`
+  fragment Account on Wallet @_unmask {
+    handle
+    socialId
+    address
+    balance {
+      vault
+      vaultLamports
+    }
+  }
+`);
+
+const LookUp = graphql(
+  `
+    query LookUp($creator: String!, $tracked: [String!]!) {
+      creator: wallet(handle: $creator) {
+        ...Account
+      }
+      tracked: wallets(handles: $tracked) {
+        ...Account
+      }
+    }
+  `,
+  [Account],
+);
+
+const Collect = graphql(`
+  mutation Collect($socialId: String!) {
+    collect(socialId: $socialId) {
+      success
+      collected
+      newBalance
+      txSignature
+      message
+    }
+  }
+`);
+
+interface Failure {
+  message: string;
+  /** The field that failed; absent when the request was refused as a whole. */
+  path?: (string | number)[];
+  /** NO_ANSWER is this client's own code: no answer came, or none that can be read. */
+  extensions: { code: string; retryAfterSeconds?: number };
+}
+
+interface Answer<Data> {
+  /** A field that failed is null, and has its error in `errors`. */
+  data?: Data | null;
+  errors?: Failure[];
+}
+
+/** Any other failure of a collect leaves open whether a transaction is under way, or has landed. */
+const NOTHING_WAS_MOVED = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
+const MAX_WAIT_SECONDS = 60;
+const TIMEOUT_MS = 90_000;
+
+const [baseUrl, creator, ...tracked] = process.argv.slice(2);
+if (!baseUrl || !creator) {
+  console.error("Too few arguments: node examples/graphql/flow.ts <base url> <handle> [tracked handle ...]");
+  process.exit(1);
+}
+
+// 1. Look all of them up: one request, however many they are. One that fails does not fail the others.
+const found = await execute(LookUp, { creator, tracked });
+for (const failure of found.errors ?? []) {
+  // Such as ["creator"], or ["tracked", 2, "balance"].
+  const [alias, index] = failure.path ?? [];
+  report(`${!alias ? "The request" : alias === "creator" ? creator : tracked[Number(index)]}`, failure);
+}
+const wallets = [found.data?.creator, ...(found.data?.tracked ?? [])].filter((wallet) => !!wallet);
+for (const { handle, address, balance } of wallets) {
+  console.log(`${handle}: address ${address}, in the vault: ${balance?.vault ?? "unknown"} SOL`);
+}
+
+// 2. Launch a token with the creator's address, on the launch platform; its trading fills the vault.
+
+// 3. Collect what waits. Anyone may; the service pays. Each collect is one request of the caller's budget.
+for (const { handle, socialId, balance } of wallets) {
+  if (!balance) continue;
+  if (balance.vaultLamports === "0") {
+    console.log(`${handle}: nothing to collect`);
+    continue;
+  }
+  const { data, errors = [] } = await execute(Collect, { socialId });
+  const result = data?.collect;
+  if (result?.success) {
+    console.log(`${handle}: collected ${result.collected} SOL, new balance ${result.newBalance} SOL`);
+    console.log(`${handle}: transaction ${result.txSignature}`);
+  } else if (result) {
+    // Nothing, or too little, in the vault is an answer and no error.
+    console.log(`${handle}: nothing to collect: ${result.message}`);
+  }
+  for (const failure of errors) {
+    report(`${handle}`, failure);
+    if (NOTHING_WAS_MOVED.includes(failure.extensions.code)) continue;
+    console.error("It is not known whether the fees were moved. To collect again is safe.");
+  }
+}
+
+/**
+ * Runs an operation. RATE_LIMITED refuses the whole request, with Retry-After, before anything is done: asks
+ * again then, unless that takes too long.
+ */
+async function execute<Data, Variables>(
+  operation: TadaDocumentNode<Data, Variables>,
+  variables: Variables,
+): Promise<Answer<Data>> {
+  try {
+    for (let waited = 0; ;) {
+      const response = await fetch(`${baseUrl}/graphql`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query: print(operation), variables }),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      const answer = (await response.json()) as Answer<Data>;
+      if (!answer.data && !answer.errors) throw new Error(`HTTP ${response.status}`);
+      const seconds = Number(response.headers.get("retry-after") ?? NaN);
+      if (!(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
+      console.log(`RATE_LIMITED: asking again in ${seconds} s`);
+      await sleep(seconds * 1_000);
+      waited += seconds;
+    }
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const reason = cause instanceof Error ? `${message}: ${cause.message}` : message;
+    return { errors: [{ message: reason, extensions: { code: "NO_ANSWER" } }] };
+  }
+}
+
+/** Says that something failed, and goes on. */
+function report(about: string, { message, extensions: { code, retryAfterSeconds } }: Failure): void {
+  const hint = retryAfterSeconds === undefined ? "" : ` (again in ${retryAfterSeconds} s)`;
+  console.error(`${about}: ${code}: ${message}${hint}`);
+  process.exitCode = 1;
+}

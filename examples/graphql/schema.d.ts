@@ -1,0 +1,37 @@
+/* eslint-disable */
+/* prettier-ignore */
+
+export type introspection_types = {
+    'Balance': { kind: 'OBJECT'; name: 'Balance'; fields: { 'pda': { name: 'pda'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'pdaLamports': { name: 'pdaLamports'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; }; } }; 'total': { name: 'total'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'totalLamports': { name: 'totalLamports'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; }; } }; 'vault': { name: 'vault'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'vaultLamports': { name: 'vaultLamports'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; }; } }; 'withdrawable': { name: 'withdrawable'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'withdrawableLamports': { name: 'withdrawableLamports'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; }; } }; }; };
+    'Boolean': unknown;
+    'CollectResult': { kind: 'OBJECT'; name: 'CollectResult'; fields: { 'collected': { name: 'collected'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'collectedLamports': { name: 'collectedLamports'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; }; } }; 'error': { name: 'error'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'message': { name: 'message'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'newBalance': { name: 'newBalance'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'newBalanceLamports': { name: 'newBalanceLamports'; type: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; } }; 'success': { name: 'success'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Boolean'; ofType: null; }; } }; 'txSignature': { name: 'txSignature'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; }; };
+    'Lamports': unknown;
+    'Mutation': { kind: 'OBJECT'; name: 'Mutation'; fields: { 'collect': { name: 'collect'; type: { kind: 'OBJECT'; name: 'CollectResult'; ofType: null; } }; }; };
+    'Query': { kind: 'OBJECT'; name: 'Query'; fields: { 'wallet': { name: 'wallet'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'walletById': { name: 'walletById'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'wallets': { name: 'wallets'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'LIST'; name: never; ofType: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; }; }; } }; }; };
+    'String': unknown;
+    'Wallet': { kind: 'OBJECT'; name: 'Wallet'; fields: { 'address': { name: 'address'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'balance': { name: 'balance'; type: { kind: 'OBJECT'; name: 'Balance'; ofType: null; } }; 'handle': { name: 'handle'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'socialId': { name: 'socialId'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; }; };
+};
+
+/** An IntrospectionQuery representation of your schema.
+ *
+ * @remarks
+ * This is an introspection of your schema saved as a file by GraphQLSP.
+ * It will automatically be used by `gql.tada` to infer the types of your GraphQL documents.
+ * If you need to reuse this data or update your `scalars`, update `tadaOutputLocation` to
+ * instead save to a .ts instead of a .d.ts file.
+ */
+export type introspection = {
+  name: never;
+  query: 'Query';
+  mutation: 'Mutation';
+  subscription: never;
+  types: introspection_types;
+};
+
+import * as gqlTada from 'gql.tada';
+
+declare module 'gql.tada' {
+  interface setupSchema {
+    introspection: introspection
+  }
+}

@@ -1,0 +1,15 @@
+/* global SwaggerUIBundle */
+SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#viewer",
+  tryItOutEnabled: true,
+  deepLinking: true,
+  displayRequestDuration: true,
+  // It would send the document to a validator elsewhere.
+  validatorUrl: null,
+});
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const setMode = () => document.documentElement.classList.toggle("dark-mode", prefersDark.matches);
+prefersDark.addEventListener("change", setMode);
+setMode();

@@ -1,0 +1,358 @@
+import { getIntrospectionQuery } from "graphql";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+  await world.lookup("creator"); // so that what is read once has been read
+});
+afterAll(() => world.close());
+
+const times = (count: number, write: (i: number) => string) =>
+  Array.from({ length: count }, (_, i) => write(i)).join(" ");
+const artists = (count: number) =>
+  Array.from({ length: count }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
+const wallets = (count: number, fields: string) =>
+  times(count, (i) => `w${i}: wallet(handle: "${artists(200)[i]}") { ${fields} }`);
+const collects = (count: number, fields = "success") =>
+  `mutation { ${times(count, (i) => `c${i}: collect(socialId: "${world.account(artists(200)[i]!).id}") { ${fields} }`)} }`;
+
+const BALANCE =
+  "balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports withdrawableLamports __typename }";
+const WALLET = `handle socialId address ${BALANCE} __typename`;
+const COLLECT_RESULT =
+  "success collected collectedLamports newBalance newBalanceLamports txSignature error message";
+const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
+
+interface Refused {
+  readonly what: string;
+  readonly query: string | (() => string);
+  readonly variables?: Record<string, unknown>;
+  readonly says: RegExp;
+}
+
+const tooMany = (max: number, words: string, count?: number | string) =>
+  new RegExp(`at most ${max} ${words}.*; this one has ${count ?? "more"}\\.`);
+
+const REFUSED: readonly Refused[] = [
+  // Of the text, before it is parsed.
+  { what: "tokens", query: `{ ${"a ".repeat(3_999)} }`, says: tooMany(4_000, "tokens") },
+  {
+    what: "tokens by the tens of thousands",
+    query: `{ ${"a ".repeat(45_000)} }`,
+    says: tooMany(4_000, "tokens"),
+  },
+  { what: "tokens, and no end", query: "query ".repeat(16_000), says: tooMany(4_000, "tokens") },
+  {
+    what: "operations",
+    query: times(1_000, (i) => `query A${i} { __typename }`),
+    says: tooMany(4_000, "tokens"),
+  },
+  { what: "nested fields", query: "{a".repeat(30_000), says: tooMany(20, "levels of brackets") },
+  {
+    what: "nested lists",
+    query: `{ wallet(handle: ${"[".repeat(90_000)}`,
+    says: tooMany(20, "levels of brackets"),
+  },
+  {
+    what: "nested types",
+    query: `query ($a: ${"[".repeat(90_000)}`,
+    says: tooMany(20, "levels of brackets"),
+  },
+  { what: "nested fragments", query: "{ ... ".repeat(15_000), says: tooMany(20, "levels of brackets") },
+  {
+    what: "directives",
+    query: `{ __typename ${"@skip(if: false) ".repeat(201)} }`,
+    says: tooMany(200, "directives"),
+  },
+  {
+    what: "directives that there are not",
+    query: `{ __typename ${"@a".repeat(201)} }`,
+    says: tooMany(200, "directives"),
+  },
+  // Of the operation, before it is validated.
+  {
+    what: "aliases of __typename",
+    query: `{ ${times(101, (i) => `a${i}: __typename`)} }`,
+    says: tooMany(100, "root fields", 101),
+  },
+  {
+    what: "one field again and again",
+    query: `{ ${"__typename ".repeat(500)} }`,
+    says: tooMany(100, "root fields", 500),
+  },
+  {
+    what: "wallets by aliases",
+    query: () => `{ ${wallets(101, "address")} }`,
+    says: tooMany(100, "wallets", 101),
+  },
+  {
+    what: "wallets by a list and aliases",
+    query: () =>
+      `{ ${wallets(60, "address")} wallets(handles: [${times(41, () => '"creator"')}]) { address } }`,
+    says: tooMany(100, "wallets", 101),
+  },
+  {
+    what: "wallets in a list",
+    query: `{ wallets(handles: [${times(101, () => '"creator"')}]) { address } }`,
+    says: tooMany(100, "wallets", 101),
+  },
+  {
+    what: "wallets by ids",
+    query: `{ ${times(99, (i) => `w${i}: walletById(socialId: "${i}") { address }`)} wallets(handles: ["a", "b"]) { address } }`,
+    says: tooMany(100, "wallets", 101),
+  },
+  { what: "collects", query: () => collects(11), says: tooMany(10, "collects", 11) },
+  {
+    what: "collects in fragments",
+    query:
+      'mutation { ...F ...G ...G } fragment F on Mutation { ...G } fragment G on Mutation { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } c: collect(socialId: "3") { success } d: collect(socialId: "4") { success } }',
+    says: tooMany(10, "collects", 12),
+  },
+  {
+    what: "fields",
+    query: () => `{ ${wallets(100, "handle ".repeat(20))} }`,
+    says: tooMany(2_000, "fields", 2_100),
+  },
+  {
+    what: "fields of one fragment",
+    query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { ${"handle ".repeat(20)} }`,
+    says: tooMany(2_000, "fields", 2_100),
+  },
+  {
+    what: "fields of a list",
+    query: `{ wallets(handles: [${times(100, () => '"creator"')}]) { ${"handle ".repeat(20)} } }`,
+    says: tooMany(2_000, "fields", 2_001),
+  },
+  {
+    what: "aliases of one field",
+    query: `{ wallet(handle: "creator") { ${times(201, (i) => `a${i}: handle`)} } }`,
+    says: tooMany(200, "aliases", 201),
+  },
+  {
+    what: "aliases in a fragment",
+    query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { a: handle b: handle }`,
+    says: tooMany(200, "aliases", 300),
+  },
+  {
+    what: "levels in fragments",
+    query: `{ wallet(handle: "creator") { ...F0 } } ${times(20, (i) => `fragment F${i} on Wallet { balance { ...F${i + 1} } }`)} fragment F20 on Wallet { handle }`,
+    says: tooMany(20, "levels of fields", 22),
+  },
+  {
+    what: "fragments that spread each other twice",
+    query: `{ ...F0 } ${times(24, (i) => `fragment F${i} on Query { ...F${i + 1} ...F${i + 1} }`)} fragment F24 on Query { __typename }`,
+    says: tooMany(100, "root fields", 2 ** 24),
+  },
+  {
+    what: "fragments that spread each other four times",
+    query: `{ wallet(handle: "creator") { ...F0 } } ${times(200, (i) => `fragment F${i} on Wallet { ${`...F${i + 1} `.repeat(4)} }`)} fragment F200 on Wallet { handle }`,
+    says: tooMany(2_000, "fields", "2\\.58\\d+e\\+120"),
+  },
+  {
+    what: "introspection",
+    query: `{ ${times(21, (i) => `s${i}: __schema { types { ${"name ".repeat(13)} } }`)} }`,
+    says: tooMany(300, "fields of introspection", 315),
+  },
+  {
+    what: "introspection by __type",
+    query: `{ ${times(50, (i) => `t${i}: __type(name: "Wallet") { ${"name ".repeat(6)} }`)} }`,
+    says: tooMany(300, "fields of introspection", 350),
+  },
+  // With the variables.
+  {
+    what: "wallets in a variable",
+    query: LIST,
+    variables: { handles: artists(101) },
+    says: tooMany(100, "wallets", 101),
+  },
+  {
+    what: "what are no handles in a variable",
+    query: LIST,
+    variables: { handles: new Array(20_000).fill(5) },
+    says: tooMany(100, "wallets", 20_000),
+  },
+  {
+    what: "wallets in two lists",
+    query:
+      "query ($a: [String!]!, $b: [String!]!) { a: wallets(handles: $a) { address } b: wallets(handles: $b) { address } }",
+    variables: { a: artists(50), b: artists(51) },
+    says: tooMany(100, "wallets", 101),
+  },
+  {
+    what: "wallets in one list twice",
+    query:
+      "query ($a: [String!]!) { ...F b: wallets(handles: $a) { address } } fragment F on Query { a: wallets(handles: $a) { address } }",
+    variables: { a: artists(51) },
+    says: tooMany(100, "wallets", 102),
+  },
+  {
+    what: "wallets in a default",
+    query: `query ($a: [String!]! = [${times(101, () => '"creator"')}]) { wallets(handles: $a) { address } }`,
+    says: tooMany(100, "wallets", 101),
+  },
+  {
+    what: "fields of a list in a variable",
+    query: `query ($a: [String!]!) { wallets(handles: $a) { ${"handle ".repeat(20)} } }`,
+    variables: { a: artists(100) },
+    says: tooMany(2_000, "fields", 2_001),
+  },
+  {
+    what: "wallets in a variable named as no other",
+    query: "query ($__proto__: [String!]!) { wallets(handles: $__proto__) { address } }",
+    variables: JSON.parse(`{"__proto__": ${JSON.stringify(artists(101))}}`),
+    says: tooMany(100, "wallets", 101),
+  },
+];
+
+describe("what is too large is refused with 400 and its limit, and nothing is read for it:", () => {
+  beforeEach(() => {
+    world.forgetCalls();
+  });
+  afterEach(() => {
+    expect([world.sandbox.social.calls, world.chainCalls()]).toEqual([[], []]);
+  });
+
+  it.each(REFUSED)("$what", async ({ query, variables, says }) => {
+    const text = typeof query === "string" ? query : query();
+    // Twice: what has been refused has not become known.
+    for (let i = 0; i < 2; i++) {
+      const { status, body } = await world.graphql(text, variables);
+      expect({ status, body }).toEqual({
+        status: 400,
+        body: { errors: [{ message: expect.stringMatching(says), extensions: { code: "BAD_REQUEST" } }] },
+      });
+    }
+  });
+
+  it.each(
+    REFUSED.filter(({ query }) => typeof query === "string" && query.startsWith("{") && query.length < 5_000),
+  )("$what, by GET", async ({ query, variables, says }) => {
+    const search = new URLSearchParams({
+      query: query as string,
+      variables: JSON.stringify(variables ?? {}).slice(0, 5_000),
+    });
+    const { status, body } = await world.request(`/graphql?${search}`);
+    expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
+    if (!variables) expect(body.errors[0].message).toMatch(says);
+  });
+
+  it("a body, told or not told to be so large", async () => {
+    const body = JSON.stringify({ query: `{ __typename } #${"#".repeat(100_000)}` });
+    const headers = { "content-type": "application/json" };
+    const stream = () => new Blob([body]).stream();
+    for (const init of [{ body }, { body: stream(), duplex: "half" as const }]) {
+      const refused = await world.request("/graphql", { method: "POST", headers, ...init });
+      expect([refused.status, refused.body]).toEqual([
+        413,
+        {
+          errors: [
+            {
+              message: "The body may have at most 100000 bytes; this one has more.",
+              extensions: { code: "BAD_REQUEST" },
+            },
+          ],
+        },
+      ]);
+    }
+  });
+
+  it("fields of one name in so many places that to compare them all would take long", async () => {
+    const { status, body } = await world.graphql(
+      `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(900)} } }`,
+    );
+    expect([status, body.errors[0]]).toEqual([
+      400,
+      {
+        message: "The document has too many fields of one response name to be validated.",
+        extensions: { code: "BAD_REQUEST" },
+      },
+    ]);
+  });
+
+  it("a list in a variable, for an operation that has been answered before", async () => {
+    const query = "query Known($handles: [String!]!) { wallets(handles: $handles) { address } }";
+    for (let i = 0; i < 3; i++)
+      expect((await world.graphql(query, { handles: [] })).body).toEqual({ data: { wallets: [] } });
+    const { status, body } = await world.graphql(query, { handles: artists(101) });
+    expect([status, body.errors[0].message]).toEqual([
+      400,
+      expect.stringMatching(tooMany(100, "wallets", 101)),
+    ]);
+  });
+
+  it("the collects of a mutation, which are still paid for as one request only", async () => {
+    const caller = { "x-forwarded-for": "192.0.2.200" };
+    const before = await world.graphql("{ __typename }", {}, caller);
+    const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+    const refused = await world.graphql(collects(11), {}, caller);
+    expect(left(before) - left(refused)).toBe(1);
+  });
+
+  it("a fragment that spreads itself, as not valid", async () => {
+    for (const query of [
+      '{ wallet(handle: "creator") { ...F } } fragment F on Wallet { handle ...F }',
+      '{ wallet(handle: "creator") { ...F } } fragment F on Wallet { ...G } fragment G on Wallet { ...F handle }',
+      "{ ...F } fragment F on Query { ...F }",
+    ]) {
+      const { body } = await world.graphql(query);
+      expect(body).toMatchObject({ errors: [{ message: expect.stringContaining("within itself") }] });
+      expect(body.data).toBeUndefined();
+    }
+  });
+});
+
+describe("what an honest client asks for passes:", () => {
+  it("a hundred aliased wallets with all their fields", async () => {
+    const { status, body } = await world.graphql(`{ ${wallets(100, WALLET)} }`);
+    expect([status, body.errors]).toEqual([200, undefined]);
+    expect(Object.keys(body.data)).toHaveLength(100);
+    expect(body.data.w99).toMatchObject({ handle: "artist100", balance: { vault: expect.any(String) } });
+  });
+
+  it("a hundred aliased wallets, each with a variable, a directive, an alias and a fragment", async () => {
+    const query = `query (${times(100, (i) => `$h${i}: String!`)}, $with: Boolean!) {
+      ${times(100, (i) => `w${i}: wallet(handle: $h${i}) { ...All sum: balance @include(if: $with) { total } }`)}
+    } fragment All on Wallet { ${WALLET} }`;
+    const handles = Object.fromEntries(artists(100).map((handle, i) => [`h${i}`, handle]));
+    const { status, body } = await world.graphql(query, { ...handles, with: true });
+    expect([status, body.errors]).toEqual([200, undefined]);
+    expect(body.data.w99.sum.total).toBe(body.data.w99.balance.total);
+  });
+
+  it("a hundred wallets in a list with all their fields, written there or in a variable", async () => {
+    const written = JSON.stringify(artists(100));
+    for (const [query, variables] of [
+      [`{ wallets(handles: ${written}) { ${WALLET} } }`, undefined],
+      [
+        `query ($handles: [String!]!) { wallets(handles: $handles) { ${WALLET} } }`,
+        { handles: artists(100) },
+      ],
+      [`query ($handles: [String!]! = ${written}) { wallets(handles: $handles) { ${WALLET} } }`, undefined],
+    ] as const) {
+      const { status, body } = await world.graphql(query, variables);
+      expect([status, body.errors, body.data.wallets.length]).toEqual([200, undefined, 100]);
+    }
+  });
+
+  it("GraphiQL's introspection", async () => {
+    const query = getIntrospectionQuery({
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    });
+    const { status, body } = await world.graphql(query);
+    expect([status, body.errors]).toEqual([200, undefined]);
+    expect(body.data.__schema.queryType.name).toBe("Query");
+  });
+
+  it("ten collects with all their fields", async () => {
+    const { status, body } = await world.graphql(collects(10, COLLECT_RESULT));
+    expect([status, body.errors]).toEqual([200, undefined]);
+    expect(Object.values(body.data)).toHaveLength(10);
+    expect(body.data.c0).toMatchObject({ success: true, txSignature: expect.any(String) });
+  });
+});

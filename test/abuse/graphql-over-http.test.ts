@@ -1,0 +1,22 @@
+import { serverAudits } from "graphql-http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+});
+afterAll(() => world.close());
+
+const audits = serverAudits({ url: () => `${world.url}/graphql` });
+
+describe("the audits of GraphQL over HTTP", () => {
+  it("are all of them", () => {
+    expect(audits).toHaveLength(61);
+  });
+
+  it.each(audits.map(({ id, name, fn }) => ({ id, name, fn })))("$id: $name", async ({ fn }) => {
+    const result = await fn();
+    expect(result).toMatchObject({ status: "ok" });
+  });
+});

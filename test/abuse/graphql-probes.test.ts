@@ -1,0 +1,350 @@
+import { Keypair } from "@solana/web3.js";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startJsonServer } from "../doubles/json-server.ts";
+import { startProgram } from "../program.ts";
+import { startWorld, type Answer, type World } from "../world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+  await world.lookup("creator"); // so that what is read once has been read
+});
+beforeEach(() => {
+  world.forgetCalls();
+});
+afterAll(() => world.close());
+
+const upstreamCalls = () => [...world.sandbox.social.calls, ...world.chainCalls()];
+const post = (body: unknown, type = "application/json") =>
+  world.request("/graphql", {
+    method: "POST",
+    headers: { "content-type": type },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+const get = (query: string) =>
+  world.request(`/graphql?${new URLSearchParams({ query })}`, { headers: { accept: "application/json" } });
+
+/** That a request was refused as such, with this status, in one error, and that nothing was read for it. */
+function expectRefused({ status, body }: Answer, expected: number, message?: string): void {
+  expect({ status, body }).toEqual({
+    status: expected,
+    body: {
+      errors: [
+        {
+          message: message === undefined ? expect.any(String) : expect.stringContaining(message),
+          extensions: { code: "BAD_REQUEST" },
+        },
+      ],
+    },
+  });
+  expect(upstreamCalls()).toEqual([]);
+}
+
+/** The tests of graphql-cop 1.15, https://github.com/dolevf/graphql-cop, one by one. */
+describe("graphql-cop's probe", () => {
+  const cop = (query: string) => post({ query, operationName: "cop" });
+
+  it("alias overloading is refused", async () => {
+    const aliases = Array.from({ length: 101 }, (_, i) => `alias${i}:__typename`);
+    expectRefused(await cop(`query cop { ${aliases.join("\n")} }`), 400, "at most 100 root fields");
+  });
+
+  it("array-based query batching is refused", async () => {
+    const batch = Array.from({ length: 10 }, () => ({ query: "query cop { __typename }" }));
+    for (const body of [batch, batch.slice(0, 1), []]) expectRefused(await post(body), 400);
+  });
+
+  it("directive overloading is refused, in fewer errors than directives", async () => {
+    const { body } = await cop(`query cop { __typename ${"@aa".repeat(10)} }`);
+    expect(body.data).toBeUndefined();
+    expect(body.errors.length).toBeLessThan(10);
+    const { body: known } = await cop(`query cop { __typename ${"@skip(if: false)".repeat(10)} }`);
+    expect(known.data).toBeUndefined();
+  });
+
+  it("circular query by introspection is refused", async () => {
+    const { body } = await cop(
+      "query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }",
+    );
+    expect(body.data).toBeUndefined();
+    expect(body.errors).toHaveLength(1);
+  });
+
+  it("field duplication is refused", async () => {
+    const query = `query cop { ${"__typename \n".repeat(500)} }`;
+    expectRefused(await cop(query), 400, "at most 100 root fields");
+  });
+
+  it("field suggestions finds none", async () => {
+    const { body } = await cop("query cop { __schema { directive } }");
+    expect(body.errors[0].message).toBe('Cannot query field "directive" on type "__Schema".');
+  });
+
+  it("mutation by GET is refused", async () => {
+    expectRefused(await get("mutation cop {__typename}"), 405);
+  });
+
+  it("GET method query support finds it: GraphQL over HTTP has it, and a query changes nothing", async () => {
+    expect(await get("query cop {__typename}")).toMatchObject({ status: 200 });
+  });
+
+  it("GraphQL IDE finds GraphiQL, which is meant to be there", async () => {
+    const { body } = await world.request("/graphql", { headers: { accept: "text/html" } });
+    expect(body).toContain("GraphiQL");
+  });
+
+  it("introspection works: the schema is public", async () => {
+    const { body } = await cop("query cop { __schema { types { name fields { name } } } }");
+    expect(body.data.__schema.types.length).toBeGreaterThan(5);
+  });
+
+  it("POST-based url-encoded query (CSRF) is refused", async () => {
+    const form = new URLSearchParams({ query: "query cop { __typename }" }).toString();
+    expectRefused(await post(form, "application/x-www-form-urlencoded"), 415, "application/json");
+  });
+
+  it("trace mode finds none", async () => {
+    for (const query of ["query cop { __typename }", "query cop { nothing }"]) {
+      const { body } = await cop(query);
+      expect(JSON.stringify(body)).not.toMatch(/tracing|duration|startTime/);
+      expect(body.extensions).toBeUndefined();
+    }
+  });
+
+  it("unhandled errors finds none", async () => {
+    const { body } = await cop("qwerty cop { abc }");
+    expect(body.errors).toEqual([
+      {
+        message: 'Syntax Error: Unexpected Name "qwerty".',
+        locations: [{ line: 1, column: 1 }],
+        extensions: { code: "GRAPHQL_PARSE_FAILED" },
+      },
+    ]);
+  });
+});
+
+/** What https://cheatsheetseries.owasp.org/cheatsheets/GraphQL_Cheat_Sheet.html names and is not above. */
+describe("of OWASP's list,", () => {
+  it.each(
+    [
+      "creator' OR '1'='1",
+      '"; DROP TABLE accounts; --',
+      "$(id)",
+      "../../etc/passwd",
+      "creator,dusty",
+      "creator&usernames=dusty",
+      "creator\r\nX-Injected: 1",
+      "creator\u0000",
+      "http://169.254.169.254/",
+      '{"$ne": null}',
+      "<script>alert(1)</script>",
+      "ｃｒｅａｔｏｒ",
+      "x".repeat(90_000),
+    ].map((handle) => [handle.slice(0, 30), handle] as const),
+  )("injection: a handle like %j reaches no upstream", async (_start, handle) => {
+    for (let i = 0; i < 3; i++) {
+      const { status, body } = await post({
+        query: "query ($handle: String!) { wallet(handle: $handle) { address } }",
+        variables: { handle },
+      });
+      expect([status, body.data, body.errors[0].extensions.code]).toEqual([
+        200,
+        { wallet: null },
+        "INVALID_HANDLE",
+      ]);
+      expect(body.errors[0].message).toMatch(/^The handle must be 1-15 alphanumeric characters/);
+      expect(body.errors[0].message.length).toBeLessThan(200);
+    }
+    expect(upstreamCalls()).toEqual([]);
+  });
+
+  it("batching attacks: a batch is no way around the limits or the rate limit, whatever it is sent as", async () => {
+    const query = '{ wallet(handle: "creator") { address } }';
+    expectRefused(await post([{ query }, { query }]), 400);
+    expectRefused(await post({ query: [query, query] }), 400);
+    expectRefused(await post({ 0: { query }, 1: { query }, length: 2 }), 400);
+    expectRefused(await post(`{"query":${JSON.stringify(query)}}\n{"query":${JSON.stringify(query)}}`), 400);
+  });
+
+  it("denial of service: variables nested as deep as a body allows do no harm", async () => {
+    const deep = (open: string, close: string, count: number) => open.repeat(count) + close.repeat(count);
+    for (const value of [deep("[", "]", 49_000), deep('{"a":[', "]}", 12_000)]) {
+      const query = "query ($handle: String!) { wallet(handle: $handle) { address } }";
+      const { status, body } = await post(
+        `{"query":${JSON.stringify(query)},"variables":{"handle":${value}}}`,
+      );
+      expect([status, body.data, body.errors.length]).toEqual([400, undefined, 1]);
+      expect(body.errors[0].message.length).toBeLessThan(501);
+    }
+    expect(upstreamCalls()).toEqual([]);
+  });
+
+  it("excessive errors: an answer repeats no more than a few hundred characters of what was sent", async () => {
+    const long = "y".repeat(45_000);
+    const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
+    const bodies = [
+      { query: `query ${long} { ${"nothing ".repeat(50)} }` },
+      { query: `{ ${long} }` },
+      { query: `query ${long} { a: wallet(handle: $a) { handle } b: wallet(handle: $b) { handle } }` },
+      { query: `{ wallet(handle: ${"1".repeat(45_000)}) { handle } }` },
+      { query: `{ wallet(${long}: 1) { handle } }` },
+      { query: "{ __typename }", operationName: long },
+      { query: LIST, variables: { handles: [{ [long]: long }] } },
+      {
+        query: LIST,
+        variables: { handles: Object.fromEntries([...Array(5_000).keys()].map((i) => [i, i])) },
+      },
+      { query: "{ __typename }", [long]: 1 },
+    ];
+    for (const body of bodies) {
+      const answer = await post(body);
+      expect(answer.body.errors.length).toBeGreaterThan(0);
+      expect(JSON.stringify(answer.body).length).toBeLessThan(5_000);
+    }
+    expect(upstreamCalls()).toEqual([]);
+  });
+});
+
+describe("a mutation runs", () => {
+  const query = 'mutation { collect(socialId: "1523400000000000123") { success } }';
+
+  it("by GET in no form", async () => {
+    expectRefused(await get(query), 405);
+    const named = new URLSearchParams({
+      query: `query Q { __typename } ${query.replace("mutation", "mutation M")}`,
+      operationName: "M",
+    });
+    expectRefused(await world.request(`/graphql?${named}`), 405);
+    named.delete("operationName");
+    expect((await world.request(`/graphql?${named}`)).status).toBe(400);
+    expect(upstreamCalls()).toEqual([]);
+  });
+
+  it("by no method but POST", async () => {
+    for (const method of ["PUT", "PATCH", "DELETE"]) {
+      const init = {
+        method,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query }),
+      };
+      const { status, headers, body } = await world.request("/graphql", init);
+      expect([status, headers.get("allow"), body.error]).toEqual([
+        405,
+        "GET, HEAD, POST, OPTIONS",
+        "METHOD_NOT_ALLOWED",
+      ]);
+    }
+    expect(upstreamCalls()).toEqual([]);
+  });
+
+  it("from none of the bodies that a page can send to a stranger without asking", async () => {
+    const form = new FormData();
+    form.set("operations", JSON.stringify({ query }));
+    form.set("map", "{}");
+    expectRefused(await world.request("/graphql", { method: "POST", body: form }), 415, "application/json");
+    for (const type of [
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "text/plain; application/json",
+      "application/graphql",
+      "application/graphql+json",
+      "application/jsonp",
+      "",
+    ]) {
+      expectRefused(await post({ query }, type), 415, "application/json");
+    }
+    expectRefused(await world.request(`/graphql?${new URLSearchParams({ query })}`, { method: "POST" }), 415);
+  });
+});
+
+describe("an error suggests nothing", () => {
+  it.each([
+    ["a field", '{ wallet(handle: "creator") { adress } }'],
+    ["a root field", '{ walet(handle: "creator") { address } }'],
+    ["a field without a selection", '{ wallet(handle: "creator") { balance } }'],
+    ["an argument", '{ wallet(handel: "creator") { address } }'],
+    ["an argument of a directive", '{ wallet(handle: "creator") { address @include(iff: true) } }'],
+    ["a directive", '{ wallet(handle: "creator") { address @includes(if: true) } }'],
+    ["a type", '{ wallet(handle: "creator") { ... on Walet { address } } }'],
+    ["a type of a variable", "query ($a: Strin!) { wallet(handle: $a) { address } }"],
+    ["an enum", "query ($a: __TypeKind = SCALR) { __typename }"],
+    ["an enum in a variable", "query ($a: __TypeKind) { __typename @include(if: $a) }", { a: "SCALR" }],
+    ["a boolean", '{ __type(name: "Wallet") { fields(includeDeprecated: tru) { name } } }'],
+    ["a mutation", 'mutation { colect(socialId: "1") { success } }'],
+    ["an operation", "query creator { __typename } query dusty { __typename }"],
+  ])("for %s", async (_what, query, variables: Record<string, unknown> = {}) => {
+    const { body } = await post({ query, variables });
+    expect(body.errors.length).toBeGreaterThan(0);
+    expect(body.data).toBeUndefined();
+    expect(JSON.stringify(body)).not.toMatch(/did you mean|perhaps|address\\"\?|SCALAR/i);
+  });
+
+  it("and leaves the caller's own words as they are", async () => {
+    const words = 'Did you mean "x { ... }"?';
+    const { body } = await post({
+      query: "query ($handle: String!) { wallet(handle: $handle) { address } }",
+      variables: { handle: [words] },
+    });
+    expect(body.errors[0].message).toContain(JSON.stringify(words).slice(1, -1));
+  });
+});
+
+describe("with NODE_ENV=development", () => {
+  it("nothing of what went wrong inside reaches a caller", async () => {
+    const inside = "Error: a secret of the provider at /srv/provider.js:1:1";
+    const upstream = await startJsonServer(() => ({
+      status: 500,
+      body: { message: inside, stack: inside, errors: [{ message: inside }], error: { message: inside } },
+    }));
+    const program = startProgram({
+      NODE_ENV: "development",
+      PORT: "0",
+      RATE_LIMIT_MAX: "1000",
+      SOCIAL_API_URL: upstream.url,
+      SOCIAL_API_TOKEN: "a-token",
+      SOLANA_RPC_URL: upstream.url,
+      SOCIAL_TIMEOUT_MS: "500",
+      RPC_TIMEOUT_MS: "500",
+      FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
+      ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58(),
+    });
+    const url = await program.address(/"url":"(http[^"]+)"/);
+    const send = async (body: string) => {
+      const response = await fetch(`${url}/graphql`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body,
+      });
+      return response.text();
+    };
+    const bodies = [
+      '{ wallet(handle: "creator") { address } }',
+      '{ walletById(socialId: "17") { handle balance { vault } } }',
+      'mutation { collect(socialId: "17") { success } }',
+      "{ nothing }",
+      "{",
+      "{ wallet(handle: 5) { balance } }",
+      "query ($a: String!) { wallet(handle: $a) { address } }",
+    ].map((query) => JSON.stringify({ query }));
+    for (const body of [
+      ...bodies,
+      "",
+      "{",
+      "[]",
+      "null",
+      '{"query":5}',
+      '{"query":"{__typename}","variables":5}',
+    ]) {
+      // Interpreted, and known.
+      for (let i = 0; i < 2; i++) {
+        const text = await send(body);
+        expect(JSON.parse(text).errors.length).toBeGreaterThan(0);
+        expect(text).not.toMatch(
+          /secret|provider|127\.0\.0\.1|node_modules|\.[jt]s\b|stack|originalError|exception|at \w+ \(|SyntaxError|TypeError|a-token/i,
+        );
+      }
+    }
+    await upstream.close();
+  });
+});

@@ -1,0 +1,340 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../world.ts";
+
+let world: World;
+const sockets: Socket[] = [];
+beforeAll(async () => {
+  world = await startWorld(
+    { RATE_LIMIT_MAX: "100000" },
+    { headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100, maxConnections: 300 },
+  );
+});
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  await world.close();
+});
+
+/** A connection of a stranger, which collects what comes. */
+async function dial() {
+  const { hostname, port } = new URL(world.url);
+  const socket = connect(Number(port), hostname);
+  sockets.push(socket);
+  let received = "";
+  let isClosed = false;
+  socket.on("data", (chunk: Buffer) => (received += chunk.toString("latin1")));
+  socket.on("error", () => undefined);
+  socket.on("close", () => (isClosed = true));
+  await once(socket, "connect").catch(() => undefined);
+  return {
+    socket,
+    received: () => received,
+    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
+    isClosed: () => isClosed,
+    closed: () => expect.poll(() => isClosed, { timeout: 20_000 }).toBe(true),
+  };
+}
+
+/** What a stranger gets for sending this on a connection of its own, up to its end. */
+async function send(text: string | Buffer) {
+  const { socket, closed, received, statuses } = await dial();
+  socket.write(text);
+  await closed();
+  const [status] = statuses();
+  const body = received().split("\r\n\r\n").slice(1).join("\r\n\r\n");
+  return { status, statuses: statuses(), received: received(), body };
+}
+
+const post = (path: string, headers: string, body = "") =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n${headers}\r\n\r\n${body}`;
+const get = (path: string, headers = "") =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n`;
+const isServing = async () => { expect((await world.lookup("creator")).status).toBe(200); };
+
+describe("a connection", () => {
+  it.each([
+    ["says nothing", ""],
+    ["does not end its head", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
+    ["does not end its body", post("/collect", "Content-Length: 40", '{"socialId"')],
+    ["does not end its chunked body", post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n')],
+  ])("that %s is closed, and others are served meanwhile", async (_what, text) => {
+    const strangers = await Promise.all(Array.from({ length: 20 }, dial));
+    for (const { socket } of strangers) socket.write(text);
+    await isServing();
+    await Promise.all(strangers.map(({ closed }) => closed()));
+    for (const { statuses } of strangers) expect(statuses()[0] ?? 408).toBe(408);
+  });
+
+  it("is closed at once beyond the most that there may be, and is taken again when others have gone", async () => {
+    await isServing();
+    const strangers = await Promise.all(Array.from({ length: 350 }, dial));
+    await expect
+      .poll(() => strangers.filter(({ isClosed }) => isClosed()).length, { timeout: 20_000 })
+      .toBeGreaterThanOrEqual(50);
+    for (const { socket } of strangers) socket.destroy();
+    await expect
+      .poll(async () => (await world.request("/livez").catch(() => undefined))?.status, { timeout: 20_000 })
+      .toBe(200);
+  });
+
+  it("that breaks off in the middle of a request costs nothing more", async () => {
+    for (const text of [
+      post("/collect", "Content-Length: 40", '{"socialId":'),
+      post("/graphql", "Content-Length: 90", '{"query":"{'),
+    ]) {
+      const { socket } = await dial();
+      socket.write(text);
+      await world.request("/livez");
+      socket.resetAndDestroy();
+    }
+    await isServing();
+    expect(world.sandbox.chain.ledger()).toHaveLength(0);
+  });
+
+  it("gets the answers of pipelined requests in their order", async () => {
+    const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+    const { statuses } = await send(
+      request("/wallet/lookup?handle=creator") +
+        request("/nowhere") +
+        request("/livez") +
+        get("/wallet/lookup"),
+    );
+    expect(statuses).toEqual([200, 404, 200, 400]);
+  });
+
+  it.each([
+    ["pipelines 500 requests", 1, 500],
+    ["is one of 150", 150, 1],
+  ])(
+    "that %s for a file of 8 MB and reads nothing costs little memory, and holds up nobody",
+    async (_what, count, requests) => {
+      const before = process.memoryUsage.rss();
+      const strangers = await Promise.all(Array.from({ length: count }, dial));
+      for (const { socket } of strangers) {
+        socket.pause();
+        socket.write("GET /assets/graphiql-viewer.js HTTP/1.1\r\nHost: x\r\n\r\n".repeat(requests));
+      }
+      for (let i = 0; i < 20; i++) await isServing();
+      // A copy for each answer would be 1,200 MB and more.
+      expect(process.memoryUsage.rss() - before).toBeLessThan(600_000_000);
+      for (const { socket } of strangers) socket.destroy();
+      await isServing();
+    },
+  );
+});
+
+describe("a request that is no proper HTTP", () => {
+  const body = JSON.stringify({ socialId: "1" });
+  it.each([
+    ["a head that is too large", get("/livez", `X-Large: ${"x".repeat(20_000)}\r\n`), 431],
+    ["a target that is too long", get(`/wallet/lookup?handle=${"x".repeat(20_000)}`), 431],
+    ["no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400],
+    ["a Content-Length below zero", post("/collect", "Content-Length: -1", body), 400],
+    [
+      "two Content-Lengths",
+      post("/collect", `Content-Length: ${body.length}\r\nContent-Length: 1`, body),
+      400,
+    ],
+    [
+      "a length and chunks",
+      post("/collect", "Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n"),
+      400,
+    ],
+    ["chunks under another coding", post("/collect", "Transfer-Encoding: gzip", body), 400],
+    ["a line break in a header", get("/livez", "X-A: b\nHTTP/1.1 200\r\n"), 400],
+    ["a blank in a header's name", get("/livez", "X A: b\r\n"), 400],
+    ["no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
+    ["a version that there is not", "GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", 400],
+    [
+      "an expectation that nobody has",
+      post("/collect", `Expect: money\r\nContent-Length: ${body.length}`, body),
+      417,
+    ],
+  ])("with %s is refused and the connection closed", async (_what, text, expected) => {
+    const { status, statuses, received } = await send(text);
+    expect(status).toBe(expected);
+    expect(statuses).toHaveLength(1);
+    expect(received).not.toMatch(/stack|node|at \w+ \(/i);
+    await isServing();
+  });
+
+  it("does not smuggle another one in", async () => {
+    const inner = `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    world.forgetCalls();
+    const smuggled = await send(
+      `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
+    );
+    expect(smuggled.statuses).toEqual([400]);
+    expect(world.sandbox.rpc.calls).toHaveLength(0);
+  });
+
+  it.each([
+    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [undefined]],
+    ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [204]],
+    ["TRACE", "TRACE /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]],
+    ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
+    ["an upgrade", get("/livez", "Upgrade: websocket\r\n").replace("close", "upgrade, close"), [200]],
+    ["HTTP/1.0", "GET /livez HTTP/1.0\r\n\r\n", [200]],
+    ["a whole address as its target", get("http://elsewhere/livez"), [200]],
+    ["a target with a name for a path", get("/__proto__"), [404]],
+    ["a path that climbs", get("/assets/../../package.json"), [404]],
+    ["an encoded path that climbs", get("/assets/%2e%2e%2f%2e%2e%2fpackage.json"), [404]],
+    ["a path of an inherited name", get("/assets/constructor"), [404]],
+  ])("as %s does gets a plain answer", async (_what, text, [expected]) => {
+    const { status, received } = await send(text);
+    expect(status).toBe(expected);
+    if (expected === 404) expect(received).toContain('{"error":"NOT_FOUND"');
+  });
+});
+
+describe("a body", () => {
+  const chunked = (text: string, size: number) =>
+    `${text
+      .match(new RegExp(`[^]{1,${size}}`, "g"))!
+      .map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
+      .join("")}0\r\n\r\n`;
+  const long = (bytes: number) =>
+    JSON.stringify({ query: "{ __typename }", socialId: "1", pad: "x".repeat(bytes) });
+
+  it.each([
+    ["/collect", 16_384, "INVALID_SOCIAL_ID"],
+    ["/graphql", 100_000, "BAD_REQUEST"],
+  ])(
+    "to %s of more than %i bytes is 413, chunked or not, and the connection is not used again",
+    async (path, limit, code) => {
+      const text = long(limit);
+      for (const request of [
+        post(path, `Content-Length: ${text.length}`, text),
+        post(path, "Transfer-Encoding: chunked", chunked(text, 1_000)),
+      ]) {
+        // Without the close that a caller asks for.
+        const { statuses, received } = await send(
+          request.replace("Connection: close\r\n", "") + get("/livez"),
+        );
+        expect(statuses[0]).toBe(413);
+        expect(received).toContain(code);
+        expect(statuses.slice(1).every((status) => status === 200)).toBe(true);
+      }
+    },
+  );
+
+  it("without an end is not read to its end", async () => {
+    for (const path of ["/collect", "/graphql"]) {
+      const { socket, closed, isClosed } = await dial();
+      socket.write(post(path, "Transfer-Encoding: chunked"));
+      const chunk = `10000\r\n${"x".repeat(65_536)}\r\n`;
+      let sent = 0;
+      while (!isClosed() && sent < 4_000) {
+        sent++;
+        if (!socket.write(chunk))
+          await Promise.race([once(socket, "drain"), once(socket, "close")]).catch(() => undefined);
+      }
+      await closed();
+      expect(sent).toBeLessThan(4_000);
+    }
+  });
+
+  it.each([
+    ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
+    ["overlong UTF-8", Buffer.from([0xc0, 0xaf])],
+    ["a number for the id", Buffer.from('{"socialId":1}')],
+    ["names of prototypes", Buffer.from('{"__proto__":{"socialId":"1"},"constructor":{"socialId":"1"}}')],
+    ["nothing", Buffer.alloc(0)],
+    ["deep nesting", Buffer.from("[".repeat(8_000))],
+    ["a member twice, the last one wrong", Buffer.from('{"socialId":"1","socialId":null}')],
+  ])("of %s is INVALID_SOCIAL_ID for collect", async (_what, bytes) => {
+    const { status, body } = await world.request("/collect", { method: "POST", body: new Uint8Array(bytes) });
+    expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
+    expect(Object.keys(body).sort()).toEqual(["error", "message"]);
+  });
+
+  it.each([
+    ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
+    ["deep nesting", Buffer.from("[".repeat(50_000))],
+    [
+      "variables of prototypes' names",
+      Buffer.from(
+        '{"query":"query($__proto__:String!){wallet(handle:$__proto__){address}}","variables":{"__proto__":"creator"}}',
+      ),
+    ],
+    ["no object", Buffer.from("null")],
+    ["a query that is none", Buffer.from('{"query":{"constructor":1}}')],
+  ])("of %s is told in GraphQL's form", async (_what, bytes) => {
+    const { status, body } = await world.request("/graphql", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: new Uint8Array(bytes),
+    });
+    expect(status === 400 || status === 200).toBe(true);
+    expect(body.errors[0].extensions.code).toEqual(expect.any(String));
+    expect(({} as any).socialId).toBeUndefined();
+  });
+});
+
+describe("a handle in a query string", () => {
+  it.each([
+    ["a NUL", "creator%00"],
+    ["a dot", "creator%2e"],
+    ["broken encoding", "%E0%A4%A"],
+    ["a percent sign alone", "%"],
+    ["overlong UTF-8", "%c0%af"],
+    ["double encoding", "%2563reator"],
+    ["a plus", "cre+ator"],
+    ["a look-alike letter", "cre%D0%B0tor"],
+    ["full-width letters", "%EF%BD%83reator"],
+    ["a line break", "creator%0d%0aX-Injected:%20yes"],
+    ["an apostrophe", "creator'--"],
+    ["an address", "gfDqkYvEaRSVA9choWTZJPPyHhp2mJ1GFZnU5AuZUk6"],
+  ])("with %s is INVALID_HANDLE", async (_what, encoded) => {
+    const { status, body, headers } = await world.request(`/wallet/lookup?handle=${encoded}`);
+    expect([status, body.error]).toEqual([400, "INVALID_HANDLE"]);
+    expect(headers.get("x-injected")).toBeNull();
+  });
+
+  it("of an inherited name is a handle like any other", async () => {
+    for (const handle of ["constructor", "toString", "hasOwnProperty", "valueOf"]) {
+      expect((await world.lookup(handle)).body.error).toBe("SOCIAL_NOT_FOUND");
+    }
+  });
+
+  it("given twice, or under an encoded name, is never guessed at", async () => {
+    expect((await world.request("/wallet/lookup?handle=creator&handle=dusty")).body.error).toBe(
+      "INVALID_HANDLE",
+    );
+    expect((await world.request("/wallet/lookup?handle[]=creator")).body.error).toBe("HANDLE_REQUIRED");
+    expect((await world.request("/wallet/lookup?%68andle=creator")).body.handle).toBe("creator");
+    expect((await world.request("/wallet/lookup?handle=creator#&handle=dusty")).body.handle).toBe("creator");
+  });
+});
+
+describe("every answer", () => {
+  const answers: [string, () => Promise<{ headers: Headers }>][] = [
+    ["a lookup", () => world.lookup("creator")],
+    ["a refused lookup", () => world.lookup("no!")],
+    ["a collect", () => world.collect("1")],
+    ["GraphQL", () => world.graphql("{ __typename }")],
+    ["GraphQL again, on the fast path", () => world.graphql("{ __typename }")],
+    ["refused GraphQL", () => world.graphql("{ nothing }")],
+    ["GraphQL in no JSON", () => world.request("/graphql", { method: "POST", body: "x" })],
+    ["a path that leads nowhere", () => world.request("/nowhere")],
+    ["a wrong method", () => world.request("/collect")],
+    ["a preflight", () => world.request("/collect", { method: "OPTIONS" })],
+    ["/livez", () => world.request("/livez")],
+    ["/metrics", () => world.request("/metrics")],
+    ["/openapi.json", () => world.request("/openapi.json")],
+    ["the first page", () => world.request("/")],
+    ["GraphiQL", () => world.request("/graphql", { headers: { accept: "text/html" } })],
+    ["an asset", () => world.request("/assets/page.css")],
+  ];
+  it.each(answers)("of %s says what it may be taken for, and nothing of the server", async (_what, ask) => {
+    const { headers } = await ask();
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'/);
+    expect(headers.get("content-security-policy")).toMatch(/frame-ancestors 'none'/);
+    expect(headers.get("x-request-id")).toMatch(/^[\da-f-]{36}$/);
+    for (const name of ["server", "x-powered-by", "via", "x-runtime"])
+      expect(headers.get(name), name).toBeNull();
+    expect(JSON.stringify([...headers])).not.toMatch(/yoga|node|express|fastify/i);
+  });
+});
