@@ -8,13 +8,15 @@ const MAX_SECONDS = Number(process.env.FUZZ_SECONDS ?? 6);
 /** The same seed gives the same cases; with a path, the one case that failed. */
 const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
 const PATH = process.env.FUZZ_PATH;
+/** A lane is worth its start when it has so many. */
+const CASES_A_LANE = 20;
 
 const unhandled: unknown[] = [];
 process.on("unhandledRejection", (reason) => unhandled.push(reason));
 
 /**
- * A test that holds `check` for `share` of all cases, and prints how many it had and their seed. `lanes` of
- * them run at once, each with seeds of its own, for cases that mostly wait.
+ * A test that holds `check` for `share` of all cases, and prints how many it had and their seed. Up to `lanes`
+ * of them run at once, each with seeds of its own, for cases that mostly wait.
  */
 export function fuzz<Case>(
   name: string,
@@ -34,21 +36,23 @@ export function fuzz<Case>(
     await check(one);
     if (unhandled.length > 0) throw new Error("a promise was rejected unhandled", { cause: unhandled.pop() });
   });
+  const count = Math.ceil(CASES * share);
+  const runAtOnce = PATH === undefined ? Math.min(lanes, Math.ceil(count / CASES_A_LANE)) : 1;
   it(name, { timeout: 1000 * (2 * MAX_SECONDS + 60) }, async () => {
     const startedAt = performance.now();
     const runs = await Promise.all(
-      Array.from({ length: PATH === undefined ? lanes : 1 }, (_, lane) =>
+      Array.from({ length: runAtOnce }, (_, lane) =>
         fc.check(property, {
           seed: SEED + lane,
-          numRuns: Math.ceil((CASES * share) / lanes),
+          numRuns: Math.ceil(count / runAtOnce),
           interruptAfterTimeLimit: 1000 * MAX_SECONDS,
           ...(PATH === undefined ? {} : { path: PATH }),
         }),
       ),
     );
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    const count = runs.reduce((sum, { numRuns }) => sum + numRuns, 0);
-    process.stdout.write(`fuzz | ${name} | ${count} cases | ${seconds} s | FUZZ_SEED=${SEED}\n`);
+    const had = runs.reduce((sum, { numRuns }) => sum + numRuns, 0);
+    process.stdout.write(`fuzz | ${name} | ${had} cases | ${seconds} s | FUZZ_SEED=${SEED}\n`);
     // A lane whose time was up before its first case had ended counts as failed, without a counterexample.
     const failed = runs.find((run) => run.failed && run.counterexample);
     if (failed) {
