@@ -5,6 +5,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Claim, Claims, KeptTransaction } from "./claims.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
+import { createFailurePauses } from "./failure-pauses.ts";
 import { createLanding } from "./landing.ts";
 import { subtractToZero, type Lamports } from "./lamports.ts";
 import type { Rehearsals } from "./rehearsal.ts";
@@ -67,6 +68,7 @@ export function createCollector(needs: {
 }) {
   const { rpc, vaults, rehearsals, feePayer, claims, metrics, timeoutMs, log } = needs;
   const { land, readLanded } = createLanding({ rpc, log });
+  const pauses = createFailurePauses();
   const flights = new Map<string, Flight>();
   /** The fees of the transactions under way, which the chain has not taken from the fee payer yet. */
   let openFees = 0n;
@@ -122,6 +124,7 @@ export function createCollector(needs: {
     const rehearsal = await rehearsals.rehearse(account);
     if (rehearsal === "nothing") return "nothing";
     const { terms, spendable } = rehearsal;
+    pauses.assertRested(account.address);
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
     if (spendable !== undefined && spendable < openFees) {
@@ -177,8 +180,10 @@ export function createCollector(needs: {
     if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
     if (fate.err !== null) {
       log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
+      pauses.failed(account.address);
       throw toFailure(fate.err, `transaction ${signature} failed on chain`);
     }
+    pauses.succeeded(account.address);
     if (landed) void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));

@@ -95,17 +95,14 @@ describe("a transaction under way", () => {
     expect(landedCollects()).toHaveLength(1);
   });
 
-  it("that fails on chain is COLLECT_FAILED, and its fee is counted", async () => {
-    // Between simulation and landing the fee payer has become too poor to stay rent-exempt.
+  it("that fails on chain is COLLECT_FAILED, and its account rests while others are collected", async () => {
+    // Between simulation and landing the address and its vault have become too poor for it to exist.
     const { chain, rpc } = world.sandbox;
-    const { creatorVault } = world.account("creator");
-    const held = chain.balance(creatorVault);
-    rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 200 });
-    const collect = world.collect(world.account("creator").id);
+    const { id, address, creatorVault } = world.account("creator");
+    const [before, held] = [chain.balance(address), chain.balance(creatorVault)];
+    rpc.faults.add({ when: isMethod("getLatestBlockhash"), times: 1, delayMs: 200 });
+    const collect = world.collect(id);
     await expect.poll(() => rpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
-    const { address } = world.account("creator");
-    const before = chain.balance(address);
-    // With this little at both ends nothing can arrive: the address would exist with less than the minimum.
     chain.setBalance(address, 0n);
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     const { status, body } = await collect;
@@ -113,10 +110,16 @@ describe("a transaction under way", () => {
     chain.setBalance(creatorVault, held);
     expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
     expect(landedCollects().map(({ err }) => err !== null)).toEqual([true]);
-    expect((await world.collect(world.account("creator").id)).body).toMatchObject({
-      success: true,
-      collected: "3.1000",
-    });
+
+    const next = await world.collect(id);
+    expect([next.status, next.body.error]).toEqual([500, "COLLECT_FAILED"]);
+    expect(next.body.message).toMatch(
+      /failed on the chain, .* No other was sent: try again in \d\d seconds\.$/,
+    );
+    expect((await world.collect(world.account("artist001").id)).status).toBe(200);
+    chain.setBalance(creatorVault, 0n);
+    expect((await world.collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
+    expect(landedCollects()).toHaveLength(2);
   });
 
   it("is known to have landed although another question about it hangs", async () => {

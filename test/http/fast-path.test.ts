@@ -321,6 +321,16 @@ describe("what is answered without Yoga is answered as Yoga does", () => {
     for (const sent of LOOKUPS) await both(sent);
   });
 
+  it("for a list in which one fails after a later one was found", async () => {
+    await world.lookup("creator");
+    const query = "query ($h: [String!]!) { wallets(handles: $h) { handle } }";
+    for (const unknown of ["nobodyA", "nobodyB", "nobodyC"]) {
+      const { body } = await world.graphql(query, { h: ["creator", unknown, "creator"] });
+      expect(body.data.wallets).toEqual([{ handle: "creator" }, null, { handle: "creator" }]);
+      expect(body.errors).toMatchObject([{ path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND" } }]);
+    }
+  });
+
   it("when the caller has nothing left", async () => {
     const limited = await startWorld({ RATE_LIMIT_MAX: "1" });
     const shared = world;

@@ -1,0 +1,95 @@
+import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import { readConfig } from "../../src/config.ts";
+import type { LandedTransaction } from "../../src/sandbox/chain.ts";
+import type { World } from "../../test/world.ts";
+import type { Told } from "./callers.ts";
+
+/** What the chain's ledger says of a run. */
+export interface Audit {
+  readonly transactions: number;
+  readonly collectedLamports: bigint;
+  readonly feesLamports: bigint;
+  /** What does not add up. */
+  readonly problems: readonly string[];
+}
+
+/** What the accounts' addresses hold together. */
+export function heldByAddresses({ sandbox }: World): bigint {
+  return sum(sandbox.accounts.map(({ address }) => sandbox.chain.balance(address)));
+}
+
+/**
+ * Holds what callers were told and what the gateway counted against the ledger, lamport by lamport, after all
+ * has settled. `heldBefore` is what the addresses held together at the start.
+ */
+export async function audit(
+  world: World,
+  heldBefore: bigint,
+  { told, deadSignatures }: { told: readonly Told[]; deadSignatures: readonly string[] },
+): Promise<Audit> {
+  const { chain, accounts, env } = world.sandbox;
+  const problems: string[] = [];
+  const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
+  const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
+
+  let collectedLamports = 0n;
+  for (const transaction of transactions) {
+    const { signature, err, feeLamports } = transaction;
+    if (err !== null) problems.push(`${signature} failed on chain: ${JSON.stringify(err)}`);
+    const changes = changesIn(transaction);
+    const account = accounts.find(({ address }) => changes.has(address));
+    const arrived = changes.get(account?.address ?? "") ?? 0n;
+    const left = -sum(
+      [account?.creatorVault, account?.ammVault, account?.ammVaultAuthority].map(
+        (vault) => changes.get(vault ?? "") ?? 0n,
+      ),
+    );
+    collectedLamports += arrived;
+    if (arrived <= 0n) problems.push(`${signature} cost its fee and moved nothing`);
+    if (left !== arrived) problems.push(`${signature}: ${left} left the vaults, ${arrived} arrived`);
+    if (changes.get(feePayer) !== -feeLamports)
+      problems.push(`${signature}: the fee payer paid more than the fee`);
+  }
+
+  for (const { socialId, collected, newBalance, txSignature } of told) {
+    const account = accounts.find(({ id }) => id === socialId);
+    const landed = chain.landed(txSignature);
+    const index = landed?.message.staticAccounts.findIndex((address) => address === account?.address) ?? -1;
+    const after = landed?.postBalances[index];
+    const moved = landed && account ? changesIn(landed).get(account.address) : undefined;
+    if (after === undefined || moved === undefined || landed?.err !== null) {
+      problems.push(`a caller was told of ${txSignature}, which has not collected for ${socialId}`);
+    } else if (collected !== formatSol(toLamports(moved)) || newBalance !== formatSol(toLamports(after))) {
+      problems.push(
+        `a caller was told ${collected} and ${newBalance} of ${txSignature}, which moved ${moved} and left ${after}`,
+      );
+    }
+  }
+  for (const signature of deadSignatures) {
+    if (chain.landed(signature)) problems.push(`${signature} landed, and a caller was told that it cannot`);
+  }
+
+  const feesLamports = sum(transactions.map(({ feeLamports }) => feeLamports));
+  const arrived = heldByAddresses(world) - heldBefore;
+  if (arrived !== collectedLamports)
+    problems.push(`${collectedLamports} were collected, the addresses have ${arrived} more`);
+  const metrics = (await world.request("/metrics")).body as string;
+  for (const [name, expected] of [
+    ["tributary_collected_lamports_total", collectedLamports],
+    ["tributary_fees_spent_lamports_total", feesLamports],
+  ] as const) {
+    const counted = new RegExp(`^${name} (\\S+)$`, "m").exec(metrics)?.[1];
+    if (Number(counted) !== Number(expected))
+      problems.push(`${name} is ${counted}, on the chain it is ${expected}`);
+  }
+  return { transactions: transactions.length, collectedLamports, feesLamports, problems };
+}
+
+/** By how much each account's lamports changed. */
+function changesIn({ message, preBalances, postBalances }: LandedTransaction): Map<string, bigint> {
+  return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
+}
+
+function sum(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((total, amount) => total + amount, 0n);
+}
