@@ -7,7 +7,7 @@ import type { Claim, Claims, KeptTransaction } from "./claims.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import { createFailurePauses } from "./failure-pauses.ts";
 import { createLanding } from "./landing.ts";
-import { toLamports, type Lamports } from "./lamports.ts";
+import { subtractToZero, type Lamports } from "./lamports.ts";
 import type { Rehearsals } from "./rehearsal.ts";
 import type { Rpc } from "./rpc.ts";
 import { toFailure } from "./transaction-failure.ts";
@@ -176,8 +176,8 @@ export function createCollector(needs: {
     claim.end(fate.slot);
     progress.hasLanded = true;
     const landed = fate.err === null ? await readLanded(signature, timeoutMs) : undefined;
-    // A transaction that failed has cost its fee as well.
-    if (fee !== undefined) metrics.paid(landed?.fee ?? fee);
+    // A transaction that failed has cost its fee as well. None costs more than was signed for, whatever a node says.
+    if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
     if (fate.err !== null) {
       log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
       pauses.failed(account.address);
@@ -187,7 +187,7 @@ export function createCollector(needs: {
     if (landed) void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
     const { before, after } = landed?.balances.get(account.address) ?? {};
     if (before === undefined || after === undefined) throw failed(landedButNotRead(signature));
-    const collected = toLamports(after - before);
+    const collected = subtractToZero(after, before);
     if (fee !== undefined) metrics.collected(collected);
     log.info({ signature, address: account.address, lamports: collected.toString() }, "collected");
     // Anyone may collect on the chain itself: whoever was faster has moved the fees to the same address.

@@ -84,10 +84,12 @@ export function createFeePayer(needs: {
      */
     async sign(message: Message): Promise<SignedTransaction | undefined> {
       const fee = assertHarmless(message);
+      // Before anything is taken out: a blockhash that is none makes this throw.
+      const bytes = message.serialize();
       const reservation = await budget.reserve(fee);
       if (!reservation) return undefined;
       const transaction = new VersionedTransaction(message);
-      transaction.addSignature(keypair.publicKey, sign(null, message.serialize(), key));
+      transaction.addSignature(keypair.publicKey, sign(null, bytes, key));
       return {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),

@@ -32,7 +32,7 @@ export interface DataSlice {
   readonly length: number;
 }
 
-const lamports = z.union([z.int(), z.bigint()]).transform(toLamports);
+const lamports = z.int().nonnegative().transform(toLamports);
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 const data = z
   .tuple([z.string(), z.literal("base64")])
@@ -73,7 +73,6 @@ const RESULTS = {
   getGenesisHash: z.string(),
   getTransaction: z
     .object({
-      slot: z.int(),
       transaction: z.object({ message: z.object({ accountKeys: z.array(z.string()) }) }),
       meta: z.object({
         err: transactionError,
@@ -167,7 +166,10 @@ export function createRpc(needs: {
     async getAccounts(addresses: readonly string[], dataSlice: DataSlice): Promise<(Account | undefined)[]> {
       const options = { ...fresh(), encoding: "base64", dataSlice };
       const { value } = await call("getMultipleAccounts", [addresses, options]);
-      if (value.length !== addresses.length) throw new RpcError("unreadable", "getMultipleAccounts", "");
+      const isAsAsked =
+        value.length === addresses.length &&
+        value.every((found) => !found || found.data.length <= dataSlice.length);
+      if (!isAsAsked) throw new RpcError("unreadable", "getMultipleAccounts", "");
       return value.map((found) => found ?? undefined);
     },
 
@@ -219,7 +221,10 @@ export function createRpc(needs: {
     ) {
       const options = { searchTransactionHistory };
       const { context, value } = await call("getSignatureStatuses", [signatures, options]);
-      if (value.length !== signatures.length) throw new RpcError("unreadable", "getSignatureStatuses", "");
+      // A slot that is still to come, once expected, would be waited for in every read.
+      const isOfNow = value.every((found) => !found || found.slot <= context.slot);
+      if (value.length !== signatures.length || !isOfNow)
+        throw new RpcError("unreadable", "getSignatureStatuses", "");
       const statuses = value.map((found): SignatureStatus | undefined => {
         if (!found) return undefined;
         const { err, slot, confirmations, confirmationStatus } = found;
@@ -248,7 +253,6 @@ export function createRpc(needs: {
       const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
       const found = await call("getTransaction", [signature, options]);
       if (!found) return undefined;
-      expectSlot(found.slot);
       const { err, fee, preBalances, postBalances, loadedAddresses } = found.meta;
       const keys = [
         ...found.transaction.message.accountKeys,

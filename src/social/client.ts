@@ -25,8 +25,14 @@ const MAX_RETRY_AFTER_SECONDS = 900;
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
-/** An id that is written otherwise than canonically is unreadable: what it means is anyone's guess. */
-const USER = z.object({ id: z.string().refine((id) => toSocialId(id) === id), username: z.string() });
+/**
+ * An id that is written otherwise than canonically is unreadable: what it means is anyone's guess. So is a
+ * name with other letters, some of which are ASCII's in lower case: the sign of Kelvin is a k.
+ */
+const USER = z.object({
+  id: z.string().refine((id) => toSocialId(id) === id),
+  username: z.string().regex(/^\w+$/),
+});
 /** A suspended account comes with this type too. The host in it has changed before. */
 const MISSING = z.object({ value: z.string(), type: z.string().endsWith("/resource-not-found") });
 const PROBLEM = z.object({ type: z.string() });

@@ -219,6 +219,23 @@ describe("a collect", () => {
     expect(capped).toBeLessThanOrEqual(55_000n);
   });
 
+  it("pays out of its budget what it has signed for, whatever a node says that it has cost", async () => {
+    await world.close();
+    world = await startWorld({ COLLECT_TIMEOUT_MS: "20000", FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" });
+    const { address } = world.account("creator");
+    const lie = {
+      transaction: { message: { accountKeys: [address] } },
+      meta: { err: null, fee: 1_000_000, preBalances: [2], postBalances: [1] },
+    };
+    world.sandbox.rpc.faults.add({
+      when: isMethod("getTransaction"),
+      times: 1,
+      then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: lie }) },
+    });
+    expect((await world.collect(world.account("creator").id)).body.error).toBe("NOTHING_TO_COLLECT");
+    expect((await world.collect(world.account("artist001").id)).body.success).toBe(true);
+  });
+
   it("says that its transaction landed when no more can be read of it", async () => {
     await world.close();
     world = await startWorld({ COLLECT_TIMEOUT_MS: "1500" });

@@ -60,6 +60,20 @@ describe("the fee payer", () => {
     expect(Buffer.from(signed.signatures[0]!)).toEqual(Buffer.from(signedByLibrary.signatures[0]!));
   });
 
+  it("takes nothing out of the budget for a message that cannot be written", async () => {
+    const poor = createFeePayer({
+      keypair,
+      programIds: [programId.toBase58()],
+      maxPriorityFee: toLamports(0),
+      budget: budget(5_000),
+    });
+    const good = message(keypair.publicKey, limit(1), call(programId));
+    const bad = message(keypair.publicKey, limit(1), call(programId));
+    bad.recentBlockhash = "1".repeat(31);
+    await expect(poor.sign(bad)).rejects.toThrow();
+    expect(await poor.sign(good)).toBeDefined();
+  });
+
   it("knows what a transaction costs: 5,000 lamports, and the price of all units that it may use, rounded up", async () => {
     const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
     expect((await feePayer.sign(priced))?.fee).toBe(6_000n);

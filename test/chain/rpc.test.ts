@@ -101,6 +101,41 @@ describe("a call to the chain", () => {
     );
   });
 
+  const ask = (rpc: ReturnType<typeof createRpc>, method: string): Promise<unknown> => {
+    if (method === "getSignatureStatuses")
+      return rpc.getSignatureStatuses(["x"], { searchTransactionHistory: true });
+    if (method === "getAccounts") return rpc.getAccounts(["x"], { offset: 64, length: 8 });
+    return rpc.getMinimumBalanceForRentExemption(0);
+  };
+  const account = { lamports: 1, data: ["", "base64"] };
+  const status = { slot: 5, err: null, confirmationStatus: "confirmed" };
+  it.each([
+    [
+      "a status of a slot that is still to come",
+      "getSignatureStatuses",
+      { context: { slot: 4 }, value: [status] },
+    ],
+    ["a negative minimum", "getMinimumBalanceForRentExemption", -1],
+    ["negative lamports", "getAccounts", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],
+    [
+      "lamports that have lost digits",
+      "getAccounts",
+      { context: { slot: 4 }, value: [{ ...account, lamports: 2 ** 53 }] },
+    ],
+    [
+      "more of an account than was asked for",
+      "getAccounts",
+      {
+        context: { slot: 4 },
+        value: [{ ...account, data: [Buffer.alloc(165).toString("base64"), "base64"] }],
+      },
+    ],
+    ["two accounts for one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
+  ])("takes %s for unreadable", async (_name, method, lie) => {
+    for (const node of nodes) node.faults.add({ then: result(lie) });
+    await expect(ask(rpc(), method)).rejects.toThrow("unreadable");
+  });
+
   it("reads a status only from an answer that is about the one signature", async () => {
     for (const node of nodes) node.faults.add({ then: result({ context: { slot: 1 }, value: [] }) });
     await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(

@@ -57,6 +57,8 @@ describe("one call to the network", () => {
         null,
         { id: "11", username: "twice" },
         { id: "12", username: "Twice" },
+        // The sign of Kelvin, which is a k in lower case.
+        { id: "13", username: "\u212Aelvin" },
       ],
       errors: [
         {
@@ -73,7 +75,7 @@ describe("one call to the network", () => {
         { value: "other", type: "https://api.example/2/problems/something-else" },
       ],
     };
-    const asked = ["good", "zeros", "number", "twice", "gone", "suspended", "other", "unmentioned"];
+    const asked = ["good", "zeros", "number", "twice", "gone", "suspended", "other", "unmentioned", "kelvin"];
     expect(codes(await client().findByHandles(asked))).toEqual({
       good: { id: "1", handle: "Good" },
       zeros: "SOCIAL_API_UNAVAILABLE",
@@ -83,6 +85,7 @@ describe("one call to the network", () => {
       suspended: "SOCIAL_NOT_FOUND",
       other: "SOCIAL_API_UNAVAILABLE",
       unmentioned: "SOCIAL_API_UNAVAILABLE",
+      kelvin: "SOCIAL_API_UNAVAILABLE",
     });
   });
 

@@ -1,0 +1,9 @@
+import { spawnSync } from "node:child_process";
+
+// `npm run fuzz [-- cases]`: the properties of test/fuzz with many cases.
+const [cases = "100000"] = process.argv.slice(2);
+const { status } = spawnSync("vitest", ["run", "test/fuzz"], {
+  stdio: "inherit",
+  env: { FUZZ_SECONDS: "900", FUZZ_SEED: String(Date.now() % 2 ** 31), ...process.env, FUZZ_CASES: cases },
+});
+process.exit(status ?? 1);

@@ -1,0 +1,258 @@
+import fc from "fast-check";
+import {
+  getNamedType,
+  type GraphQLObjectType,
+  isObjectType,
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLSchema,
+} from "graphql";
+
+/** An operation as it is posted. */
+export interface Posted {
+  readonly query: string;
+  readonly variables?: unknown;
+  readonly operationName?: unknown;
+}
+
+const HANDLES = [
+  "creator",
+  "CREATOR",
+  "newcomer",
+  "suspended",
+  "nobody",
+  "artist001",
+  "",
+  "@x",
+  "a_b",
+  "é",
+  "1234567890123456",
+];
+/** Of accounts whose vaults are empty: a collect of them ends before any transaction. */
+const IDS = ["0", "7", "007", "18446744073709551615", "18446744073709551616", "", "x", "-1", "1.0"];
+
+/** The variables that documents use: their types, values that fit, and values that do not. */
+const VARIABLES: Record<string, { type: string; good: fc.Arbitrary<unknown> }> = {
+  handle: { type: "String!", good: fc.constantFrom(...HANDLES) },
+  handles: { type: "[String!]!", good: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
+  socialId: { type: "String!", good: fc.constantFrom(...IDS) },
+  flag: { type: "Boolean!", good: fc.boolean() },
+};
+const OTHER_TYPES = ["String", "Int!", "[String]", "Lamports", "Wallet!", "Nothing!"];
+
+const rarely = <T>(usual: fc.Arbitrary<T>, rare: fc.Arbitrary<T>) =>
+  fc.oneof({ arbitrary: usual, weight: 40 }, { arbitrary: rare, weight: 1 });
+
+const literal = fc.oneof(
+  fc.constantFrom(
+    "null",
+    "1",
+    "-1.5e3",
+    "true",
+    "ENUM",
+    "{}",
+    "{a: {b: []}}",
+    "[[]]",
+    '""',
+    "$nothing",
+    '"""block"""',
+  ),
+  fc.string().map((text) => JSON.stringify(text)),
+);
+
+const directive = rarely(
+  fc.constant(""),
+  fc.constantFrom(
+    " @skip(if: $flag)",
+    " @include(if: true)",
+    " @include(if: $flag) @skip(if: false)",
+    " @skip",
+    " @deprecated",
+    " @nothing",
+  ),
+);
+
+function argument({ name }: GraphQLArgument): fc.Arbitrary<string> {
+  const { good } = VARIABLES[name]!;
+  const fits = fc.oneof(
+    good.map((value) => `${name}: ${JSON.stringify(value)}`),
+    fc.constant(`${name}: $${name}`),
+  );
+  const doesNot = fc.oneof(
+    literal.map((value) => `${name}: ${value}`),
+    fc.constantFrom("", `${name}: $flag`, "nothing: 1", `${name}: "a", ${name}: "b"`),
+  );
+  return rarely(fits, doesNot);
+}
+
+/** Selections on the types of a schema, by following its fields. Aliases end with `_` and the field's name. */
+function createSelections() {
+  function field(one: GraphQLField<unknown, unknown>, depth: number): fc.Arbitrary<string> {
+    const type = getNamedType(one.type);
+    const alias = fc.oneof(
+      fc.constant(""),
+      fc.constantFrom("a", "b", "__c").map((name) => `${name}_${one.name}: `),
+    );
+    const args =
+      one.args.length === 0
+        ? fc.constant("")
+        : fc.tuple(...one.args.map(argument)).map((given) => (given.join("") ? `(${given.join(", ")})` : ""));
+    const below = rarely(
+      isObjectType(type) ? selection(type, depth + 1) : fc.constant(""),
+      fc.constantFrom("", " { __typename }", " {}", " { nothing }"),
+    );
+    return fc
+      .tuple(alias, args, directive, below)
+      .map((parts) => parts[0] + one.name + parts.slice(1).join(""));
+  }
+
+  function selection(type: GraphQLObjectType, depth: number): fc.Arbitrary<string> {
+    const fields = Object.values(type.getFields()).map((one) => field(one, depth));
+    const own = [...fields, fc.constantFrom("__typename", "a___typename: __typename")];
+    const nested =
+      depth > 3
+        ? []
+        : [
+            fc
+              .tuple(
+                directive,
+                fc.constantFrom(` on ${type.name}`, "", " on Query"),
+                fc.constantFrom("__typename"),
+              )
+              .map(([given, on, inner]) => `...${on}${given} { ${inner} }`),
+            fc.constantFrom(`...On${type.name}`, "...OnNothing"),
+            fc.constantFrom(
+              "__schema { queryType { name } }",
+              '__type(name: "Wallet") { fields { name } }',
+              "nothing",
+            ),
+          ];
+    return fc
+      .array(rarely(fc.oneof(...own), nested.length > 0 ? fc.oneof(...nested) : fc.constant("__typename")), {
+        minLength: 1,
+        maxLength: 5,
+      })
+      .map((all) => ` { ${all.join(" ")} }`);
+  }
+
+  return selection;
+}
+
+/** The operation, the fragments that it names, and the variables that it uses. */
+function toDocument({
+  kind,
+  name,
+  selections,
+  fragments,
+  types,
+}: {
+  kind: string;
+  name: string;
+  selections: string;
+  fragments: Record<string, string>;
+  types: Record<string, string>;
+}): string {
+  let text = selections;
+  for (const [type, body] of Object.entries(fragments))
+    if (text.includes(`...On${type}`)) text += ` fragment On${type} on ${type}${body}`;
+  const used = Object.keys(VARIABLES).filter((variable) => new RegExp(`\\$${variable}\\b`).test(text));
+  const definitions = used.map((variable) => `$${variable}: ${types[variable]!}`).join(", ");
+  return `${kind} ${name}${definitions && `(${definitions})`}${text}`;
+}
+
+/** Operations on the schema, most of them valid. */
+export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
+  const selection = createSelections();
+  const objects = Object.values(schema.getTypeMap()).filter(
+    (type): type is GraphQLObjectType => isObjectType(type) && !type.name.startsWith("__"),
+  );
+  const fragments = fc.record(Object.fromEntries(objects.map((type) => [type.name, selection(type, 3)])));
+  const types = fc.record(
+    Object.fromEntries(
+      Object.entries(VARIABLES).map(([variable, { type }]) => [
+        variable,
+        rarely(
+          fc.constantFrom(type, type.includes("[") || type.startsWith("B") ? type : `${type} = "creator"`),
+          fc.constantFrom(...OTHER_TYPES),
+        ),
+      ]),
+    ),
+  );
+  const variables = fc.record(
+    Object.fromEntries(
+      Object.entries(VARIABLES).map(([variable, { good }]) => [variable, rarely(good, fc.jsonValue())]),
+    ),
+  );
+  const document = (kind: string, root: GraphQLObjectType) =>
+    fc
+      .record({
+        kind: fc.constant(kind),
+        name: fc.constantFrom("", "One"),
+        selections: selection(root, 0),
+        fragments,
+        types,
+      })
+      .map(toDocument);
+  const query = rarely(
+    fc.oneof(document("query", schema.getQueryType()!), document("mutation", schema.getMutationType()!)),
+    fc.oneof(
+      document("subscription", schema.getQueryType()!),
+      fc.constantFrom("{", "", "fragment F on Wallet { handle }"),
+    ),
+  );
+  return fc
+    .tuple(
+      query,
+      rarely(variables, fc.jsonValue() as fc.Arbitrary<any>),
+      rarely(fc.constant(undefined), fc.jsonValue() as fc.Arbitrary<any>),
+    )
+    .map(([query, variables, operationName]) => ({
+      query,
+      variables,
+      ...(operationName === undefined ? {} : { operationName }),
+    }));
+}
+
+const PIECES = [
+  "{",
+  "}",
+  "(",
+  ")",
+  "[",
+  "]",
+  ":",
+  "$",
+  "!",
+  "...",
+  "on",
+  "@",
+  '"',
+  '"""',
+  "#",
+  ",",
+  "null",
+  "query",
+  "\uFEFF",
+  "\0",
+  "\\u{110000}",
+  "a",
+  " ",
+];
+
+/** The same, with some of their text cut out, doubled or replaced. */
+export function spoilt(posted: fc.Arbitrary<Posted>): fc.Arbitrary<Posted> {
+  const change = fc.tuple(
+    fc.nat(),
+    fc.nat(12),
+    fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: "binary", maxLength: 4 })),
+    fc.boolean(),
+  );
+  return fc.tuple(posted, fc.array(change, { minLength: 1, maxLength: 3 })).map(([one, changes]) => ({
+    ...one,
+    query: changes.reduce((text, [at, length, piece, isDoubled]) => {
+      const start = at % (text.length + 1);
+      const cut = text.slice(start, start + length);
+      return text.slice(0, start) + (isDoubled ? cut + cut : piece) + text.slice(start + length);
+    }, one.query),
+  }));
+}
