@@ -50,7 +50,9 @@ const post = (path: string, headers: string, body = "") =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n${headers}\r\n\r\n${body}`;
 const get = (path: string, headers = "") =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n`;
-const isServing = async () => { expect((await world.lookup("creator")).status).toBe(200); };
+const isServing = async () => {
+  expect((await world.lookup("creator")).status).toBe(200);
+};
 
 describe("a connection", () => {
   it.each([

@@ -102,19 +102,11 @@ describe("a call to the chain", () => {
   });
 
   const ask = (rpc: ReturnType<typeof createRpc>, method: string): Promise<unknown> => {
-    if (method === "getSignatureStatuses")
-      return rpc.getSignatureStatuses(["x"], { searchTransactionHistory: true });
     if (method === "getAccounts") return rpc.getAccounts(["x"], { offset: 64, length: 8 });
     return rpc.getMinimumBalanceForRentExemption(0);
   };
   const account = { lamports: 1, data: ["", "base64"] };
-  const status = { slot: 5, err: null, confirmationStatus: "confirmed" };
   it.each([
-    [
-      "a status of a slot that is still to come",
-      "getSignatureStatuses",
-      { context: { slot: 4 }, value: [status] },
-    ],
     ["a negative minimum", "getMinimumBalanceForRentExemption", -1],
     ["negative lamports", "getAccounts", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],
     [
@@ -122,18 +114,35 @@ describe("a call to the chain", () => {
       "getAccounts",
       { context: { slot: 4 }, value: [{ ...account, lamports: 2 ** 53 }] },
     ],
-    [
-      "more of an account than was asked for",
-      "getAccounts",
-      {
-        context: { slot: 4 },
-        value: [{ ...account, data: [Buffer.alloc(165).toString("base64"), "base64"] }],
-      },
-    ],
     ["two accounts for one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
   ])("takes %s for unreadable", async (_name, method, lie) => {
     for (const node of nodes) node.faults.add({ then: result(lie) });
     await expect(ask(rpc(), method)).rejects.toThrow("unreadable");
+  });
+
+  it("takes the slice that it asked for out of all of an account's data", async () => {
+    const data = Buffer.alloc(165);
+    data.writeBigUInt64LE(7n, 64);
+    for (const node of nodes) {
+      node.faults.add({
+        then: result({
+          context: { slot: 4 },
+          value: [{ ...account, data: [data.toString("base64"), "base64"] }],
+        }),
+      });
+    }
+    const [found] = await rpc().getAccounts(["x"], { offset: 64, length: 8 });
+    expect(found?.data.readBigUInt64LE()).toBe(7n);
+    expect(found?.data).toHaveLength(8);
+  });
+
+  it("expects of later reads no slot that the node itself has not come to", async () => {
+    const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
+    for (const node of nodes) {
+      node.faults.add({ times: 1, then: result({ context: { slot: 4 }, value: [status] }) });
+    }
+    const { statuses } = await rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true });
+    expect(statuses).toEqual([{ err: null, confirmed: true, slot: 4 }]);
   });
 
   it("reads a status only from an answer that is about the one signature", async () => {

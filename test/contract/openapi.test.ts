@@ -57,7 +57,7 @@ const keyOf = (operationId: string, status: number | string, code: string | unde
 
 /** Headers that HTTP, browsers' rules and caches have for every answer. */
 const GENERAL_HEADERS =
-  /^(date|connection|keep-alive|transfer-encoding|content-(length|type)|cache-control|access-control-.*)$/;
+  /^(date|connection|keep-alive|transfer-encoding|content-(length|type)|cache-control|access-control-.*|content-security-policy|x-content-type-options)$/;
 
 /** Holds an answer against what is documented for its status. */
 function check(response: any, { headers, body }: Answer): void {
