@@ -155,6 +155,8 @@ export function createGateway(
 
   return {
     ready,
+    /** Of its metrics. Those of the process are whoever's the process is. */
+    registry,
     /**
      * Looks at the upstreams and tells the log what it finds; not ready until then.
      *

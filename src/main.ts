@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { collectDefaultMetrics } from "@prometheus-io/client";
 import { ConfigError, readConfig, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
@@ -17,6 +18,7 @@ async function main(): Promise<void> {
   const config = readConfig({ ...process.env, ...sandbox?.env });
   const log = createLogger(config.logLevel);
   const gateway = createGateway(config, { log, playAccounts: sandbox?.accounts });
+  collectDefaultMetrics({ register: gateway.registry });
   const server = await listen(gateway.handleNode, config);
 
   let isStopping = false;

@@ -1,3 +1,4 @@
+import { collectDefaultMetrics } from "@prometheus-io/client";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../src/http/server.ts";
@@ -47,6 +48,7 @@ export async function startWorld(env: Record<string, string> = {}, limits: Parti
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
   const gateway = createGateway(config, { log, playAccounts: sandbox.accounts });
+  collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
   const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });
   const url = server.url + config.basePath;

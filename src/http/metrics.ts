@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Counter, Histogram, type Registry } from "@prometheus-io/client";
+import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import type { Reads } from "../resolvers/caller.ts";
 import type { Handler } from "./edge.ts";
 
@@ -9,9 +9,8 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-/** What is counted of requests, and of the process itself. */
+/** What is counted of requests. */
 export function createRequestMetrics(registry: Registry) {
-  collectDefaultMetrics({ register: registry });
   const requests = new Counter({
     name: "tributary_requests_total",
     help: "Requests answered, by operation and by the contract's code: OK, the code of the error, of a GraphQL answer with several errors that of the first, or BAD_REQUEST.",

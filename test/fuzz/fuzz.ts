@@ -5,8 +5,11 @@ import { it } from "vitest";
 const CASES = Number(process.env.FUZZ_CASES ?? 3_000);
 /** After so long a property ends with the cases that it has had. */
 const MAX_SECONDS = Number(process.env.FUZZ_SECONDS ?? 6);
-/** The same seed gives the same cases; with a path, the one case that failed. */
-const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
+/**
+ * The same seed gives the same cases; with a path, the one case that failed. The tests always have the same, so
+ * that they fail for a change and not by chance; the long run has new ones.
+ */
+const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const PATH = process.env.FUZZ_PATH;
 /** A lane is worth its start when it has so many. */
 const CASES_A_LANE = 20;

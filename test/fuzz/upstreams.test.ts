@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, vi } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
@@ -10,12 +10,6 @@ import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { expectCollect, expectGraphQL, expectLookup } from "./contract.ts";
 import { fuzz } from "./fuzz.ts";
 import { lies, startLiar, type Lie } from "./liar.ts";
-
-// What each gateway measures of the process would keep all of them in memory: there is one for each case here.
-vi.mock("@prometheus-io/client", async (original) => ({
-  ...(await original<object>()),
-  collectDefaultMetrics: () => undefined,
-}));
 
 /** Short, so that a blockhash which no transaction can land with is old in seconds. */
 const SLOT_MS = 50;
