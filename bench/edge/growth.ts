@@ -2,6 +2,7 @@
  * The gateway as what it knows grows: lookups with balances of 1 to 1,000,000 handles, always from a million
  * addresses; then one and two replicas on one Redis. Needs Debian's `wrk` and `redis-server`.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { startRedis } from "../../test/redis-server.ts";
 import { environment, folder, learnHandles, load, rss, start, stopAll } from "./servers.ts";
 
@@ -28,14 +29,18 @@ try {
     );
   }
 
-  console.log("\n| handles seen | memory MB |\n|--:|--:|");
-  const seeing = await start(0, MAIN, env);
+  console.log("\n| handles seen | in use MB | memory MB |\n|--:|--:|--:|");
+  const seeing = await start(0, `${folder}/watched.ts`, { ...env, NODE_OPTIONS: "--expose-gc" });
   let seen = 0;
   for (const handles of [100_000, 200_000, 500_000, 1_000_000]) {
     await seeHandles(seeing.url, seen, handles);
     seen = handles;
     await load(seeing.url, "plain", SECONDS, 1_000); // from a million addresses
-    console.log(`| ${handles.toLocaleString("en")} | ${rss(seeing.child)} |`);
+    const heaps = () => [...seeing.output().matchAll(/^heap (\d+)$/gm)].map(([, heap]) => heap);
+    const known = heaps().length;
+    seeing.child.kill("SIGUSR2");
+    while (heaps().length === known) await sleep(100);
+    console.log(`| ${handles.toLocaleString("en")} | ${heaps().at(-1)} | ${rss(seeing.child)} |`);
   }
   seeing.child.kill("SIGKILL");
 

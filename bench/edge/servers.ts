@@ -15,16 +15,17 @@ export async function start(
   core: number,
   file: string,
   env: Record<string, string> = {},
-): Promise<{ url: string; child: ChildProcess }> {
-  const output = join(mkdtempSync(join(tmpdir(), "tributary-bench-")), "output");
+): Promise<{ url: string; child: ChildProcess; output: () => string }> {
+  const path = join(mkdtempSync(join(tmpdir(), "tributary-bench-")), "output");
+  const output = () => readFileSync(path, "utf8");
   const child = spawn("taskset", ["-c", String(core), process.execPath, file], {
     env: { ...process.env, NODE_ENV: "production", ...env },
-    stdio: ["ignore", openSync(output, "w"), "inherit"],
+    stdio: ["ignore", openSync(path, "w"), "inherit"],
   });
   started.push(child);
   while (child.exitCode === null) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(readFileSync(output, "utf8"))?.[0];
-    if (url) return { url, child };
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output())?.[0];
+    if (url) return { url, child, output };
     await sleep(100);
   }
   throw new Error(`${file} did not start`);
