@@ -18,7 +18,7 @@ export interface SignedTransaction {
   readonly signature: string;
   /** All that it can cost. */
   readonly fee: Lamports;
-  /** Has taken it out of the budget; 0 is paid for a transaction that never landed. */
+  /** Has taken it out of the budget; to be released only when the transaction is never sent. */
   readonly reservation: Reservation;
 }
 

@@ -21,13 +21,12 @@ export class RpcError extends Error {
   readonly method: string;
   /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
   readonly code: number | undefined;
-  readonly #data: unknown;
 
   constructor(
     failure: RpcFailure,
     method: string,
     host: string,
-    rest: { code?: number; data?: unknown; cause?: unknown } = {},
+    rest: { code?: number; cause?: unknown } = {},
   ) {
     super(`${method} at ${host}: ${failure}${rest.code === undefined ? "" : ` ${rest.code}`}`, {
       cause: rest.cause,
@@ -35,12 +34,6 @@ export class RpcError extends Error {
     this.failure = failure;
     this.method = method;
     this.code = rest.code;
-    this.#data = rest.data;
-  }
-
-  /** `error.data` of the JSON-RPC error. No property, so that no log writes what a provider put there. */
-  get data(): unknown {
-    return this.#data;
   }
 }
 

@@ -98,7 +98,7 @@ const FINALIZED = { commitment: "finalized" };
 
 const ENVELOPE = z.object({
   result: z.unknown().optional(),
-  error: z.object({ code: z.int(), data: z.unknown().optional() }).nullish(),
+  error: z.object({ code: z.int() }).nullish(),
 });
 
 export type Rpc = ReturnType<typeof createRpc>;

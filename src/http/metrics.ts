@@ -13,7 +13,7 @@ export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 export function createRequestMetrics(registry: Registry) {
   const requests = new Counter({
     name: "tributary_requests_total",
-    help: "Requests answered, by operation and by the contract's code: OK, the code of the error, of a GraphQL answer with several errors that of the first, or BAD_REQUEST.",
+    help: "Requests answered, by operation and by the contract's code: OK, the code of the error, of a GraphQL answer with several errors that of the first, BAD_REQUEST, or ABORTED when the caller went away.",
     labelNames: ["operation", "code"],
     registers: [registry],
   });

@@ -33,7 +33,8 @@ const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   }),
 });
 
-const HANDLE = "A handle without the @: 1-15 alphanumeric characters, in whatever case.";
+const HANDLE =
+  "A handle without the @, in whatever case: 1-15 alphanumeric characters, and underscores where the operator allows them.";
 
 builder.queryFields((t) => ({
   wallet: t.field({
