@@ -72,7 +72,7 @@ describe("a call to the chain", () => {
     expect(calls()).toEqual([1, 1]);
   });
 
-  it("keeps the code and the data of an error that every endpoint would give, and asks no other", async () => {
+  it("keeps the code of an error that every endpoint would give, and asks no other", async () => {
     nodes[0]!.faults.add({ then: failure({ code: -32602, message: "Invalid params", data: { why: "x" } }) });
     const error: unknown = await rpc()
       .getSlot()
