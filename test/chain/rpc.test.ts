@@ -78,7 +78,7 @@ describe("a call to the chain", () => {
       .getSlot()
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RpcError);
-    expect(error).toMatchObject({ failure: "error", code: -32602, data: { why: "x" }, method: "getSlot" });
+    expect(error).toMatchObject({ failure: "error", code: -32602, method: "getSlot" });
     expect(calls()).toEqual([1, 0]);
   });
 
