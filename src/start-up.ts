@@ -47,7 +47,8 @@ export async function checkUpstreams(needs: {
       readAccounts([...programs.map(([, id]) => id), feePayer]),
     ]);
     const cluster = genesisHash && CLUSTERS[genesisHash];
-    const where = cluster ?? "a cluster of its own";
+    const where =
+      cluster ?? (genesisHash ? "a cluster of its own" : "a cluster that does not say which it is");
     const payer = accounts.at(-1);
     const failure = accounts.find((account) => account instanceof Error);
     if (failure || !payer || payer instanceof Error) {
@@ -57,7 +58,7 @@ export async function checkUpstreams(needs: {
       );
       return;
     }
-    log.info(`SOLANA_RPC_URL: the chain is ${where}`);
+    log[genesisHash ? "info" : "warn"](`SOLANA_RPC_URL: the chain is ${where}`);
 
     const missing = programs.filter((_, i) => (accounts[i] as { executable?: boolean }).executable !== true);
     for (const [name, id] of missing) {

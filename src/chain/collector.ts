@@ -180,8 +180,10 @@ export function createCollector(needs: {
     if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
     if (fate.err !== null) {
       log.warn({ signature, address: account.address, error: fate.err }, "a collect's transaction failed");
-      pauses.failed(account.address);
-      throw toFailure(fate.err, `transaction ${signature} failed on chain`);
+      const failure = toFailure(fate.err, `transaction ${signature} failed on chain`);
+      // A fee payer that is short is no fault of the account's.
+      if (failure.code === "COLLECT_FAILED") pauses.failed(account.address);
+      throw failure;
     }
     pauses.succeeded(account.address);
     if (landed) void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
@@ -211,14 +213,18 @@ export function createCollector(needs: {
   return {
     /**
      * Collects an account's fees, or joins the collect of it that is under way. What the caller waits is
-     * bounded by `timeoutMs`; what was sent goes on.
+     * bounded by `timeoutMs` from `startedAt` on, for all collects of its request together; what was sent goes on.
      *
      * @throws {ContractError} INSUFFICIENT_FUNDS, COLLECT_FAILED
      */
-    async collect(account: AccountAddresses): Promise<CollectOutcome> {
+    async collect(account: AccountAddresses, startedAt: number): Promise<CollectOutcome> {
+      const leftMs = startedAt + timeoutMs - performance.now();
+      if (leftMs <= 0) {
+        throw failed("The time for this request is up, and this collect was not begun. Ask for it again.");
+      }
       const { outcome, progress } = flights.get(account.address) ?? start(account);
       const stopWaiting = new AbortController();
-      const timeout = sleep(timeoutMs, "timeout" as const, { signal: stopWaiting.signal });
+      const timeout = sleep(leftMs, "timeout" as const, { signal: stopWaiting.signal });
       timeout.catch(() => undefined);
       try {
         const result = await Promise.race([outcome, timeout]);

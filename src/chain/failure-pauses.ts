@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { ContractError, toRetryAfterSeconds } from "../errors.ts";
 
-/** How long an account rests after its first failure in a row; after each further one twice as long, up to the longest. */
+/** How long an account rests after its first failure in a row; after each further one twice as long, up to the longest; forgotten an hour after it. */
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 /** Whoever makes this one forget an account has paid for as many failures, and so has the budget. */
@@ -29,7 +29,7 @@ export function createFailurePauses() {
     failed(address: string): void {
       const last = pauses.get(address);
       const ms = last ? Math.min(2 * last.ms, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
-      pauses.set(address, { ms, endsAt: performance.now() + ms });
+      pauses.set(address, { ms, endsAt: performance.now() + ms }, { ttl: ms + LONGEST_PAUSE_MS });
     },
 
     /** It has collected: what failed before is forgotten. */

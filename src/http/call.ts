@@ -79,12 +79,14 @@ export class Call implements GraphQLCall {
     const durationMs = performance.now() - startedAt;
     const status = typeof answer === "string" ? 200 : answer.status;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
-    this.#needs.metrics.answered(operation, code, durationMs, this.reads);
+    // What nobody's budget was asked for, a preflight or a page, is no operation, wherever it came.
+    const counted = this.#caller === undefined ? "other" : operation;
+    this.#needs.metrics.answered(counted, code, durationMs, this.reads);
     const { cached, social, chain } = this.reads;
-    this.#needs.log[operation === "other" ? "debug" : "info"](
+    this.#needs.log[counted === "other" ? "debug" : "info"](
       {
         requestId: this.headers["x-request-id"],
-        operation,
+        operation: counted,
         code,
         status,
         durationMs: Math.round(durationMs * 100) / 100,

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 
 /** The gateway's way in for node:http. */
 export type HandleNode = (
@@ -36,6 +36,9 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
 };
 
+/** Requests that may wait for their turn on a connection; each takes memory, and clients seldom have any. */
+const MAX_WAITING = 100;
+
 /** What stands for the host in a request's URL. */
 const HOST = "tributary";
 
@@ -57,15 +60,27 @@ export async function listen(
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
   let underWay = 0;
+  /** How many requests wait on a connection behind the one that is being answered. */
+  const waiting = new WeakMap<Socket, number>();
   let isClosing = false;
   const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
     // Of requests that come one behind the other on a connection each waits for its turn: a flood of them must
     // not make as many answers that nobody reads.
-    if (response.socket) answer(request, response);
-    else
-      response.once("socket", () => {
-        answer(request, response);
-      });
+    if (response.socket) {
+      answer(request, response);
+      return;
+    }
+    const { socket } = request;
+    const ahead = waiting.get(socket) ?? 0;
+    waiting.set(socket, ahead + 1);
+    if (ahead === MAX_WAITING) {
+      socket.destroy();
+      return;
+    }
+    response.once("socket", () => {
+      waiting.set(socket, waiting.get(socket)! - 1);
+      answer(request, response);
+    });
   });
 
   function answer(request: IncomingMessage, response: ServerResponse): void {

@@ -22,6 +22,7 @@ export function createStaticFile(
   const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
+  const isKnown = (tags: string | null) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
   let compressed: Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
@@ -35,7 +36,7 @@ export function createStaticFile(
         "referrer-policy": "no-referrer",
         ...headers,
       };
-      if (request.headers.get("if-none-match")?.includes(etag)) {
+      if (isKnown(request.headers.get("if-none-match"))) {
         return new Response(null, { status: 304, headers: common });
       }
       if (!takesGzip(request)) return respond(plain, common);
@@ -62,5 +63,5 @@ function inPieces(body: Buffer<ArrayBuffer>): ReadableStream<Uint8Array> {
 }
 
 function takesGzip({ headers }: Request): boolean {
-  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/.test(headers.get("accept-encoding") ?? "");
+  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(headers.get("accept-encoding") ?? "");
 }

@@ -9,5 +9,7 @@ import { walletOfId } from "./look-up-wallet.ts";
  * @throws {ContractError} INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS, COLLECT_FAILED
  */
 export async function collectFees(socialId: string, context: RequestContext): Promise<CollectOutcome> {
-  return inSpan("collectFees", {}, () => context.collector.collect(walletOfId(socialId, context).addresses));
+  return inSpan("collectFees", {}, () =>
+    context.collector.collect(walletOfId(socialId, context).addresses, context.startedAt),
+  );
 }

@@ -18,10 +18,12 @@ export interface Services {
 /** GraphQL's context: the services, who asks, and this request's loaders. */
 export interface RequestContext extends Services {
   readonly caller: Caller;
+  /** In `performance.now()`: all that the request does together has its time from here. */
+  readonly startedAt: number;
   readonly loaders: Loaders;
 }
 
 /** The context of one request of `caller`. */
 export function createRequestContext(services: Services, caller: Caller): RequestContext {
-  return { ...services, caller, loaders: new Loaders(services, caller) };
+  return { ...services, caller, startedAt: performance.now(), loaders: new Loaders(services, caller) };
 }

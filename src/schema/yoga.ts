@@ -157,7 +157,7 @@ function explainErrors(result: ExecutionResult, log: Logger): ExecutionResult {
 }
 
 function noteError({ errors }: ExecutionResult, call: GraphQLCall): void {
-  if (errors?.[0]) call.note(String(errors[0].extensions.code));
+  if (errors?.[0]) call.note(call.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
 }
 
 function refuseForm({ method, headers }: Request): Response | undefined {
