@@ -126,6 +126,26 @@ describe("a connection", () => {
   );
 });
 
+describe("requests behind a slow one on a connection", () => {
+  it("wait for their turn, but a hundred at most", async () => {
+    const lift = world.sandbox.social.faults.add({ then: "hang" });
+    const [some, many] = await Promise.all([dial(), dial()]);
+    const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+    some.socket.write(request("/wallet/lookup?handle=slow") + request("/livez").repeat(100));
+    many.socket.write(request("/wallet/lookup?handle=slow") + request("/livez").repeat(102));
+    await many.closed();
+    expect(many.statuses()).toEqual([]);
+    lift();
+    await expect.poll(() => some.statuses().length, { timeout: 20_000 }).toBe(101);
+    expect(
+      some
+        .statuses()
+        .slice(1)
+        .every((status) => status === 200),
+    ).toBe(true);
+  });
+});
+
 describe("a request that is no proper HTTP", () => {
   const body = JSON.stringify({ socialId: "1" });
   it.each([

@@ -176,6 +176,19 @@ describe("a collect", () => {
     expect(messages.filter(isRefused)).toHaveLength(5);
   });
 
+  it("shares its time with the others of its request, so that all are answered", async () => {
+    await world.close();
+    world = await startWorld({ COLLECT_TIMEOUT_MS: "1000" });
+    world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 503, body: "" } });
+    const ids = ["creator", "artist001", "artist002"].map((handle) => world.account(handle).id);
+    const fields = ids.map((id, i) => `c${i}: collect(socialId: "${id}") { success }`);
+    const { body } = await world.graphql(`mutation { ${fields.join(" ")} }`);
+    const messages = body.errors.map(({ message }: { message: string }) => message);
+    expect(messages[0]).toMatch(/^It is not known yet whether transaction/);
+    expect(messages.slice(1)).toEqual(Array(2).fill(expect.stringContaining("was not begun")));
+    world.sandbox.rpc.faults.clear();
+  });
+
   it("warns the operator when the fee payer can pay for few more", async () => {
     const { feePayer } = readConfig(world.sandbox.env).secrets;
     const address = feePayer.publicKey.toBase58();

@@ -37,6 +37,7 @@ describe("/metrics", () => {
       await world.graphql('{ wallets(handles: ["creator", "newcomer", "!"]) { address } }');
       await world.graphql("{ nonsense }");
       await world.request("/nowhere");
+      await world.request("/collect", { method: "OPTIONS" });
     });
     expect(growth).toMatchObject({
       'tributary_requests_total{operation="lookup",code="OK"}': 2,
@@ -51,6 +52,8 @@ describe("/metrics", () => {
       'tributary_batch_keys_count{upstream="social"}': 3,
       'tributary_batch_keys_sum{upstream="social"}': 3,
     });
+    // What costs no budget is no operation.
+    expect(Object.keys(growth).filter((name) => name.includes('operation="collect"'))).toEqual([]);
     // A scrape reads the fee payer's balance as well.
     expect(
       growth['tributary_upstream_calls_total{upstream="chain",method="getMultipleAccounts",result="ok"}'],
