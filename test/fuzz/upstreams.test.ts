@@ -98,6 +98,7 @@ fuzz("whatever the upstreams answer to a lookup", {
 /** What a lie about one of these brings about can last: the gateway believes it for a while, as it has to. */
 const BELIEVED = ["getMinimumBalanceForRentExemption", "getLatestBlockhash"];
 const FAILURES: ErrorCode[] = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS"];
+const RESTS = /^This account's last transaction failed on the chain, though its simulation did not/;
 let accounts = 0n;
 
 fuzz("whatever the chain answers to a collect", {
@@ -142,6 +143,11 @@ fuzz("whatever the chain answers to a collect", {
     // A busy machine may need several tries.
     let again = await collect();
     for (let i = 0; i < 5 && again.body.error === "COLLECT_FAILED"; i++) again = await collect();
+    if (RESTS.test(again.body.message)) {
+      // A simulation that lies can make a transaction fail: its account rests for a while, and nothing was moved.
+      expect(chain.balance(creatorVault)).toBe(minimum + lamports);
+      return;
+    }
     expectCollect(again, ["NOTHING_TO_COLLECT"]);
     if (again.status === 200) expect(again.body.collected).toBe(formatSol(toLamports(lamports)));
 
