@@ -93,7 +93,12 @@ export function createGraphQL(needs: {
 
   /** Answers a request whose caller has been admitted. */
   async function answer(request: Request, call: GraphQLCall): Promise<Response> {
-    return refuseForm(request) ?? yoga.fetch(request, { call });
+    const refusal = refuseForm(request);
+    if (refusal) return refusal;
+    const response = await yoga.fetch(request, { call });
+    // Yoga leaves off in the middle of it, and what is left would stand before the connection's next request.
+    if (response.status === 413) response.headers.set("connection", "close");
+    return response;
   }
 
   return {
