@@ -12,15 +12,15 @@ export type HandleNode = (
 export interface ConnectionLimits {
   /** Until the head of a request is there, counted from the connection's start for the first one: 408. */
   readonly headersTimeout: number;
-  /** Until all of a request is there: 408. What is still coming when the process is told to end is waited for so long. */
+  /** Until all of a request is there: 408. When the process is told to end, what is still coming has so long once more. */
   readonly requestTimeout: number;
   /** How often connections are looked at for both. */
   readonly connectionsCheckingInterval: number;
-  /** Between two requests. Longer than the 60 s after which balancers usually give a connection up: they must be first. */
+  /** Between two requests. Longer than the 60 s, Caddy's 120 s, after which balancers give a connection up: they must be first. */
   readonly keepAliveTimeout: number;
   /** Bytes of a request's head: 431. */
   readonly maxHeaderSize: number;
-  /** Beyond the time that the longest answer takes: nothing has moved for so long, so nobody reads there. */
+  /** How long a caller may take nothing of an answer: it is dropped after this time, or twice this time at the latest. */
   readonly stalledMs: number;
   /** Some 10 kB each; what comes beyond is closed at once. */
   readonly maxConnections: number;
@@ -30,7 +30,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   connectionsCheckingInterval: 1_000,
-  keepAliveTimeout: 75_000,
+  keepAliveTimeout: 130_000,
   maxHeaderSize: 16_384,
   stalledMs: 30_000,
   maxConnections: 10_000,
@@ -50,16 +50,15 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-/**
- * Listens with node:http before the gateway, and tells it from which address each request came. No answer
- * takes longer than `collect.timeoutMs`.
- */
+/** Listens with node:http before the gateway, and tells it from which address each request came. */
 export async function listen(
   handle: HandleNode,
-  { host, port, collect }: { host: string; port: number; collect: { timeoutMs: number } },
+  { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
-  let underWay = 0;
+  const underWay = new Set<IncomingMessage>();
+  /** What had been written to each connection when it was last looked at, if some of that had not been taken. */
+  const connections = new Map<Socket, number | undefined>();
   /** How many requests wait on a connection behind the one that is being answered. */
   const waiting = new WeakMap<Socket, number>();
   let isClosing = false;
@@ -84,9 +83,9 @@ export async function listen(
   });
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    underWay++;
+    underWay.add(request);
     response.once("close", () => {
-      underWay--;
+      underWay.delete(request);
       closeUnused();
     });
     if (isClosing) response.setHeader("connection", "close");
@@ -99,11 +98,28 @@ export async function listen(
   }
 
   server.maxConnections = maxConnections;
-  server.timeout = collect.timeoutMs + stalledMs;
+  server.on("connection", (socket) => {
+    connections.set(socket, undefined);
+    socket.once("close", () => connections.delete(socket));
+  });
+
+  /** Drops callers who have taken nothing since the last look. The adapter takes node:http's own time-out off. */
+  const looking = setInterval(() => {
+    for (const [socket, before] of connections) {
+      const written = socket.writableLength > 0 ? socket.bytesWritten : undefined;
+      if (written !== undefined && written === before) socket.resetAndDestroy();
+      else connections.set(socket, written);
+    }
+  }, stalledMs).unref();
 
   /** A connection on which no request is under way would keep a closing server open for as long as it likes. */
   function closeUnused(): void {
-    if (isClosing && underWay === 0) server.closeAllConnections();
+    if (isClosing && underWay.size === 0) server.closeAllConnections();
+  }
+
+  /** A server that is closing looks at no `requestTimeout` any more. */
+  function dropIncomplete(): void {
+    for (const request of underWay) if (!request.complete) request.socket.destroy();
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -116,8 +132,10 @@ export async function listen(
       new Promise((resolve) => {
         isClosing = true;
         server.close(() => {
+          clearInterval(looking);
           resolve();
         });
+        setTimeout(dropIncomplete, limits.requestTimeout).unref();
         closeUnused();
       }),
   };
