@@ -222,8 +222,8 @@ export function createRpc(needs: {
       const statuses = value.map((found): SignatureStatus | undefined => {
         if (!found) return undefined;
         const { err, confirmations, confirmationStatus } = found;
-        // One that the node itself has not come to, once expected, would be waited for in every read.
-        const slot = Math.min(found.slot, context.slot);
+        // One that the node itself has not come to, once expected, would be waited for in every read: 0 expects nothing.
+        const slot = found.slot <= context.slot ? found.slot : 0;
         const confirmed =
           confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
         if (confirmed) expectSlot(slot);
