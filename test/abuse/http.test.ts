@@ -105,21 +105,6 @@ describe("a connection", () => {
     expect(statuses).toEqual([200, 404, 200, 400]);
   });
 
-  it("is closed when more requests wait on it than may, before there are answers", async () => {
-    world.sandbox.social.faults.add({ delayMs: 1_000 });
-    const next = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
-    const [patient, flood] = [await dial(), await dial()];
-    patient.socket.write(
-      `GET /wallet/lookup?handle=artist001 HTTP/1.1\r\nHost: x\r\n\r\n${next.repeat(100)}`,
-    );
-    flood.socket.write(`GET /wallet/lookup?handle=artist002 HTTP/1.1\r\nHost: x\r\n\r\n${next.repeat(101)}`);
-    await flood.closed();
-    expect(flood.statuses()).toEqual([]);
-    await expect.poll(() => patient.statuses().length, { timeout: 20_000 }).toBe(101);
-    expect(patient.statuses().slice(0, 2)).toEqual([200, 200]);
-    world.sandbox.social.faults.clear();
-  });
-
   it("whose caller takes nothing of an answer is dropped, and one that reads slowly is not", async () => {
     const shared = world;
     world = await startWorld({}, { stalledMs: 500 });
