@@ -32,7 +32,7 @@ export default tseslint.config(
   },
   {
     // What browsers run, as it is.
-    files: ["src/http/pages/*.js"],
+    files: ["src/http/pages/assets/*.js"],
     rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error", "prefer-const": "error" },
   },
   { files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"], rules: { "no-console": "off" } },

@@ -10,6 +10,6 @@ export default defineConfig({
     maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    reporters: ["default", "./test/closing-line.ts"],
+    reporters: ["default", "./test/support/closing-line.ts"],
   },
 });

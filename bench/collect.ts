@@ -14,10 +14,10 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { createAddresses } from "../src/chain/addresses.ts";
-import { createLaunchpad } from "../src/chain/launchpad.ts";
+import { createLaunchpad } from "../src/chain/launchpad/instructions.ts";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
-import { createLogger } from "../src/log.ts";
+import { createLogger } from "../src/observability/log.ts";
 import { startSandbox, type SandboxAccount } from "../src/sandbox/sandbox.ts";
 
 const COLLECTS = 30;

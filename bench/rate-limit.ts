@@ -4,10 +4,10 @@
  */
 import { Registry } from "@prometheus-io/client";
 import { getGraphQLRateLimiter, InMemoryStore } from "graphql-rate-limit";
-import { createRateLimit } from "../src/http/rate-limit.ts";
-import { createLogger } from "../src/log.ts";
-import { createRedis } from "../src/redis.ts";
-import { startRedis } from "../test/redis-server.ts";
+import { createRateLimit } from "../src/http/rate-limit/rate-limit.ts";
+import { createLogger } from "../src/observability/log.ts";
+import { createRedis } from "../src/upstream/redis.ts";
+import { startRedis } from "../test/support/redis-server.ts";
 
 const LIMIT = { max: 20, windowSeconds: 3_600 };
 const KNOWN = [1, 10_000, 1_000_000];

@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
-import { createLogger } from "../src/log.ts";
+import { createLogger } from "../src/observability/log.ts";
 import { startSandbox } from "../src/sandbox/sandbox.ts";
-import { startRedis } from "../test/redis-server.ts";
+import { startRedis } from "../test/support/redis-server.ts";
 
 const PHASE_MS = 4_000;
 const CONCURRENCY = 10;

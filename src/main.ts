@@ -4,8 +4,8 @@ import { collectDefaultMetrics } from "@prometheus-io/client";
 import { ConfigError, readConfig, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
-import { createLogger } from "./log.ts";
-import { StartError } from "./start-up.ts";
+import { createLogger } from "./observability/log.ts";
+import { StartError } from "./preflight.ts";
 
 /** Until balancers have seen that it is not ready, it goes on taking requests. */
 const GRACE_MS = 1_000;

@@ -3,7 +3,7 @@
  * addresses; then one and two replicas on one Redis. Needs Debian's `wrk` and `redis-server`.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { startRedis } from "../../test/redis-server.ts";
+import { startRedis } from "../../test/support/redis-server.ts";
 import { environment, folder, learnHandles, load, rss, start, stopAll } from "./servers.ts";
 
 const SECONDS = 6;

@@ -1,6 +1,6 @@
 /** The shapes of all answers, written from the contract and from schema.graphql, not from the code that makes them. */
 import { z } from "zod";
-import { ERROR_TABLE, type ErrorCode } from "../../src/errors.ts";
+import { ERROR_TABLE, type ErrorCode } from "../../src/contract/errors.ts";
 
 const sol = z.string().regex(/^\d+\.\d{4}$/);
 const code = z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]);

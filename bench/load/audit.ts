@@ -1,7 +1,7 @@
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
-import type { LandedTransaction } from "../../src/sandbox/chain.ts";
-import type { World } from "../../test/world.ts";
+import type { LandedTransaction } from "../../src/sandbox/chain/chain.ts";
+import type { World } from "../../test/support/world.ts";
 import type { Told } from "./callers.ts";
 
 /** What the chain's ledger says of a run. */

@@ -1,6 +1,6 @@
 import { Agent, request } from "undici";
 import { z } from "zod";
-import { ERROR_TABLE, type ErrorCode } from "../../src/errors.ts";
+import { ERROR_TABLE, type ErrorCode } from "../../src/contract/errors.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { COLLECTED, COLLECTS, ERROR, GRAPHQL, LOOKUP, NOTHING, WALLETS } from "./answers.ts";
 

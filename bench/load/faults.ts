@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
-import type { World } from "../../test/world.ts";
+import type { World } from "../../test/support/world.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 

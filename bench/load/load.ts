@@ -8,7 +8,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { request } from "undici";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { BOTH_ENDPOINTS, startWorld, type World } from "../../test/world.ts";
+import { BOTH_ENDPOINTS, startWorld, type World } from "../../test/support/world.ts";
 import { audit, heldByAddresses } from "./audit.ts";
 import { createCallers } from "./callers.ts";
 import { createFailing } from "./faults.ts";

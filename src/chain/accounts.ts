@@ -1,7 +1,7 @@
-import type { BatchMetrics } from "../batch-metrics.ts";
-import { createBatcher } from "../batcher.ts";
+import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import { createBatcher } from "../upstream/batcher.ts";
 import { toLamports } from "./lamports.ts";
-import { MAX_ACCOUNTS_A_CALL, type Account, type DataSlice, type Rpc } from "./rpc.ts";
+import { MAX_ACCOUNTS_A_CALL, type Account, type DataSlice, type Rpc } from "./rpc/rpc-client.ts";
 
 /** Reads accounts as they are now, an {@link RpcError} for each that cannot be read; one that does not exist holds nothing. */
 export type ReadAccounts = (

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { toCallerError } from "../errors.ts";
+import { toCallerError } from "../contract/errors.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
-import { MAX_BODY_BYTES, respondGraphQLError } from "../schema/graphql-errors.ts";
-import type { GraphQLEndpoint } from "../schema/yoga.ts";
-import { Call, type CallNeeds } from "./call.ts";
-import { explain } from "./edge.ts";
+import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
+import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
+import { Call, type CallNeeds } from "./request-scope.ts";
+import { explain } from "./router.ts";
 import type { HandleNode } from "./server.ts";
 
 /** Needs no decoding and has no other parameter after it; whether it is a handle, the lookup says. */

@@ -1,7 +1,7 @@
-import type { Rpc } from "../chain/rpc.ts";
-import { createRecent } from "../recent.ts";
+import type { Rpc } from "../chain/rpc/rpc-client.ts";
+import { createRecent } from "../upstream/memoize.ts";
 import { respondJson } from "../rest/respond.ts";
-import type { Handler } from "./edge.ts";
+import type { Handler } from "./router.ts";
 
 /** One look at the chain answers everyone who asks within this time, so that asking costs nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;

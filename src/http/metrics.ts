@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
-import type { Reads } from "../resolvers/caller.ts";
-import type { Handler } from "./edge.ts";
+import type { Reads } from "../resolvers/request-scope.ts";
+import type { Handler } from "./router.ts";
 
 /** What requests are told apart by. `other` is all that is no operation of the contract. */
 export type Operation = "lookup" | "collect" | "graphql" | "other";

@@ -1,5 +1,5 @@
-import type { CollectOutcome } from "../chain/collector.ts";
-import { inSpan } from "../tracing.ts";
+import type { CollectOutcome } from "../chain/collect/collector.ts";
+import { inSpan } from "../observability/tracing.ts";
 import type { RequestContext } from "./context.ts";
 import { walletOfId } from "./look-up-wallet.ts";
 

@@ -1,8 +1,8 @@
 import type { AddressesOf } from "../chain/addresses.ts";
-import type { Collector } from "../chain/collector.ts";
-import type { Vaults } from "../chain/vaults.ts";
-import type { Directory } from "../social/directory.ts";
-import type { Caller } from "./caller.ts";
+import type { Collector } from "../chain/collect/collector.ts";
+import type { Vaults } from "../chain/balances.ts";
+import type { Directory } from "../social/account-lookup.ts";
+import type { Caller } from "./request-scope.ts";
 import { Loaders } from "./loaders.ts";
 import type { HandleFormat } from "./look-up-wallet.ts";
 

@@ -1,8 +1,8 @@
 import DataLoader from "dataloader";
 import type { AccountAddresses } from "../chain/addresses.ts";
-import type { Balance } from "../chain/vaults.ts";
+import type { Balance } from "../chain/balances.ts";
 import type { SocialAccount } from "../social/account.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller } from "./request-scope.ts";
 import type { Services } from "./context.ts";
 
 /**

@@ -1,8 +1,8 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
-import type { Balance } from "../chain/vaults.ts";
-import { ContractError, quote } from "../errors.ts";
+import type { Balance } from "../chain/balances.ts";
+import { ContractError, quote } from "../contract/errors.ts";
 import { invalidSocialId, toSocialId, type SocialAccount } from "../social/account.ts";
-import { inSpan } from "../tracing.ts";
+import { inSpan } from "../observability/tracing.ts";
 import type { RequestContext } from "./context.ts";
 
 /** An account and its addresses. Its handle is known when it was found by one. */

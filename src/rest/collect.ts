@@ -1,11 +1,11 @@
 import { isUtf8 } from "node:buffer";
-import { ContractError, ERROR_TABLE, quote, type ErrorCode } from "../errors.ts";
-import { parseJson } from "../json.ts";
-import type { Caller } from "../resolvers/caller.ts";
+import { ContractError, ERROR_TABLE, quote, type ErrorCode } from "../contract/errors.ts";
+import { parseJson } from "../upstream/parse-json.ts";
+import type { Caller } from "../resolvers/request-scope.ts";
 import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../social/account.ts";
 import { readBody } from "./body.ts";
 import type { Endpoint, EndpointAnswer } from "./endpoint.ts";
-import type { Prepare } from "./operation.ts";
+import type { Prepare } from "./prepared-operation.ts";
 import { respondError, respondJson } from "./respond.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `

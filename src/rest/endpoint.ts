@@ -1,4 +1,4 @@
-import type { ContractError } from "../errors.ts";
+import type { ContractError } from "../contract/errors.ts";
 
 /** What a REST endpoint is to its callers; the OpenAPI document is made from it. */
 export interface Endpoint {

@@ -1,8 +1,8 @@
-import { ContractError, quote } from "../errors.ts";
-import type { Caller } from "../resolvers/caller.ts";
+import { ContractError, quote } from "../contract/errors.ts";
+import type { Caller } from "../resolvers/request-scope.ts";
 import { invalidHandle, type HandleFormat } from "../resolvers/look-up-wallet.ts";
 import type { Endpoint } from "./endpoint.ts";
-import type { Prepare } from "./operation.ts";
+import type { Prepare } from "./prepared-operation.ts";
 import { respondJson } from "./respond.ts";
 
 const LOOKUP_OPERATION = /* GraphQL */ `

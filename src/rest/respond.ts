@@ -1,4 +1,4 @@
-import { errorHeaders, type ContractError } from "../errors.ts";
+import { errorHeaders, type ContractError } from "../contract/errors.ts";
 
 /** Answers are of this moment and of this caller's asking: nobody keeps them. */
 export const JSON_HEADERS = {

@@ -11,8 +11,8 @@ import {
   type GraphQLOutputType,
   type GraphQLSchema,
 } from "graphql";
-import { factsOf } from "../schema/field-facts.ts";
-import { fieldsOf, fragmentsOf } from "../schema/fields.ts";
+import { factsOf } from "../schema/field-metadata.ts";
+import { fieldsOf, fragmentsOf } from "../graphql/selected-fields.ts";
 
 /** An object of JSON Schema 2020-12. */
 export interface ObjectSchema {

@@ -1,7 +1,7 @@
 import { formatSol, type Lamports } from "../chain/lamports.ts";
-import type { Balance } from "../chain/vaults.ts";
+import type { Balance } from "../chain/balances.ts";
 import { builder } from "./builder.ts";
-import { solField } from "./field-facts.ts";
+import { solField } from "./field-metadata.ts";
 
 /** The fee of a withdrawal in the web application, in percent. Source: section 1 of the specification. */
 const WITHDRAWAL_FEE_PERCENT = 2n;

@@ -1,10 +1,10 @@
-import type { CollectOutcome } from "../chain/collector.ts";
+import type { CollectOutcome } from "../chain/collect/collector.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
-import { ERROR_TABLE, type ErrorCode } from "../errors.ts";
+import { ERROR_TABLE, type ErrorCode } from "../contract/errors.ts";
 import { collectFees } from "../resolvers/collect-fees.ts";
 import { builder } from "./builder.ts";
-import { solField } from "./field-facts.ts";
-import { MAX_COLLECTS } from "./operation-limits.ts";
+import { solField } from "./field-metadata.ts";
+import { MAX_COLLECTS } from "../graphql/limits/operation-limits.ts";
 
 const EMPTY_VAULT = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 

@@ -3,8 +3,8 @@ import { BalanceType } from "./balance.ts";
 import type { RequestContext } from "../resolvers/context.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../social/account.ts";
 import { builder } from "./builder.ts";
-import { facts } from "./field-facts.ts";
-import { MAX_WALLETS } from "./operation-limits.ts";
+import { facts } from "./field-metadata.ts";
+import { MAX_WALLETS } from "../graphql/limits/operation-limits.ts";
 
 const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet that the service keeps for a social-network account.",

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { ContractError } from "../errors.ts";
-import { parseJson } from "../json.ts";
-import type { Redis, Script } from "../redis.ts";
+import { ContractError } from "../contract/errors.ts";
+import { parseJson } from "../upstream/parse-json.ts";
+import type { Redis, Script } from "../upstream/redis.ts";
 import { toSocialId, type SocialAccount } from "./account.ts";
 
 /** The account of a handle, or SOCIAL_NOT_FOUND. */

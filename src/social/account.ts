@@ -1,4 +1,4 @@
-import { ContractError, quote } from "../errors.ts";
+import { ContractError, quote } from "../contract/errors.ts";
 
 /** A social-network account: its id, which never changes, and the handle it goes by at the moment. */
 export interface SocialAccount {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { startWorld, type World } from "../world.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 afterEach(() => world.close());

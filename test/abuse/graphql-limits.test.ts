@@ -1,6 +1,6 @@
 import { getIntrospectionQuery } from "graphql";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../world.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { Keypair } from "@solana/web3.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startJsonServer } from "../doubles/json-server.ts";
-import { startProgram } from "../program.ts";
-import { startWorld, type Answer, type World } from "../world.ts";
+import { startJsonServer } from "../support/doubles/json-server.ts";
+import { startProgram } from "../support/program.ts";
+import { startWorld, type Answer, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {

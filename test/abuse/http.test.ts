@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../world.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 const sockets: Socket[] = [];

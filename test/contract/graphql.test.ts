@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../world.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {

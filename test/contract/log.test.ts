@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../world.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {

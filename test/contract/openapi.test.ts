@@ -3,8 +3,8 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { ERROR_TABLE } from "../../src/errors.ts";
-import { startWorld, type Answer, type World } from "../world.ts";
+import { ERROR_TABLE } from "../../src/contract/errors.ts";
+import { startWorld, type Answer, type World } from "../support/world.ts";
 
 const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "2" };
 

@@ -7,9 +7,9 @@ import { Connection, Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../src/chain/addresses.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
-import { startBareChain } from "../doubles/bare-chain.ts";
-import { startBareNetwork } from "../doubles/bare-network.ts";
-import { startProgram } from "../program.ts";
+import { startBareChain } from "../support/doubles/bare-chain.ts";
+import { startBareNetwork } from "../support/doubles/bare-network.ts";
+import { startProgram } from "../support/program.ts";
 
 const get = async (url: string) => {
   const response = await fetch(url);

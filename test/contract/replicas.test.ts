@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { describeWithRedis } from "../describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../redis-server.ts";
-import { startReplicas } from "../replicas.ts";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startReplicas } from "../support/replicas.ts";
 
 let redis: RedisServer;
 let replicas: Awaited<ReturnType<typeof startReplicas>>;

@@ -1,7 +1,7 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
-import { startProgram } from "../program.ts";
+import { startProgram } from "../support/program.ts";
 
 let sandbox: Sandbox;
 beforeEach(async () => {

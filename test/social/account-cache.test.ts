@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { ContractError } from "../../src/errors.ts";
-import type { Redis } from "../../src/redis.ts";
+import { ContractError } from "../../src/contract/errors.ts";
+import type { Redis } from "../../src/upstream/redis.ts";
 import { createAccountCache, type KnownAccount } from "../../src/social/account-cache.ts";
-import { describeWithRedis, eachWithRedis } from "../describe-with-redis.ts";
-import type { RedisServer } from "../redis-server.ts";
+import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
 
 const found = { id: "1523400000000000123", handle: "Creator" };
 const apiUrl = new URL("http://network");

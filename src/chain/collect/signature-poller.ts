@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../../observability/log.ts";
+import { MAX_SIGNATURES_A_CALL, type Rpc, type SignatureStatus } from "../rpc/rpc-client.ts";
+
+/** About one slot. */
+const POLL_MS = 400;
+
+/** A signature that is watched. */
+export interface Watch {
+  /** Resolves when the chain has confirmed the transaction, however it ended. */
+  readonly confirmed: Promise<SignatureStatus>;
+  stop(): void;
+}
+
+/** Watches all open signatures with one poller, up to 256 in a call, which rests while there are none. */
+export function createConfirmations({ rpc, log }: { rpc: Rpc; log: Logger }): (signature: string) => Watch {
+  const open = new Map<string, (status: SignatureStatus) => void>();
+  let isPolling = false;
+
+  async function poll(): Promise<void> {
+    isPolling = true;
+    while (open.size > 0) {
+      await sleep(POLL_MS);
+      const signatures = [...open.keys()];
+      for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_A_CALL) {
+        await ask(signatures.slice(i, i + MAX_SIGNATURES_A_CALL));
+      }
+    }
+    isPolling = false;
+  }
+
+  async function ask(signatures: readonly string[]): Promise<void> {
+    try {
+      const { statuses } = await rpc.getSignatureStatuses(signatures, { searchTransactionHistory: false });
+      signatures.forEach((signature, i) => {
+        const status = statuses[i];
+        if (status?.confirmed) open.get(signature)?.(status);
+      });
+    } catch (error) {
+      log.debug({ err: error }, "the statuses of open transactions could not be read: asked again");
+    }
+  }
+
+  return (signature) => {
+    const { promise, resolve } = Promise.withResolvers<SignatureStatus>();
+    open.set(signature, resolve);
+    if (!isPolling) void poll();
+    return {
+      confirmed: promise,
+      stop() {
+        open.delete(signature);
+      },
+    };
+  };
+}

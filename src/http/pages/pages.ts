@@ -1,0 +1,114 @@
+import { readFileSync } from "node:fs";
+import { extname } from "node:path";
+import { printSchema, type GraphQLSchema } from "graphql";
+import { createGraphiQL, type PlayAccount } from "./graphiql.ts";
+import type { Handler, Route } from "../router.ts";
+import { createStaticFile, type StaticFile } from "./static-file.ts";
+
+/** Nothing may be loaded from elsewhere, and no script may stand in a page. */
+const POLICY = {
+  "default-src": "'none'",
+  "script-src": "'self'",
+  "style-src": "'self'",
+  "img-src": "'self'",
+  "connect-src": "'self'",
+  "form-action": "'none'",
+  "frame-ancestors": "'none'",
+  "base-uri": "'none'",
+};
+
+/** Both viewers put styles into the page. */
+const DOCS_POLICY = { ...POLICY, "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" };
+const GRAPHIQL_POLICY = { ...DOCS_POLICY, "font-src": "data:", "worker-src": "blob:" };
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  ".css": "text/css; charset=utf-8",
+  ".graphql": "text/plain; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** How many the first page names. */
+const MAX_PLAY_ACCOUNTS = 5;
+
+/**
+ * The pages that people see, and what they load, by path. They ask the API by relative URLs, as any caller
+ * would. `playAccounts` are those of a sandbox, of which the first page then tells; else there are none.
+ */
+export function createPages(needs: {
+  basePath: string;
+  schema: GraphQLSchema;
+  playAccounts: readonly PlayAccount[];
+}): { routes: Record<string, Route>; graphiql: Handler } {
+  const viewer = createGraphiQL(needs.playAccounts);
+  const assets: Record<string, StaticFile> = {};
+  for (const [name, content] of Object.entries({
+    "icon.svg": read("./assets/icon.svg"),
+    "page.css": read("./assets/page.css"),
+    "index.js": read("./assets/index.js"),
+    "docs.css": read("./assets/docs.css"),
+    "docs.js": read("./assets/docs.js"),
+    "swagger-ui.css": read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")),
+    "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+    "graphiql.css": read("./assets/graphiql.css"),
+    "graphiql-viewer.css": viewer.css,
+    "graphiql-viewer.js": viewer.js,
+  })) {
+    assets[name] = toFile(name, content);
+  }
+  const notice = sandboxNotice(needs.playAccounts.slice(0, MAX_PLAY_ACCOUNTS));
+
+  /** A page of the folder, with the notice in its place and the version of each asset that it names. */
+  function page(name: string, policy: Record<string, string>): StaticFile {
+    const html = read(`./assets/${name}`)
+      .toString()
+      .replace("<!-- sandbox -->", notice)
+      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"assets/${asset}?v=${assets[asset]!.version}"`);
+    return toFile(name, html, {
+      "content-security-policy": Object.entries(policy)
+        .map((directive) => directive.join(" "))
+        .join("; "),
+      vary: "Accept, Accept-Encoding",
+    });
+  }
+
+  const files: Record<string, StaticFile> = {
+    "/": page("index.html", { ...POLICY, "form-action": "'self'" }),
+    "/docs": page("docs.html", DOCS_POLICY),
+    "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
+  };
+  for (const [name, file] of Object.entries(assets)) files[`/assets/${name}`] = file;
+  return {
+    routes: {
+      ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
+      // Relative URLs in the page need the slash at the end of the base path.
+      "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
+    },
+    graphiql: page("graphiql.html", GRAPHIQL_POLICY).handle,
+  };
+}
+
+function toFile(
+  name: string,
+  content: string | Buffer<ArrayBuffer>,
+  headers?: Record<string, string>,
+): StaticFile {
+  return createStaticFile(content, { "content-type": CONTENT_TYPES[extname(name)]!, ...headers });
+}
+
+function read(url: string): Buffer<ArrayBuffer> {
+  return readFileSync(new URL(url, import.meta.url));
+}
+
+function redirect(location: string): Response {
+  return new Response(null, { status: 308, headers: { location } });
+}
+
+function sandboxNotice(accounts: readonly PlayAccount[]): string {
+  if (accounts.length === 0) return "";
+  const links = accounts.map(
+    ({ handle }) => `<a href="wallet/lookup?handle=${handle}" data-handle>${handle}</a>`,
+  );
+  return `<aside><strong>This is a sandbox: no real money.</strong> Handles to try: ${links.join(", ")}.</aside>`;
+}

@@ -1,0 +1,89 @@
+import type { ReadAccounts } from "./chain/accounts.ts";
+import { FEW_COLLECTS } from "./chain/collect/collector.ts";
+import { BASE_FEE_LAMPORTS } from "./chain/collect/fee-payer.ts";
+import { formatSol } from "./chain/lamports.ts";
+import type { Rpc } from "./chain/rpc/rpc-client.ts";
+import type { Config } from "./config.ts";
+import type { Logger } from "./observability/log.ts";
+import type { SocialClient } from "./social/api-client.ts";
+
+/** What can never work as it is set: the process must not start. */
+export class StartError extends Error {
+  override readonly name = "StartError";
+}
+
+/** By their genesis hash. Source: https://docs.anza.xyz/clusters/available */
+const CLUSTERS: Readonly<Record<string, string>> = {
+  "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d": "mainnet-beta",
+  EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG: "devnet",
+  "4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd": "testnet",
+};
+
+/**
+ * Tells the operator what the upstreams are and whether the service can work with them, without spending
+ * anything. What may recover is a warning.
+ *
+ * @throws {StartError} when a program that it needs is not on a public cluster
+ */
+export async function checkUpstreams(needs: {
+  config: Config;
+  rpc: Rpc;
+  readAccounts: ReadAccounts;
+  client: SocialClient;
+  log: Logger;
+}): Promise<void> {
+  const { config, rpc, readAccounts, client, log } = needs;
+  const { chain, collect, secrets } = config;
+
+  async function checkChain(): Promise<void> {
+    const feePayer = secrets.feePayer.publicKey.toBase58();
+    const programs = [
+      ["ESCROW_PROGRAM_ID", chain.escrowProgramId],
+      ["LAUNCHPAD_PROGRAM_ID", chain.launchpadProgramId],
+      ["LAUNCHPAD_AMM_PROGRAM_ID", chain.launchpadAmmProgramId],
+    ] as const;
+    const [genesisHash, accounts] = await Promise.all([
+      rpc.getGenesisHash().catch(() => undefined),
+      readAccounts([...programs.map(([, id]) => id), feePayer]),
+    ]);
+    const cluster = genesisHash && CLUSTERS[genesisHash];
+    const where =
+      cluster ?? (genesisHash ? "a cluster of its own" : "a cluster that does not say which it is");
+    const payer = accounts.at(-1);
+    const failure = accounts.find((account) => account instanceof Error);
+    if (failure || !payer || payer instanceof Error) {
+      log.warn(
+        { err: failure },
+        "SOLANA_RPC_URL: the chain does not answer yet; lookups and collects fail until it does",
+      );
+      return;
+    }
+    log[genesisHash ? "info" : "warn"](`SOLANA_RPC_URL: the chain is ${where}`);
+
+    const missing = programs.filter((_, i) => (accounts[i] as { executable?: boolean }).executable !== true);
+    for (const [name, id] of missing) {
+      const problem = `${name}: there is no program ${id} on ${where}`;
+      // On a public cluster the variable is wrong; on one's own the program may still be deployed.
+      if (cluster)
+        throw new StartError(`${problem}. Check it, and that SOLANA_RPC_URL is the cluster that you mean.`);
+      log.warn(`${problem} yet`);
+    }
+    if (missing.length === 0) log.info("the escrow program and the launch platform's programs are there");
+
+    const collects = payer.lamports / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
+    log[collects < FEW_COLLECTS ? "warn" : "info"](
+      `the fee payer ${feePayer} holds ${formatSol(payer.lamports)} SOL, enough for ${collects} collects at the highest fee` +
+        (collects < FEW_COLLECTS ? ": fund it" : ""),
+    );
+  }
+
+  async function checkNetwork(): Promise<void> {
+    if (await client.answers()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
+    else
+      log.warn(
+        "SOCIAL_API_URL: the social network does not answer as it should yet; lookups of new handles fail until it does",
+      );
+  }
+
+  await Promise.all([checkChain(), checkNetwork()]);
+}

@@ -1,0 +1,189 @@
+import type { GraphQLSchema } from "graphql";
+import packageJson from "../../package.json" with { type: "json" };
+import { ContractError } from "../contract/errors.ts";
+import type { Endpoint, EndpointAnswer } from "./endpoint.ts";
+import { JSON_HEADERS, toErrorBody } from "./respond.ts";
+import { resultSchema } from "./result-schema.ts";
+import { allow, type Handler } from "../http/router.ts";
+import { rateLimited, toPolicy, toStanding, type RateLimitConfig } from "../http/rate-limit/rate-limit.ts";
+
+interface OpenApiNeeds {
+  readonly schema: GraphQLSchema;
+  readonly basePath: string;
+  readonly rateLimit: RateLimitConfig;
+  readonly endpoints: readonly Endpoint[];
+}
+
+const DIGITS = "[0-9]+";
+
+const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
+const REQUEST_ID = headerRef("X-Request-Id");
+/** Of what is counted. */
+const LIMITED = { ...REQUEST_ID, ...headerRef("RateLimit"), ...headerRef("RateLimit-Policy") };
+
+/** `/openapi.json`: the REST endpoints as OpenAPI 3.1, made once, from what they answer with. */
+export function createOpenApi(needs: OpenApiNeeds): Handler {
+  const text = JSON.stringify(toDocument(needs));
+  return () => new Response(text, { headers: JSON_HEADERS });
+}
+
+function toDocument({ schema, basePath, rateLimit, endpoints }: OpenApiNeeds): object {
+  const { max, windowSeconds } = rateLimit;
+  const notFound = new ContractError("NOT_FOUND");
+  const paths = endpoints.map((endpoint): [string, object] => [
+    endpoint.path,
+    { [endpoint.method.toLowerCase()]: toOperation(schema, rateLimit, endpoint) },
+  ]);
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Tributary",
+      version: packageJson.version,
+      description: [
+        "Looks up the address and the balance of a social-network handle, and moves the trading fees that wait for it to that address.",
+        "No endpoint needs a key or a login, and any web page may call them.",
+        `Of one IP address at most ${max} requests in ${windowSeconds} seconds pass, of both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` say what is left.`,
+        "Amounts are decimal strings in SOL with 4 digits after the point, cut and never rounded up: no answer promises more than there is.",
+        "An error is JSON with a code in `error`, for programs, and a text in `message`, for people: it says what was wrong and what to do, and may change. Where it is known how long to wait, `Retry-After` says so in seconds.",
+        `A path that leads nowhere answers ${notFound.status} \`${notFound.code}\`.`,
+      ].join("\n\n"),
+    },
+    servers: [{ url: basePath || "/" }],
+    security: [],
+    paths: Object.fromEntries(paths),
+    components: {
+      responses: { NotFound: toResponse([], [notFound], REQUEST_ID) },
+      headers: {
+        "X-Request-Id": {
+          description: "Names this request, also in the service's log: say it when you report a problem.",
+          required: true,
+          schema: { type: "string", format: "uuid" },
+          example: "6f1c1a52-8d0e-4d4b-9a54-0f8d6f0f2b7e",
+        },
+        RateLimit: {
+          description: "What is left to the caller's address: `r` requests now, and more in `t` seconds.",
+          required: true,
+          schema: { type: "string", pattern: `^${toStanding(DIGITS, DIGITS)}$` },
+          example: toStanding(max - 1, windowSeconds),
+        },
+        "RateLimit-Policy": {
+          description: "The limit: `q` requests of one address in any `w` seconds.",
+          required: true,
+          schema: { type: "string", const: toPolicy(rateLimit) },
+          example: toPolicy(rateLimit),
+        },
+      },
+    },
+  };
+}
+
+function toOperation(schema: GraphQLSchema, rateLimit: RateLimitConfig, endpoint: Endpoint): object {
+  const { method, operationId, summary, description, request, operation } = endpoint;
+  const answers = endpoint.answers.map((answer) => ({
+    ...answer,
+    schema: toAnswerSchema(schema, operation, answer),
+  }));
+  const errors = [...endpoint.errors, rateLimited(rateLimit, 1, rateLimit.windowSeconds)];
+  const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
+  const methods = allow({ [method]: true });
+  const notAllowed = new ContractError("METHOD_NOT_ALLOWED");
+  return {
+    operationId,
+    summary,
+    description,
+    ...request,
+    responses: {
+      ...Object.fromEntries(
+        statuses.map((wanted): [number, object] => [
+          wanted,
+          toResponse(
+            answers.filter(({ status }) => status === wanted),
+            errors.filter(({ status }) => status === wanted),
+            LIMITED,
+          ),
+        ]),
+      ),
+      [notAllowed.status]: toResponse([], [notAllowed], {
+        ...REQUEST_ID,
+        Allow: {
+          description: "The methods that this path takes.",
+          required: true,
+          schema: { type: "string", const: methods },
+          example: methods,
+        },
+      }),
+    },
+  };
+}
+
+/** The members of an answer, those with one value as that value. */
+function toAnswerSchema(
+  schema: GraphQLSchema,
+  operation: string,
+  { members, fixed = {} }: EndpointAnswer,
+): object {
+  const result = resultSchema(schema, operation, members);
+  const properties = Object.entries(result.properties).map(([name, property]): [string, object] => [
+    name,
+    name in fixed ? { ...property, const: fixed[name] } : property,
+  ]);
+  return { ...result, properties: Object.fromEntries(properties) };
+}
+
+/** All that one status can mean. */
+function toResponse(
+  answers: readonly (EndpointAnswer & { schema: object })[],
+  errors: readonly ContractError[],
+  headers: object,
+): object {
+  const schemas = [
+    ...answers.map(({ schema }) => schema),
+    ...(errors.length > 0 ? [toErrorSchema(errors)] : []),
+  ];
+  const examples = [
+    ...answers.map(({ fixed, example }): [string, object] => [
+      String(fixed?.error ?? "OK"),
+      { value: example },
+    ]),
+    ...errors.map((error): [string, object] => [error.code, { value: toErrorBody(error) }]),
+  ];
+  return {
+    description: [
+      ...answers.map(({ fixed, description }) =>
+        fixed?.error ? `\`${fixed.error}\`: ${description}` : description,
+      ),
+      ...errors.map(({ code, message }) => `\`${code}\`: ${message}`),
+    ].join("\n\n"),
+    headers: { ...headers, ...toRetryAfter(errors) },
+    content: {
+      "application/json": {
+        schema: schemas.length === 1 ? schemas[0] : { oneOf: schemas },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  };
+}
+
+function toErrorSchema(errors: readonly ContractError[]): object {
+  return {
+    type: "object",
+    required: ["error", "message"],
+    properties: {
+      error: { type: "string", enum: errors.map(({ code }) => code), description: "The code, for programs." },
+      message: { type: "string", description: "What was wrong and what to do, for people." },
+    },
+  };
+}
+
+function toRetryAfter(errors: readonly ContractError[]): object {
+  const telling = errors.filter(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
+  if (telling.length === 0) return {};
+  return {
+    "Retry-After": {
+      description: `How many seconds to wait before the next try; told with ${telling.map(({ code }) => `\`${code}\``).join(" and ")}.`,
+      required: telling.length === errors.length,
+      schema: { type: "integer", minimum: 1 },
+      example: telling[0]!.retryAfterSeconds,
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import {
+  ComputeBudgetProgram,
+  Keypair,
+  PublicKey,
+  SystemProgram,
+  TransactionInstruction,
+  TransactionMessage,
+  VersionedTransaction,
+} from "@solana/web3.js";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
+import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
+import { toLamports } from "../../../src/chain/lamports.ts";
+
+const keypair = Keypair.generate();
+const programId = Keypair.generate().publicKey;
+const budget = (lamports: number) =>
+  createFeeBudget({
+    feePayer: keypair.publicKey.toBase58(),
+    budgetLamportsPerHour: toLamports(lamports),
+    redis: undefined,
+  });
+const feePayer = createFeePayer({
+  keypair,
+  programIds: [programId.toBase58()],
+  maxPriorityFee: toLamports(1_000),
+  budget: budget(1_000_000),
+});
+const other = Keypair.generate().publicKey;
+const call = (
+  program: PublicKey,
+  ...accounts: { pubkey: PublicKey; isSigner: boolean; isWritable: boolean }[]
+) => new TransactionInstruction({ programId: program, keys: accounts, data: Buffer.alloc(8) });
+const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
+const price = (microLamports: bigint) => ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
+const message = (payerKey: PublicKey, ...instructions: TransactionInstruction[]) =>
+  new TransactionMessage({
+    payerKey,
+    recentBlockhash: PublicKey.default.toBase58(),
+    instructions,
+  }).compileToLegacyMessage();
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("the fee payer", () => {
+  it("signs calls of the expected programs", async () => {
+    const harmless = message(
+      keypair.publicKey,
+      ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
+      call(programId, { pubkey: other, isSigner: false, isWritable: true }),
+    );
+    const transaction = await feePayer.sign(harmless);
+    expect(transaction?.fee).toBe(5_000n);
+    const signed = VersionedTransaction.deserialize(Buffer.from(transaction!.base64, "base64"));
+    expect(signed.signatures).toHaveLength(1);
+    const signedByLibrary = new VersionedTransaction(harmless);
+    signedByLibrary.sign([keypair]);
+    expect(Buffer.from(signed.signatures[0]!)).toEqual(Buffer.from(signedByLibrary.signatures[0]!));
+  });
+
+  it("takes nothing out of the budget for a message that cannot be written", async () => {
+    const poor = createFeePayer({
+      keypair,
+      programIds: [programId.toBase58()],
+      maxPriorityFee: toLamports(0),
+      budget: budget(5_000),
+    });
+    const good = message(keypair.publicKey, limit(1), call(programId));
+    const bad = message(keypair.publicKey, limit(1), call(programId));
+    bad.recentBlockhash = "1".repeat(31);
+    await expect(poor.sign(bad)).rejects.toThrow();
+    expect(await poor.sign(good)).toBeDefined();
+  });
+
+  it("knows what a transaction costs: 5,000 lamports, and the price of all units that it may use, rounded up", async () => {
+    const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
+    expect((await feePayer.sign(priced))?.fee).toBe(6_000n);
+  });
+
+  it.each([
+    ["a call of another program", message(keypair.publicKey, limit(1), call(other))],
+    [
+      "a transfer of its own money",
+      message(
+        keypair.publicKey,
+        limit(1),
+        SystemProgram.transfer({ fromPubkey: keypair.publicKey, toPubkey: other, lamports: 1 }),
+      ),
+    ],
+    [
+      "a call that it is an account of",
+      message(
+        keypair.publicKey,
+        limit(1),
+        call(programId, { pubkey: keypair.publicKey, isSigner: false, isWritable: true }),
+      ),
+    ],
+    ["a transaction that another pays for", message(other, limit(1), call(programId))],
+    [
+      "a transaction that another signs too",
+      message(
+        keypair.publicKey,
+        limit(1),
+        call(programId, { pubkey: other, isSigner: true, isWritable: false }),
+      ),
+    ],
+    [
+      "a priority fee above the cap",
+      message(keypair.publicKey, limit(10_001), price(100_000n), call(programId)),
+    ],
+    ["a price without a limit", message(keypair.publicKey, price(1n), call(programId))],
+    [
+      "a request for heap",
+      message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
+    ],
+  ])("refuses %s", async (_name, harmful) => {
+    await expect(feePayer.sign(harmful)).rejects.toThrow("refused to sign");
+  });
+
+  it("spends no more than its budget in any hour, and does not count what was never sent", async () => {
+    vi.useFakeTimers();
+    const thrifty = createFeePayer({
+      keypair,
+      programIds: [programId.toBase58()],
+      maxPriorityFee: toLamports(1_000_000),
+      budget: budget(20_000),
+    });
+    const sign = (fee: number) =>
+      thrifty.sign(message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)));
+    const first = await sign(15_000);
+    expect(first?.fee).toBe(15_000n);
+    expect(await sign(5_001)).toBeUndefined();
+    first!.reservation.release();
+    expect(await sign(20_000)).toBeDefined();
+    expect(await sign(5_000)).toBeUndefined();
+    vi.advanceTimersByTime(3_599_999);
+    expect(await sign(5_000)).toBeUndefined();
+    vi.advanceTimersByTime(60_001);
+    expect(await sign(20_000)).toBeDefined();
+  });
+});

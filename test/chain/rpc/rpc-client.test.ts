@@ -1,0 +1,154 @@
+import { Registry } from "@prometheus-io/client";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
+import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
+import { createLogger } from "../../../src/observability/log.ts";
+import { createCallUpstream } from "../../../src/upstream/http.ts";
+import {
+  createLoopbackServer,
+  type LoopbackAnswer,
+  type LoopbackServer,
+} from "../../../src/sandbox/loopback-server.ts";
+
+type Node = LoopbackServer<{ authorization: string | undefined }>;
+let nodes: Node[] = [];
+const result = (value: unknown): LoopbackAnswer => ({
+  status: 200,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: value }),
+});
+const failure = (error: object, status = 200): LoopbackAnswer => ({
+  status,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error }),
+});
+
+beforeEach(async () => {
+  const startNode = () =>
+    createLoopbackServer({
+      port: 0,
+      handle: () => result(7),
+      describe: ({ headers }) => [{ authorization: headers.authorization }],
+    });
+  nodes = await Promise.all([startNode(), startNode()]);
+});
+afterEach(() => Promise.all(nodes.map((node) => node.close())));
+
+const rpc = (urls = nodes.map(({ url }) => url)) =>
+  createRpc({
+    urls: urls.map((url) => new URL(url)),
+    timeoutMs: 300,
+    callUpstream: createCallUpstream(new Registry()),
+    log: createLogger("silent"),
+  });
+const calls = () => nodes.map((node) => node.calls.length);
+
+describe("a call to the chain", () => {
+  it("goes to the preferred endpoint", async () => {
+    expect(await rpc().getSlot()).toBe(7);
+    expect(calls()).toEqual([1, 0]);
+  });
+
+  it.each([
+    ["a closed connection", "reset" as const],
+    ["half an answer", "cut" as const],
+    ["no answer in time", "hang" as const],
+    ["429", { status: 429, body: "Too many" }],
+    ["429 with a JSON-RPC body", failure({ code: -1, message: "limit" }, 429)],
+    ["a JSON-RPC error of too many requests", failure({ code: 429, message: "limit" })],
+    ["503", { status: 503, body: "" }],
+    ["401", { status: 401, body: "{}" }],
+    ["HTML", { status: 200, body: "<html>" }],
+    ["a result of another shape", result("seven")],
+    ["an error of its own", failure({ code: -32603, message: "internal" })],
+    ["that it lacks the method", failure({ code: -32601, message: "Method not found" })],
+    ["that it keeps no history", failure({ code: -32011, message: "Transaction history is not available" })],
+    ["that it is behind", failure({ code: -32005, message: "behind" })],
+    [
+      "that it has not seen the slot yet",
+      failure({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
+    ],
+  ])("goes to the next endpoint on %s", async (_name, then) => {
+    nodes[0]!.faults.add({ then });
+    expect(await rpc().getSlot()).toBe(7);
+    expect(calls()).toEqual([1, 1]);
+  });
+
+  it("keeps the code of an error that every endpoint would give, and asks no other", async () => {
+    nodes[0]!.faults.add({ then: failure({ code: -32602, message: "Invalid params", data: { why: "x" } }) });
+    const error: unknown = await rpc()
+      .getSlot()
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RpcError);
+    expect(error).toMatchObject({ failure: "error", code: -32602, method: "getSlot" });
+    expect(calls()).toEqual([1, 0]);
+  });
+
+  it("fails with the last endpoint's failure when all fail", async () => {
+    nodes[0]!.faults.add({ then: "reset" });
+    nodes[1]!.faults.add({ then: { status: 503, body: "" } });
+    await expect(rpc().getSlot()).rejects.toMatchObject({ failure: "status", code: 503 });
+  });
+
+  it("carries the user and password of an address as a header, and shows them to nobody", async () => {
+    const { host } = new URL(nodes[0]!.url);
+    expect(await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
+    expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
+    nodes[0]!.faults.add({ then: failure({ code: 1, message: "p:ss", data: "key-in-the-path" }) });
+    const error: unknown = await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`])
+      .getSlot()
+      .catch((reason: unknown) => reason);
+    expect(JSON.stringify({ ...(error as object), message: (error as Error).message })).not.toMatch(
+      /p:ss|key-in/,
+    );
+  });
+
+  const ask = (rpc: ReturnType<typeof createRpc>, method: string): Promise<unknown> => {
+    if (method === "getAccounts") return rpc.getAccounts(["x"], { offset: 64, length: 8 });
+    return rpc.getMinimumBalanceForRentExemption(0);
+  };
+  const account = { lamports: 1, data: ["", "base64"] };
+  it.each([
+    ["a negative minimum", "getMinimumBalanceForRentExemption", -1],
+    ["negative lamports", "getAccounts", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],
+    [
+      "lamports that have lost digits",
+      "getAccounts",
+      { context: { slot: 4 }, value: [{ ...account, lamports: 2 ** 53 }] },
+    ],
+    ["two accounts for one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
+  ])("takes %s for unreadable", async (_name, method, lie) => {
+    for (const node of nodes) node.faults.add({ then: result(lie) });
+    await expect(ask(rpc(), method)).rejects.toThrow("unreadable");
+  });
+
+  it("takes the slice that it asked for out of all of an account's data", async () => {
+    const data = Buffer.alloc(165);
+    data.writeBigUInt64LE(7n, 64);
+    for (const node of nodes) {
+      node.faults.add({
+        then: result({
+          context: { slot: 4 },
+          value: [{ ...account, data: [data.toString("base64"), "base64"] }],
+        }),
+      });
+    }
+    const [found] = await rpc().getAccounts(["x"], { offset: 64, length: 8 });
+    expect(found?.data.readBigUInt64LE()).toBe(7n);
+    expect(found?.data).toHaveLength(8);
+  });
+
+  it("expects of later reads no slot that the node itself has not come to", async () => {
+    const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
+    for (const node of nodes) {
+      node.faults.add({ times: 1, then: result({ context: { slot: 4 }, value: [status] }) });
+    }
+    const { statuses } = await rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true });
+    expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
+  });
+
+  it("reads a status only from an answer that is about the one signature", async () => {
+    for (const node of nodes) node.faults.add({ then: result({ context: { slot: 1 }, value: [] }) });
+    await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
+      "unreadable",
+    );
+  });
+});

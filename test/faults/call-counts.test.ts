@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startBareNetwork } from "../support/doubles/bare-network.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld();
+});
+afterEach(() => world.close());
+
+const count = (method: string) => world.chainCalls().filter((called) => called === method).length;
+const times = <T>(number: number, run: (i: number) => T) =>
+  Promise.all(Array.from({ length: number }, (_, i) => run(i)));
+
+/** A lookup over REST, handed to the gateway as a runtime would: all of them arrive in the same moment. */
+const lookup = async (handle: string, i: number) => {
+  const request = new Request(`http://x/wallet/lookup?handle=${handle}`, {
+    headers: { "x-forwarded-for": `10.1.${i >> 8}.${i & 255}` },
+  });
+  const { status } = await world.gateway.fetch(request, { remoteAddress: "127.0.0.1" });
+  return status;
+};
+
+describe("1,000 concurrent lookups over REST", () => {
+  it("of handles that nobody has are at most 14 calls to the network", async () => {
+    const statuses = await times(1_000, (i) => lookup(`nobody${i}`, i));
+    expect(new Set(statuses)).toEqual(new Set([404]));
+    expect(world.sandbox.social.calls.length).toBeLessThanOrEqual(14);
+  });
+
+  it("of different accounts are at most 34 calls for their balances", async () => {
+    // The sandbox's network knows fewer: this one knows whomever it is asked for.
+    const accounts = Array.from({ length: 1_000 }, (_, i) => ({
+      id: String(10 ** 9 + i),
+      username: `fan${i}`,
+    }));
+    const network = await startBareNetwork(accounts, world.sandbox.env.SOCIAL_API_TOKEN);
+    await world.close();
+    world = await startWorld({
+      SOCIAL_API_URL: network.url,
+      SOCIAL_API_TOKEN: world.sandbox.env.SOCIAL_API_TOKEN,
+    });
+    world.forgetCalls();
+    const statuses = await times(1_000, (i) => lookup(`fan${i}`, i));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(count("getMultipleAccounts")).toBeLessThanOrEqual(34);
+    await network.close();
+  });
+
+  it("of one handle, in whatever case, are one call to the network", async () => {
+    const statuses = await times(1_000, (i) => lookup(i % 2 ? "creator" : "CREATOR", i));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(world.sandbox.social.calls).toHaveLength(1);
+  });
+});
+
+describe("a known operation", () => {
+  const parsed = () => world.logLines.filter((line) => line.includes("that is not known was parsed")).length;
+  const query = (text: string, i: number) =>
+    world.graphql(text, { h: "creator" }, { "x-forwarded-for": `192.0.2.${i}` });
+
+  it("with a balance is one call to the chain, none to the network, and parsed once", async () => {
+    const text = "query W($h: String!) { wallet(handle: $h) { address balance { vault pda } } }";
+    await query(text, 1);
+    expect([parsed(), world.sandbox.social.calls.length]).toEqual([1, 1]);
+    for (let i = 1; i <= 5; i++) {
+      world.forgetCalls();
+      expect((await query(text, i)).body.data.wallet.balance.vault).toBe("3.1000");
+      expect([count("getMultipleAccounts"), world.chainCalls().length]).toEqual([1, 1]);
+      expect([parsed(), world.sandbox.social.calls.length]).toEqual([1, 0]);
+    }
+  });
+
+  it("without a balance is no call at all", async () => {
+    const text = "query W($h: String!) { wallet(handle: $h) { address } }";
+    await query(text, 1);
+    world.forgetCalls();
+    await times(10, (i) => query(text, i));
+    expect([world.chainCalls(), world.sandbox.social.calls, parsed()]).toEqual([[], [], 1]);
+  });
+});
+
+describe("50 collects at once", () => {
+  it("are watched by one poller", async () => {
+    const accounts = world.sandbox.accounts
+      .filter(({ handle }) => /^artist0[0-5][1-9]$/.test(handle))
+      .slice(0, 50);
+    const answers = await times(50, (i) => world.collect(accounts[i]!.id));
+    expect(answers.map(({ status }) => status)).toEqual(accounts.map(() => 200));
+    expect(count("sendTransaction")).toBeGreaterThanOrEqual(50);
+    // A poller each would have asked 50 times in the first 400 ms alone.
+    expect(count("getSignatureStatuses")).toBeLessThan(25);
+  });
+});
+
+describe("after a collect", () => {
+  it("no lookup reads a state from before it", async () => {
+    const { body } = await world.collect(world.account("creator").id);
+    const { slot } = world.sandbox.chain.landed(body.txSignature)!;
+    world.forgetCalls();
+    expect((await world.lookup("creator")).body.balance.pda).toBe("8.3000");
+    const [read] = world.sandbox.rpc.calls.filter(({ method }) => method === "getMultipleAccounts");
+    expect(read!.params[1]).toMatchObject({ minContextSlot: slot });
+  });
+});

@@ -1,0 +1,422 @@
+import { readFileSync } from "node:fs";
+import { afterAll, describe, expect, it } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
+import { BOTH_ENDPOINTS, startWorld, type Answer, type World } from "../support/world.ts";
+
+/** Deadlines short enough to wait for. The table names the variables. */
+const DEADLINES = { SOCIAL_TIMEOUT_MS: 1_000, RPC_TIMEOUT_MS: 3_000, COLLECT_TIMEOUT_MS: 10_000 };
+/** Deadlines that nobody waits for: what is answered at once has not waited for one of them. */
+const AMPLE_DEADLINES = { SOCIAL_TIMEOUT_MS: 20_000, RPC_TIMEOUT_MS: 20_000, COLLECT_TIMEOUT_MS: 20_000 };
+/** Above a deadline, or above "at once": what a busy machine may add. */
+const SLACK_MS = 10_000;
+
+const isMethod =
+  (...names: string[]) =>
+  (call: { method: string }) =>
+    names.includes(call.method);
+const json = (status: number, body: object, headers: Record<string, string> = {}): LoopbackAnswer => ({
+  status,
+  headers: { "content-type": "application/json", ...headers },
+  body: JSON.stringify(body),
+});
+const rpcResult = (value: unknown) => json(200, { jsonrpc: "2.0", id: 1, result: value });
+const rpcError = (code: number) => json(200, { jsonrpc: "2.0", id: 1, error: { code, message: "refused" } });
+const resetIn = (seconds: number) => String(Math.ceil(Date.now() / 1000) + seconds);
+
+const lookup = (world: World) => world.lookup("creator");
+const collect = (world: World) => world.collect(world.account("creator").id);
+const setFeePayer = (world: World, lamports: bigint) => {
+  const { feePayer } = readConfig(world.sandbox.env).secrets;
+  world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), lamports);
+};
+const asked = (world: World, method: string) =>
+  expect.poll(() => world.chainCalls().includes(method), { timeout: 5_000 }).toBe(true);
+
+interface Fault {
+  readonly fault: string;
+  /** Brings the fault about, asks, and gives the answer that the table tells of. */
+  readonly run: (world: World) => Promise<Answer>;
+  readonly answer: string;
+  /** A variable's name, or "at once". */
+  readonly time: keyof typeof DEADLINES | "at once" | "when its blockhash has expired";
+  /** Whether the collect's transaction is in a block afterwards. */
+  readonly chain: "untouched" | "collected once" | "a failed transaction, its fee paid";
+  readonly env?: Record<string, string>;
+}
+
+const two = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
+const social = (then: LoopbackAnswer | "reset" | "hang" | "cut") => (world: World) => {
+  world.sandbox.social.faults.add({ then });
+  return lookup(world);
+};
+const unavailable = { answer: "503 SOCIAL_API_UNAVAILABLE", time: "at once", chain: "untouched" } as const;
+
+const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[] }[] = [
+  {
+    title: "The social network, at a lookup",
+    rows: [
+      {
+        fault: "429 with a reset",
+        run: (world) =>
+          social(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(100) }))(world),
+        answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
+        time: "at once",
+        chain: "untouched",
+      },
+      {
+        fault: "any time between a 429 and the reset that it named",
+        run: async (world) => {
+          world.sandbox.social.faults.add({
+            times: 1,
+            then: json(429, {}, { "x-rate-limit-reset": resetIn(100) }),
+          });
+          await lookup(world);
+          world.forgetCalls();
+          const answer = await world.lookup("artist001");
+          expect(world.sandbox.social.calls).toEqual([]);
+          return answer;
+        },
+        answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
+        time: "at once",
+        chain: "untouched",
+      },
+      { fault: "503 in JSON", run: social(json(503, { title: "Service Unavailable" })), ...unavailable },
+      {
+        fault: "503 in plain text",
+        run: social({ status: 503, body: "upstream connect error" }),
+        ...unavailable,
+      },
+      {
+        fault: "503 once",
+        run: (world) => {
+          world.sandbox.social.faults.add({ times: 1, then: json(503, {}) });
+          return lookup(world);
+        },
+        answer: "200",
+        time: "at once",
+        chain: "untouched",
+      },
+      { fault: "401, its token refused", run: social(json(401, { title: "Unauthorized" })), ...unavailable },
+      {
+        fault: "402, its credit used up",
+        run: social(json(402, { title: "CreditsDepleted" })),
+        ...unavailable,
+      },
+      { fault: "403", run: social(json(403, { title: "Forbidden" })), ...unavailable },
+      { fault: "no answer", run: social("hang"), ...unavailable, time: "SOCIAL_TIMEOUT_MS" },
+      { fault: "a connection that it resets", run: social("reset"), ...unavailable },
+      { fault: "half an answer", run: social("cut"), ...unavailable },
+      { fault: "HTML", run: social({ status: 200, body: "<html></html>" }), ...unavailable },
+      {
+        fault: "an account that was not asked for",
+        run: social(json(200, { data: [{ id: "7", name: "x", username: "other" }] })),
+        ...unavailable,
+      },
+      {
+        fault: "400 for a batch because of one name, asked for another in it",
+        run: async (world) => {
+          world.sandbox.social.faults.add({
+            when: ({ names }) => names.includes("artist007"),
+            then: json(400, { title: "Invalid Request" }),
+          });
+          const handles = ["artist001", "artist007", "creator", "artist009"];
+          const { status, body, headers } = await world.graphql(
+            "query ($handles: [String!]!) { wallets(handles: $handles) { handle } }",
+            { handles },
+          );
+          expect(body.data.wallets).toEqual([
+            { handle: "artist001" },
+            null,
+            { handle: "creator" },
+            { handle: "artist009" },
+          ]);
+          expect(body.errors[0].extensions.code).toBe("SOCIAL_API_UNAVAILABLE");
+          return { status, body: body.data.wallets[2], headers };
+        },
+        answer: "200",
+        time: "at once",
+        chain: "untouched",
+      },
+      {
+        fault: "anything, after five failures in a row",
+        run: async (world) => {
+          world.sandbox.social.faults.add({ then: "reset" });
+          for (let i = 0; i < 5; i++) await lookup(world);
+          world.forgetCalls();
+          const answer = await lookup(world);
+          expect(world.sandbox.social.calls).toEqual([]);
+          return answer;
+        },
+        ...unavailable,
+      },
+    ],
+  },
+  {
+    title: "The chain, at a lookup",
+    rows: [
+      ...(
+        [
+          ["the first endpoint is down", "reset"],
+          ["the first endpoint does not answer", "hang"],
+          ["the first endpoint answers 429", { status: 429, body: "" }],
+          ["the first endpoint is behind (-32005)", rpcError(-32005)],
+          ["the first endpoint has not seen the slot asked for (-32016)", rpcError(-32016)],
+          ["the first endpoint answers HTML", { status: 200, body: "<html></html>" }],
+        ] as const
+      ).map(([fault, then]): Fault => ({
+        fault,
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then });
+          return lookup(world);
+        },
+        answer: "200",
+        time: then === "hang" ? "RPC_TIMEOUT_MS" : "at once",
+        chain: "untouched",
+        env: two,
+      })),
+      {
+        fault: "no endpoint works",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "reset" });
+          world.secondRpc.faults.add({ then: { status: 503, body: "" } });
+          return lookup(world);
+        },
+        answer: "500 LOOKUP_FAILED",
+        time: "at once",
+        chain: "untouched",
+        env: two,
+      },
+      {
+        fault: "no endpoint answers",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "hang" });
+          world.secondRpc.faults.add({ then: "hang" });
+          return lookup(world);
+        },
+        answer: "500 LOOKUP_FAILED",
+        time: "RPC_TIMEOUT_MS",
+        chain: "untouched",
+        env: two,
+      },
+    ],
+  },
+  {
+    title: "The chain, at a collect",
+    rows: [
+      {
+        fault: "the first endpoint is down",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "reset" });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+        env: two,
+      },
+      {
+        fault: "no endpoint works",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "reset" });
+          return collect(world);
+        },
+        answer: "500 COLLECT_FAILED",
+        time: "at once",
+        chain: "untouched",
+      },
+      {
+        fault: "two sends are lost",
+        run: (world) => {
+          // A node that takes a transaction and then drops it answers as if all were well.
+          world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: rpcResult("x") });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+        env: { COLLECT_TIMEOUT_MS: "12000" },
+      },
+      {
+        fault: "the answer to the send is lost",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({
+            when: isMethod("sendTransaction"),
+            times: 1,
+            then: "reset",
+            after: true,
+          });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      {
+        fault: "the transaction fails on chain after a simulation that did not",
+        run: async (world) => {
+          const { chain, rpc } = world.sandbox;
+          const { address, creatorVault } = world.account("creator");
+          rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 300 });
+          const answer = collect(world);
+          await asked(world, "getLatestBlockhash");
+          chain.setBalance(address, 0n);
+          chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+          return answer;
+        },
+        answer: "500 COLLECT_FAILED",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "a failed transaction, its fee paid",
+      },
+      {
+        fault: "the blockhash expires before any send is heard",
+        run: async (world) => {
+          world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError(-32005) });
+          const answer = collect(world);
+          await asked(world, "sendTransaction");
+          world.sandbox.chain.advanceSlots(200);
+          return answer;
+        },
+        answer: "500 COLLECT_FAILED, which says that nothing was moved",
+        time: "when its blockhash has expired",
+        chain: "untouched",
+      },
+      {
+        fault: "the confirmation comes late, but in time",
+        run: (world) => {
+          const nothing = rpcResult({ context: { slot: 1 }, value: [null] });
+          world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 3, then: nothing });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      {
+        fault: "the confirmation comes after the caller's time",
+        run: async (world) => {
+          world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+          const answer = await collect(world);
+          world.sandbox.rpc.faults.clear();
+          const next = await collect(world);
+          expect(next.body).toMatchObject({ success: true, collected: "3.1000" });
+          expect(answer.body.message).toContain(next.body.txSignature);
+          return answer;
+        },
+        answer: "500 COLLECT_FAILED with the signature; the next collect reports its success",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+        env: { COLLECT_TIMEOUT_MS: "3000" },
+      },
+      {
+        fault: "the node forgets the transaction for a while",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ when: isMethod("getTransaction"), times: 3, then: rpcResult(null) });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      ...(
+        [
+          ["was never funded", 0n],
+          ["is too poor for the fee", 650_240n + 4_999n],
+          ["would be too poor for rent after the fee", 650_240n],
+        ] as const
+      ).map(([fault, lamports]): Fault => ({
+        fault: `the fee payer ${fault}`,
+        run: (world) => {
+          setFeePayer(world, lamports);
+          return collect(world);
+        },
+        answer: "500 INSUFFICIENT_FUNDS",
+        time: "at once",
+        chain: "untouched",
+      })),
+      {
+        fault: "the hour's budget for fees is used up",
+        run: collect,
+        answer: "500 COLLECT_FAILED",
+        time: "at once",
+        chain: "untouched",
+        env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" },
+      },
+    ],
+  },
+];
+
+/** The part of docs/faults.md that this file holds. */
+function renderTables(): string {
+  return FAULTS.map(({ title, rows }) =>
+    [
+      `## ${title}`,
+      "",
+      "| Fault | Answer | Within | The vault and the chain afterwards |",
+      "|---|---|---|---|",
+      ...rows.map(({ fault, answer, time, chain }) => {
+        const within = time in DEADLINES ? `\`${time}\`` : time;
+        return `| ${fault} | ${answer} | ${within} | ${chain} |`;
+      }),
+    ].join("\n"),
+  ).join("\n\n");
+}
+
+/** The collects that are in a block, well or badly. */
+const landedCollects = (world: World) =>
+  world.sandbox.chain
+    .ledger()
+    .filter(({ logs }) =>
+      logs.some((line) => line.includes(`${world.sandbox.env.LAUNCHPAD_PROGRAM_ID} invoke`)),
+    );
+
+const worlds: World[] = [];
+afterAll(() => Promise.all(worlds.map((world) => world.close())));
+
+describe.each(FAULTS)("$title", ({ rows }) => {
+  it.concurrent.each(rows)(
+    "$fault: $answer, within $time; $chain",
+    async ({ run, answer, time, chain, env }) => {
+      const deadlines = time === "at once" ? AMPLE_DEADLINES : DEADLINES;
+      const variables = {
+        ...Object.fromEntries(Object.entries(deadlines).map(([name, ms]) => [name, String(ms)])),
+        ...env,
+      };
+      const world = await startWorld(variables);
+      worlds.push(world);
+      const { creatorVault, address } = world.account("creator");
+      const before = world.sandbox.chain.balance(creatorVault);
+      const startedAt = performance.now();
+      const { status, body, headers } = await run(world);
+      const elapsedMs = performance.now() - startedAt;
+
+      const [expectedStatus, expectedCode] = answer.split(/[ ,;]+/);
+      expect([String(status), (body.error as string | undefined) ?? ""]).toEqual([
+        expectedStatus,
+        status === 200 ? "" : expectedCode,
+      ]);
+      if (answer.includes("Retry-After")) expect(Number(headers.get("retry-after"))).toBeGreaterThan(90);
+      if (time in DEADLINES || time === "at once") {
+        const deadlineMs = time === "at once" ? 0 : Number(variables[time as keyof typeof variables]);
+        expect(elapsedMs).toBeLessThan(deadlineMs + SLACK_MS);
+      }
+
+      await world.gateway.settled();
+      const landed = landedCollects(world);
+      if (chain === "untouched") {
+        expect(landed).toEqual([]);
+        expect(world.sandbox.chain.balance(creatorVault)).toBe(before);
+      } else if (chain === "collected once") {
+        expect(landed.map(({ err }) => err)).toEqual([null]);
+        expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
+      } else {
+        expect(landed.map(({ err, feeLamports }) => err !== null && feeLamports > 0n)).toEqual([true]);
+      }
+    },
+  );
+});
+
+it("the tables in docs/faults.md are these", () => {
+  const page = readFileSync(new URL("../../docs/faults.md", import.meta.url), "utf8");
+  expect(page).toContain(renderTables());
+});

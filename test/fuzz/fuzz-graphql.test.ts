@@ -1,0 +1,99 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, expect } from "vitest";
+import type { ErrorCode } from "../../src/contract/errors.ts";
+import { schema } from "../../src/schema/schema.ts";
+import { startWorld, type World } from "../support/world.ts";
+import { expectGraphQL, expectNoErrorLogged } from "../support/fuzz/contract.ts";
+import { operations, spoilt, type Posted } from "../support/fuzz/documents.ts";
+import { fuzz } from "../support/fuzz/fuzz.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+});
+afterAll(() => world.close());
+
+const BAD_INPUT: ErrorCode[] = ["INVALID_HANDLE", "INVALID_SOCIAL_ID", "SOCIAL_NOT_FOUND"];
+
+const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+  world.request("/graphql", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body,
+  });
+
+/** Errors come as their fields fail, which is sooner for what is known by now. */
+const inOrder = ({ data, errors = [] }: any) => ({
+  data,
+  errors: errors.map((error: object) => JSON.stringify(error)).sort(),
+});
+
+/** The second answer comes another way when the operation is valid: it is known then, and compiled. */
+async function expectTwice(posted: Posted): Promise<void> {
+  const body = JSON.stringify(posted);
+  const first = await post(body);
+  expectGraphQL(first.body, BAD_INPUT);
+  // In application/json a request with errors of its own may be 200, as GraphQL over HTTP has it.
+  expect(first.status).toBeOneOf(first.body.data === undefined ? [200, 400] : [200]);
+  const second = await post(body);
+  expect([second.status, inOrder(second.body)]).toEqual([first.status, inOrder(first.body)]);
+  expectNoErrorLogged(world.logLines);
+}
+
+fuzz("whatever the operation", { share: 0.12, cases: operations(schema), check: expectTwice });
+fuzz("whatever is no operation", { share: 0.06, cases: spoilt(operations(schema)), check: expectTwice });
+
+const body = fc.oneof(
+  fc.uint8Array().map((bytes) => new Uint8Array(bytes)),
+  fc.json(),
+  fc.json({ stringUnit: "binary" }),
+  fc
+    .record(
+      {
+        query: fc.oneof(fc.constant("{ __typename }"), fc.jsonValue()),
+        variables: fc.jsonValue(),
+        operationName: fc.jsonValue(),
+        extensions: fc.jsonValue(),
+        other: fc.jsonValue(),
+      },
+      { requiredKeys: [] },
+    )
+    .map((value) => JSON.stringify(value)),
+  fc.array(fc.constant({ query: "{ __typename }" })).map((batch) => JSON.stringify(batch)),
+);
+
+fuzz("whatever the body of a GraphQL request, and what it accepts", {
+  share: 0.12,
+  cases: fc.record({
+    body,
+    accept: fc.constantFrom(
+      "application/json",
+      "application/graphql-response+json",
+      "text/html, */*;q=0.1",
+      "text/event-stream",
+      "multipart/mixed",
+      "*/*",
+    ),
+  }),
+  async check({ body, accept }) {
+    const answer = await post(body, { accept });
+    expect(answer.status).toBeOneOf([200, 400, 406]);
+    expectGraphQL(answer.body, []);
+    expectNoErrorLogged(world.logLines);
+  },
+});
+
+fuzz("whatever a GraphQL request by GET asks for", {
+  share: 0.03,
+  cases: fc.record({ posted: operations(schema), rest: fc.string() }),
+  async check({ posted: { query, variables }, rest }) {
+    const search = new URLSearchParams({ query, variables: JSON.stringify(variables), rest });
+    const { status, body } = await world.request(`/graphql?${search.toString()}`, {
+      headers: { accept: "application/json" },
+    });
+    expect(status).toBeOneOf([200, 400, 405]);
+    expectGraphQL(body, BAD_INPUT);
+    if (query.startsWith("mutation")) expect(body.data).toBeUndefined();
+    expectNoErrorLogged(world.logLines);
+  },
+});

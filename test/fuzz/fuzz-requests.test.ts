@@ -1,0 +1,290 @@
+import { connect } from "node:net";
+import { METHODS, request as startRequest, type OutgoingHttpHeaders } from "node:http";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect } from "vitest";
+import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
+import { readConfig } from "../../src/config.ts";
+import { ERROR_TABLE, type ErrorCode } from "../../src/contract/errors.ts";
+import { startWorld, type Answer, type World } from "../support/world.ts";
+import { expectError, expectGraphQL, expectLookup, expectNoErrorLogged } from "../support/fuzz/contract.ts";
+import { fuzz } from "../support/fuzz/fuzz.ts";
+
+let world: World;
+let addressesOf: AddressesOf;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+  addressesOf = createAddresses(readConfig(world.sandbox.env).chain);
+});
+afterAll(() => world.close());
+
+/** What bad input may bring about; everything else is the service's or an upstream's doing. */
+const BAD_INPUT = Object.keys(ERROR_TABLE).filter(
+  (code) => ERROR_TABLE[code as ErrorCode].status < 500 && !code.endsWith("RATE_LIMITED"),
+) as ErrorCode[];
+
+/** A request as it is, with whatever path, over node:http, whose client changes nothing of it. */
+function send(
+  method: string,
+  path: string,
+  headers: OutgoingHttpHeaders = {},
+  body?: Uint8Array,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = startRequest(world.url, { method, path, headers }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("error", reject).on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        const answered = new Headers();
+        for (let i = 0; i < response.rawHeaders.length; i += 2)
+          answered.append(response.rawHeaders[i]!, response.rawHeaders[i + 1]!);
+        const isJson = answered.get("content-type")?.includes("json") && text !== "";
+        resolve({
+          status: response.statusCode!,
+          headers: answered,
+          body: isJson ? JSON.parse(text) : text,
+        });
+      });
+    });
+    request.on("error", reject).end(body);
+  });
+}
+
+const plainText = fc.oneof(
+  fc.string(),
+  fc.string({ unit: "binary" }),
+  fc.stringMatching(/^[A-Za-z0-9]{1,15}$/),
+  fc.constantFrom("creator", "CREATOR", "suspended", "@creator", "cre ator", "creator\n", "__proto__", ""),
+);
+
+/** Text as it can stand in a query: encoded well, encoded by halves, or not at all. */
+const queryText = fc.oneof(
+  plainText.map((text) => encodeURIComponent(text.toWellFormed())),
+  fc.string().map((text) => text.replace(/[^\x21-\x7e]|#/g, "+")),
+  fc
+    .array(fc.constantFrom("%", "%4", "%41", "%ff", "%00", "+", "a", "&", "=", ";", "%C3", "%A9", "#"))
+    .map((parts) => parts.join("")),
+);
+const query = fc.oneof(
+  queryText,
+  queryText.map((handle) => `handle=${handle}`),
+  fc
+    .array(fc.tuple(fc.constantFrom("handle", "Handle", "handle%00", "%68andle", "a", ""), queryText), {
+      maxLength: 4,
+    })
+    .map((pairs) => pairs.map((pair) => pair.join("=")).join("&")),
+);
+
+fuzz("whatever the query of a lookup", {
+  share: 0.22,
+  cases: query,
+  async check(text) {
+    const answer = await send("GET", `/wallet/lookup?${text}`);
+    // What stands after a # is not sent by any client, and no part of the query.
+    const handles = new URLSearchParams(text.split("#")[0]).getAll("handle");
+    const [handle = ""] = handles;
+    if (handles.length === 0) expectError(answer, ["HANDLE_REQUIRED"]);
+    else if (handles.length > 1 || !/^[A-Za-z0-9]{1,15}$/.test(handle))
+      expectError(answer, ["INVALID_HANDLE"]);
+    else {
+      const account = world.sandbox.accounts.find(
+        (candidate) => candidate.handle.toLowerCase() === handle.toLowerCase() && !candidate.suspended,
+      );
+      expectLookup(answer, addressesOf, account ? [] : ["SOCIAL_NOT_FOUND"]);
+      expect(answer.body.socialId).toBe(account?.id);
+    }
+    expectNoErrorLogged(world.logLines);
+  },
+});
+
+const notId = fc.oneof(
+  fc.jsonValue().filter((value) => typeof value !== "string" || !/^[0-9]{1,20}$/.test(value)),
+  fc.constantFrom("", "-1", "1.0", "1e3", "0x1", " 1", "1\n", "١٢٣", "18446744073709551616", "9".repeat(20)),
+);
+const bytes = fc.oneof(
+  fc.uint8Array(),
+  fc.string({ unit: "binary" }).map((text) => Buffer.from(text)),
+);
+const utf8 = (value: unknown) => Buffer.from(JSON.stringify(value));
+/** A body, and whether it has an id that is one. */
+const collectBody = fc.oneof(
+  fc.record({ body: bytes, isGood: fc.constant(false) }),
+  fc.record({ body: fc.jsonValue().map(utf8), isGood: fc.constant(false) }),
+  fc.record({ body: notId.map((socialId) => utf8({ socialId })), isGood: fc.constant(false) }),
+  fc.record({
+    body: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => utf8({ socialId: id.toString() })),
+    isGood: fc.constant(true),
+  }),
+  fc.record({
+    body: fc
+      .tuple(fc.jsonValue(), fc.nat(20_000))
+      .map(([other, length]) => utf8({ other, padding: "x".repeat(length), socialId: 1 })),
+    isGood: fc.constant(false),
+  }),
+  fc.constantFrom(
+    { body: Buffer.from('{"__proto__":{"socialId":"1"}}'), isGood: false },
+    { body: Buffer.from('{"socialId":"1","socialId":2}'), isGood: false },
+    { body: Buffer.from("[".repeat(16_000)), isGood: false },
+    { body: Buffer.from("\uFEFF{}"), isGood: false },
+    { body: Buffer.from('{"socialId":"\\ud800"}'), isGood: false },
+  ),
+);
+const contentType = fc.option(
+  fc.constantFrom(
+    "application/json",
+    "application/json; charset=utf-8",
+    "application/json;charset=utf-16",
+    "application/graphql",
+    "multipart/form-data; boundary=x",
+    "application/x-www-form-urlencoded",
+    "text/plain",
+    "json",
+    "",
+  ),
+  { nil: undefined },
+);
+
+fuzz("whatever the body of a collect", {
+  share: 0.2,
+  cases: fc.record({ sent: collectBody, type: contentType }),
+  async check({ sent: { body, isGood }, type }) {
+    const headers = {
+      "content-length": body.length,
+      ...(type === undefined ? {} : { "content-type": type }),
+    };
+    const answer = await send("POST", "/collect", headers, body);
+    // No vault of these ids holds anything: each is of an account that nobody has named as a creator.
+    expectError(answer, [isGood ? "NOTHING_TO_COLLECT" : "INVALID_SOCIAL_ID"]);
+    expectNoErrorLogged(world.logLines);
+  },
+});
+
+const headerValue = fc.stringMatching(/^[\x21-\x7e]([\x20-\x7e]{0,30}[\x21-\x7e])?$/);
+const headers = fc
+  .record(
+    {
+      "content-type": fc.oneof(
+        headerValue,
+        contentType.map((type) => type ?? ""),
+      ),
+      accept: fc.oneof(
+        headerValue,
+        fc.constantFrom("text/html", "*/*", "application/json;q=0", "text/event-stream"),
+      ),
+      "accept-encoding": fc.constantFrom("gzip", "br", "identity;q=0", "*"),
+      "content-encoding": fc.constantFrom("gzip", "br", "identity", "x"),
+      "x-forwarded-for": fc.oneof(headerValue, fc.ipV4(), fc.ipV6(), fc.constant("1.2.3.4, , ::1")),
+      host: fc.oneof(headerValue, fc.constantFrom("", "a/b", "[::1", "user@host:99999")),
+      origin: headerValue,
+      range: fc.constantFrom("bytes=0-1", "x"),
+      "if-none-match": headerValue,
+      expect: fc.constantFrom("100-continue"),
+      "x-http-method-override": fc.constantFrom("POST", "DELETE"),
+    },
+    { requiredKeys: [] },
+  )
+  .map((given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")));
+const path = fc.oneof(
+  fc.constantFrom(
+    "/wallet/lookup",
+    "/collect",
+    "/graphql",
+    "/livez",
+    "/metrics",
+    "/openapi.json",
+    "/",
+    "//",
+    "/%",
+  ),
+  fc.webPath().map((text) => text || "/"),
+  fc.stringMatching(/^\/[\x21-\x7e]{0,40}$/),
+  fc.constantFrom(
+    "http://other.example/collect",
+    "http://[",
+    "/collect/",
+    "/collect%00",
+    "/./collect",
+    "/x/../collect",
+    "/COLLECT",
+    "/graphql/health",
+  ),
+);
+const method = fc.oneof(
+  fc.constantFrom("GET", "POST", "HEAD", "OPTIONS"),
+  fc.constantFrom(...METHODS.filter((name) => name !== "CONNECT")),
+);
+
+fuzz("whatever the method, the path and the headers", {
+  share: 0.16,
+  cases: fc.record({ method, path, query: fc.option(query, { nil: undefined }), headers, body: bytes }),
+  async check({ method, path, query, headers, body }) {
+    const target = query === undefined ? path : `${path}?${query}`;
+    const withBody = !["GET", "HEAD", "OPTIONS"].includes(method);
+    const answer = await send(
+      method,
+      target,
+      withBody ? { ...headers, "content-length": body.length } : headers,
+      withBody ? body : undefined,
+    );
+    const { status, body: read } = answer;
+    expect(status).toBeGreaterThanOrEqual(200);
+    expect(status).toBeLessThan(500);
+    expect(answer.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+    if (method === "HEAD") expect(read).toBe("");
+    else if (status >= 400 && read.error !== undefined) expectError(answer, BAD_INPUT);
+    else if (status >= 400) expectGraphQL(read, BAD_INPUT);
+    expectNoErrorLogged(world.logLines);
+  },
+});
+
+/** Sends bytes that may be no HTTP at all; gives what came back until the other side closed, or until it has waited a while. */
+function sendBytes(sent: Uint8Array): Promise<string> {
+  return new Promise((resolve) => {
+    const { hostname, port } = new URL(world.url);
+    let answer = "";
+    const socket = connect(Number(port), hostname, () => socket.write(sent));
+    socket.on("data", (chunk) => (answer += chunk.toString("latin1")));
+    socket
+      .on("error", () => undefined)
+      .on("close", () => {
+        resolve(answer);
+      });
+    socket.setTimeout(20, () => socket.destroy());
+  });
+}
+
+const noise = fc.oneof(
+  bytes,
+  fc
+    .tuple(fc.constantFrom("GET", "POST", "PRI", "get", "\0"), fc.string(), fc.array(fc.string()), bytes)
+    .map(([method, path, lines, body]) =>
+      Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`), body]),
+    ),
+  fc
+    .tuple(fc.constantFrom("5", "-1", "1e9", "99999999999999999999", "5, 6", " "), bytes)
+    .map(([length, body]) =>
+      Buffer.concat([
+        Buffer.from(`POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`),
+        body,
+      ]),
+    ),
+  fc
+    .tuple(fc.constantFrom("chunked", "gzip, chunked", "x"), bytes)
+    .map(([coding, body]) =>
+      Buffer.concat([
+        Buffer.from(`POST /graphql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: ${coding}\r\n\r\n`),
+        body,
+      ]),
+    ),
+);
+
+fuzz("whatever the bytes on a connection", {
+  share: 0.02,
+  cases: noise,
+  async check(sent) {
+    const answer = await sendBytes(sent);
+    if (answer !== "") expect(answer).toMatch(/^HTTP\/1\.1 (200|4\d\d) /);
+    expect((await send("GET", "/livez")).status).toBe(200);
+    expectNoErrorLogged(world.logLines);
+  },
+});

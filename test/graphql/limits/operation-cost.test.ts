@@ -1,0 +1,42 @@
+import { getOperationAST, parse } from "graphql";
+import { expect, it } from "vitest";
+import { operationCost } from "../../../src/graphql/limits/operation-cost.ts";
+
+it.each([
+  ['{ a: wallet(handle: "x") { address } b: wallet(handle: "y") { address } }', 1],
+  ['mutation { collect(socialId: "1") { success } }', 1],
+  ['mutation { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } }', 2],
+  ["mutation { __typename }", 1],
+  ['mutation { __typename a: collect(socialId: "1") { success } }', 1],
+  ['mutation { a: collect(socialId: "1") { success } a: collect(socialId: "1") { collected } }', 1],
+  [
+    'mutation { ...F ... { b: collect(socialId: "2") { success } } } fragment F on Mutation { a: collect(socialId: "1") { success } ...G } fragment G on Mutation { c: collect(socialId: "3") { success } }',
+    3,
+  ],
+  [
+    'mutation { a: collect(socialId: "1") @skip(if: true) { success } b: collect(socialId: "2") { success } }',
+    2,
+  ],
+])("%s costs %i", (text, cost) => {
+  const document = parse(text);
+  expect(operationCost(document, getOperationAST(document)!)).toBe(cost);
+});
+
+it("counts the operation that runs, not its neighbours", () => {
+  const document = parse(
+    'query A { __typename } mutation B { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } }',
+  );
+  expect(operationCost(document, getOperationAST(document, "A")!)).toBe(1);
+  expect(operationCost(document, getOperationAST(document, "B")!)).toBe(2);
+});
+
+it("counts fragments that spread each other again and again without walking them again and again", () => {
+  const fragments = Array.from(
+    { length: 60 },
+    (_, i) => `fragment F${i} on Mutation { ...F${i + 1} ...F${i + 1} }`,
+  );
+  const document = parse(
+    `mutation { ...F0 } ${fragments.join(" ")} fragment F60 on Mutation { collect(socialId: "1") { success } }`,
+  );
+  expect(operationCost(document, getOperationAST(document)!)).toBe(1);
+});

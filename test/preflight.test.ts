@@ -1,0 +1,84 @@
+import { Keypair } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startSandbox, type Sandbox } from "../src/sandbox/sandbox.ts";
+import { startProgram } from "./support/program.ts";
+
+const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
+
+let sandbox: Sandbox;
+beforeEach(async () => {
+  sandbox = await startSandbox({ rpcPort: 0, socialPort: 0 });
+});
+afterEach(() => sandbox.close());
+
+const start = (env: Record<string, string> = {}) => startProgram({ ...sandbox.env, PORT: "0", ...env });
+const isMethod = (wanted: string) => (call: { method: string }) => call.method === wanted;
+const beMainnet = () =>
+  sandbox.rpc.faults.add({
+    when: isMethod("getGenesisHash"),
+    then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: MAINNET }) },
+  });
+
+describe("a start", () => {
+  it("says which cluster it is, whether the programs are there, what the fee payer holds, and that the token is taken", async () => {
+    beMainnet();
+    const program = start();
+    const url = await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toContain("the chain is mainnet-beta");
+    expect(program.output()).toContain("the launch platform's programs are there");
+    expect(program.output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL, enough for \d+ collects/);
+    expect(program.output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect(sandbox.chain.ledger()).toHaveLength(0);
+  });
+
+  it.each(["ESCROW_PROGRAM_ID", "LAUNCHPAD_PROGRAM_ID", "LAUNCHPAD_AMM_PROGRAM_ID"])(
+    "is refused on a public cluster that does not have %s",
+    async (name) => {
+      beMainnet();
+      const id = Keypair.generate().publicKey.toBase58();
+      const program = start({ [name]: id });
+      expect(await program.exitCode()).toBe(1);
+      expect(program.output()).toContain(
+        `Tributary cannot start: ${name}: there is no program ${id} on mainnet-beta`,
+      );
+    },
+  );
+
+  it("only warns on a cluster of one's own, where a program may still be deployed", async () => {
+    const program = start({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() });
+    await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toMatch(/"level":40.*ESCROW_PROGRAM_ID: there is no program/);
+  });
+
+  it("warns of a fee payer that can pay for few collects", async () => {
+    const program = start({ FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]) });
+    await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toMatch(/"level":40.*holds 0\.0000 SOL, enough for 0 collects.*fund it/);
+  });
+
+  it("says that the token is refused, without showing it", async () => {
+    const program = start({ SOCIAL_API_TOKEN: "a-token-that-is-wrong" });
+    await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toMatch(/"level":50.*refuses SOCIAL_API_TOKEN/);
+    expect(program.output()).not.toContain("a-token-that-is-wrong");
+  });
+
+  it("goes on without upstreams that may come back, and is not ready while it waits for them", async () => {
+    const liftHang = sandbox.social.faults.add({ then: "hang" });
+    sandbox.rpc.faults.add({ then: "reset" });
+    const program = start({ SOCIAL_TIMEOUT_MS: "20000", PORT: "0", LOG_LEVEL: "debug" });
+    await expect.poll(() => sandbox.social.calls.length, { timeout: 20_000 }).toBe(1);
+    expect(program.output()).not.toContain('"url"');
+    liftHang();
+    await sandbox.social.close();
+    const url = await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toContain("the chain does not answer yet");
+    expect(program.output()).toContain("the social network does not answer as it should yet");
+    const ready = await fetch(`${url}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([
+      503,
+      { status: "unavailable", reasons: ["no chain endpoint answers"] },
+    ]);
+  });
+});

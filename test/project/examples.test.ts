@@ -1,0 +1,203 @@
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { startJsonServer, type Answer } from "../support/doubles/json-server.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const ROOT = new URL("../..", import.meta.url).pathname;
+const SIGNATURES = /[1-9A-HJ-NP-Za-km-z]{80,90}/g;
+const FORMS = ["examples/flow.sh", "node examples/flow.ts", "node examples/graphql/flow.ts"] as const;
+type Form = (typeof FORMS)[number];
+
+const hasCurl = spawnSync("curl", ["--version"]).status === 0;
+/** Without curl the script's tests are skipped; in CI they fail. */
+const forms = FORMS.filter((form) => form !== "examples/flow.sh" || hasCurl || process.env.CI);
+
+/** Runs a line as a person would who has the project's own Node first on the path. */
+function shell(line: string): Promise<{ exitCode: number; output: string }> {
+  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ""}` };
+  return new Promise((resolve) => {
+    const child = execFile("bash", ["-c", `{ ${line}; } 2>&1`], { cwd: ROOT, env }, (_error, output) => {
+      resolve({ exitCode: child.exitCode ?? -1, output });
+    });
+  });
+}
+
+/** Runs an example against a service. All examples ask from the same address. */
+const run = ({ url }: { url: string }, form: Form, ...handles: string[]) =>
+  shell([form, url, ...handles].join(" "));
+
+async function transactionOf({ sandbox }: World, signature: string | undefined): Promise<any> {
+  const params = [signature, { commitment: "confirmed" }];
+  const response = await fetch(sandbox.rpc.url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "getTransaction", params }),
+  });
+  return ((await response.json()) as { result: unknown }).result;
+}
+
+describe("the examples", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+  });
+  afterAll(() => world.close());
+
+  it.skipIf(!forms.includes("examples/flow.sh"))("do what examples/README.md shows", async () => {
+    const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
+    const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
+    expect(sessions).toHaveLength(4);
+    for (const [, line, shown] of sessions) {
+      const here = line!
+        .replace("http://127.0.0.1:4000", world.url)
+        .replace("http://127.0.0.1:8899", world.sandbox.rpc.url);
+      const { output } = await shell(here);
+      const [real, told] = [output, shown!].map((text) => text.replaceAll(SIGNATURES, "<signature>"));
+      expect(real).toBe(told);
+    }
+  });
+
+  it.each(forms)("%s: collects what waits, by a transaction that the chain has", async (form) => {
+    const handle = `artist01${FORMS.indexOf(form) + 1}`;
+    const { vault, total } = (await world.lookup(handle)).body.balance;
+    const { exitCode, output } = await run(world, form, handle);
+    expect(output).toContain(`${handle}: address ${world.account(handle).address}`);
+    expect(output).toMatch(new RegExp(`In the vault: ${vault} SOL`, "i"));
+    expect(output).toMatch(new RegExp(`Collected:? ${vault} SOL`, "i"));
+    expect(output).toMatch(new RegExp(`New balance:? ${total} SOL`, "i"));
+    expect(exitCode).toBe(0);
+    const transaction = await transactionOf(world, output.match(SIGNATURES)?.[0]);
+    expect(transaction.meta.err).toBeNull();
+  });
+
+  it.each(forms)("%s: an empty vault, or one with too little in it, is no failure", async (form) => {
+    for (const handle of ["newcomer", "dusty"]) {
+      const { exitCode, output } = await run(world, form, handle);
+      expect(output).toMatch(/nothing to collect/i);
+      expect(exitCode).toBe(0);
+    }
+  });
+
+  it.each(forms)("%s: a handle that nobody has ends with its error", async (form) => {
+    const { exitCode, output } = await run(world, form, "nobodyatall");
+    expect(output).toMatch(/nobodyatall.*SOCIAL_NOT_FOUND/);
+    expect(exitCode).toBe(1);
+  });
+
+  it.each(forms)("%s: no address, or nothing at it, is told in a line or two", async (form) => {
+    for (const line of [form, `${form} http://127.0.0.1:2 creator`]) {
+      const { exitCode, output } = await shell(line);
+      expect(output.trim().split("\n").length).toBeLessThan(3);
+      expect(exitCode).toBe(1);
+    }
+  });
+
+  it("node examples/graphql/flow.ts: one account that fails does not fail the others", async () => {
+    const handles = ["artist014", "nobodyatall", "artist015"];
+    const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", ...handles);
+    expect(output).toMatch(/^nobodyatall: SOCIAL_NOT_FOUND/m);
+    expect(output.match(/^artist01[45]: collected/gm)).toHaveLength(2);
+    expect(exitCode).toBe(1);
+  });
+});
+
+describe("what this service never answers, but a client of the contract may get", () => {
+  /** A service that knows one wallet, and answers so to a collect. */
+  async function start(answer: Answer) {
+    const balance = { vault: "1.0000", vaultLamports: "1000000000" };
+    const wallet = { handle: "someone", socialId: "7", address: "SomeAddress", balance };
+    const service = await startJsonServer(({ url, body }) => {
+      if (url.pathname === "/wallet/lookup") return { body: wallet };
+      return body.includes("LookUp") ? { body: { data: { creator: wallet, tracked: [] } } } : answer;
+    });
+    onTestFinished(async () => {
+      await service.close();
+    });
+    return service;
+  }
+
+  it.each(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
+    "%s: an empty vault without `collected`",
+    async (form) => {
+      const body = { success: false, error: "NOTHING_TO_COLLECT", message: "There is nothing." };
+      const { exitCode, output } = await run(await start({ status: 400, body }), form, "someone");
+      expect(output).toMatch(/^Nothing to collect.*: There is nothing\.$/m);
+      expect(exitCode).toBe(0);
+    },
+  );
+
+  it.each(forms)("%s: a proxy's error in place of what a collect came to", async (form) => {
+    const proxy = await start({ status: 502, body: { message: "Bad Gateway" } });
+    const { exitCode, output } = await run(proxy, form, "someone");
+    expect(output).toContain("It is not known whether the fees were moved");
+    expect(output).toContain("HTTP 502");
+    expect(exitCode).toBe(1);
+  });
+});
+
+describe.concurrent("when the service makes its callers wait, or cannot say what happened", () => {
+  async function start(env: Record<string, string>): Promise<World> {
+    const world = await startWorld(env);
+    onTestFinished(() => {
+      world.sandbox.rpc.faults.clear();
+      return world.close();
+    });
+    return world;
+  }
+
+  it.each(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
+    "%s: asks again when the network's limit is over",
+    async (form) => {
+      const world = await start({});
+      // A reset that is over already: the shortest wait there is.
+      const headers = { "content-type": "application/json", "x-rate-limit-reset": "0" };
+      world.sandbox.social.faults.add({ times: 1, then: { status: 429, headers, body: "{}" } });
+      const { exitCode, output } = await run(world, form, "creator");
+      expect(output).toMatch(/SOCIAL_RATE_LIMITED: asking again in \d+ s/);
+      expect(output).toContain("Collected: 3.1000 SOL");
+      expect(exitCode).toBe(0);
+    },
+  );
+
+  it("node examples/graphql/flow.ts: asks again when its own limit is over", async () => {
+    const world = await start({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
+    const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", "artist001", "artist002");
+    expect(output.match(/: collected/g)).toHaveLength(2);
+    expect(exitCode).toBe(0);
+  });
+
+  it("gives up, and says why, when it would have to wait for long", async () => {
+    const world = await start({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+    for (const form of forms) {
+      const { exitCode, output } = await run(world, form, "creator");
+      expect(output).toContain("RATE_LIMITED");
+      expect(output).not.toContain("asking again");
+      expect(exitCode).toBe(1);
+    }
+  });
+
+  it("does not take it that nothing was moved when a collect fails", async () => {
+    const world = await start({ COLLECT_TIMEOUT_MS: "3000" });
+    world.sandbox.rpc.faults.add({ when: ({ method }) => method === "getSignatureStatuses", then: "reset" });
+    const runs = await Promise.all(forms.map((form, i) => run(world, form, `artist00${i + 1}`)));
+    for (const { exitCode, output } of runs) {
+      expect(output).toContain("COLLECT_FAILED");
+      expect(output).toContain("It is not known whether the fees were moved");
+      expect(output).not.toMatch(/^(Collected|.*nothing to collect)/im);
+      expect(exitCode).toBe(1);
+    }
+  });
+});
+
+describe("examples/graphql/schema.d.ts", () => {
+  it("is what schema.graphql makes it: `npm run schema` after a change", () => {
+    const output = join(mkdtempSync(join(tmpdir(), "tributary-")), "schema.d.ts");
+    const cli = join(ROOT, "node_modules/gql.tada/bin/cli.js");
+    execFileSync(process.execPath, [cli, "generate-output", "--output", output], { cwd: ROOT });
+    const committed = readFileSync(join(ROOT, "examples/graphql/schema.d.ts"), "utf8");
+    expect(readFileSync(output, "utf8")).toBe(committed);
+  });
+});

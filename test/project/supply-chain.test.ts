@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { licenceTable } from "../../scripts/print-licences.ts";
+
+const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), "utf8");
+const manifest = JSON.parse(read("package.json"));
+const lockText = read("package-lock.json");
+const packages: Record<string, any> = JSON.parse(lockText).packages;
+const document = read("docs/dependencies.md");
+
+/** Lets the service be run, changed and passed on. The LGPL's package is used as it is published. */
+const ALLOWED_LICENCES = [
+  "0BSD",
+  "Apache-2.0",
+  "BSD-2-Clause",
+  "BSD-3-Clause",
+  "BlueOak-1.0.0",
+  "ISC",
+  "LGPL-3.0-only",
+  "MIT",
+  "Unlicense",
+];
+
+/** The rows of the document's table under a heading: their cells, the first without its backticks. */
+function rowsUnder(heading: string): string[][] {
+  const [, section = ""] = document.split(`## ${heading}\n`);
+  return section
+    .split("\n## ")[0]!
+    .split("\n")
+    .filter((line) => line.startsWith("| "))
+    .slice(1)
+    .map((line) =>
+      line
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim().replace(/^`(.*)`$/, "$1")),
+    );
+}
+
+/** Overrides by their path, such as `jayson > uuid`, with their versions. */
+function overridesIn(tree: Record<string, any>, path = ""): [string, string][] {
+  return Object.entries(tree).flatMap(([name, value]): [string, string][] =>
+    typeof value === "string" ? [[path + name, value]] : overridesIn(value, `${path}${name} > `),
+  );
+}
+
+describe("what the service is built on", () => {
+  it("has exact versions, in package.json and in its overrides", () => {
+    const { dependencies, devDependencies, overrides } = manifest;
+    const versions = [...Object.entries({ ...dependencies, ...devDependencies }), ...overridesIn(overrides)];
+    const loose = versions.filter(
+      ([name, version]) => !/^\d+\.\d+\.\d+$/.test(String(version)) && version !== `$${name}`,
+    );
+    expect(loose).toEqual([]);
+  });
+
+  it("comes from whichever registry npm is told of, and is what it was when it was locked", () => {
+    expect(lockText).not.toContain('"resolved"');
+    const withoutHash = Object.entries(packages).filter(
+      ([path, { integrity }]) => path !== "" && !integrity?.startsWith("sha512-"),
+    );
+    expect(withoutHash).toEqual([]);
+  });
+
+  it("runs no install script that nobody has decided about", () => {
+    const withScript = Object.entries(packages)
+      .filter(([, { hasInstallScript }]) => hasInstallScript)
+      .map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length));
+    expect(Object.keys(manifest.allowScripts).sort()).toEqual([...new Set(withScript)].sort());
+    expect(rowsUnder("Install scripts").map(([name, runs]) => [name, runs])).toEqual(
+      Object.entries(manifest.allowScripts).map(([name, runs]) => [name, runs ? "yes" : "no"]),
+    );
+  });
+
+  it("is overridden only for a reason that is written down", () => {
+    const reasons = rowsUnder("Overrides");
+    expect(reasons.map(([name]) => name)).toEqual(overridesIn(manifest.overrides).map(([name]) => name));
+    for (const [, why] of reasons) expect(why).toMatch(/./);
+  });
+
+  it("has licences that allow what is done with it, and are listed: `npm run licences` after a change", () => {
+    expect(document.split("## Licences\n\n")[1]).toBe(licenceTable(packages));
+    for (const [licence] of rowsUnder("Licences")) expect(ALLOWED_LICENCES).toContain(licence);
+  });
+});

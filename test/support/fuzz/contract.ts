@@ -1,0 +1,109 @@
+import { expect } from "vitest";
+import type { AddressesOf } from "../../../src/chain/addresses.ts";
+import { SOL_PATTERN } from "../../../src/chain/lamports.ts";
+import { ERROR_TABLE, type ErrorCode } from "../../../src/contract/errors.ts";
+
+interface Read {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: any;
+}
+
+/** The status that an error may have beside the table's. */
+const OTHER_STATUS: Partial<Record<ErrorCode, number>> = { INVALID_SOCIAL_ID: 413 };
+const WITH_RETRY_AFTER: readonly string[] = ["RATE_LIMITED", "SOCIAL_RATE_LIMITED", "SERVICE_BUSY"];
+
+/**
+ * GraphQL's own codes: the request is not one of GraphQL, cannot be parsed, has no such operation, does not
+ * fit the schema, or has variables that do not fit a subscription.
+ */
+const GRAPHQL_CODES = [
+  "BAD_REQUEST",
+  "GRAPHQL_PARSE_FAILED",
+  "OPERATION_RESOLUTION_FAILURE",
+  "GRAPHQL_VALIDATION_FAILED",
+  "BAD_USER_INPUT",
+];
+
+/** Fields whose values are SOL, and those whose values are lamports. */
+const SOL_FIELD = /(^|_)(vault|pda|total|withdrawable|collected|newBalance)$/;
+const LAMPORTS_FIELD = /Lamports$/;
+
+/** Fails unless the answer is an error of the contract with one of these codes. */
+export function expectError({ status, headers, body }: Read, allowed: readonly ErrorCode[]): void {
+  expect(headers.get("content-type")).toMatch(/^application\/json\b/);
+  expect(allowed).toContain(body.error);
+  const code = body.error as ErrorCode;
+  expect([ERROR_TABLE[code].status, OTHER_STATUS[code]]).toContain(status);
+  expect(body).toEqual({
+    error: code,
+    message: expect.stringMatching(/./),
+    ...(code === "NOTHING_TO_COLLECT" ? { success: false, collected: "0.0000" } : {}),
+  });
+  const retryAfter = headers.get("retry-after") ?? "";
+  if (WITH_RETRY_AFTER.includes(code)) expect(retryAfter).toMatch(/^[1-9]\d{0,2}$/);
+  else expect(retryAfter).toBe("");
+}
+
+/** Fails unless the answer is a wallet with the address that belongs to its id, or an error with one of these codes. */
+export function expectLookup(answer: Read, addressesOf: AddressesOf, allowed: readonly ErrorCode[]): void {
+  if (answer.status !== 200) {
+    expectError(answer, allowed);
+    return;
+  }
+  const { body } = answer;
+  const sol: unknown = expect.stringMatching(SOL_PATTERN);
+  expect(body).toEqual({
+    handle: expect.stringMatching(/^\w+$/),
+    socialId: expect.stringMatching(/^(0|[1-9]\d{0,19})$/),
+    address: addressesOf(body.socialId).address,
+    balance: { vault: sol, pda: sol, total: sol },
+  });
+}
+
+/** Fails unless the answer is a collect's success, or an error with one of these codes. */
+export function expectCollect(answer: Read, allowed: readonly ErrorCode[]): void {
+  if (answer.status !== 200) {
+    expectError(answer, allowed);
+    return;
+  }
+  const sol: unknown = expect.stringMatching(SOL_PATTERN);
+  expect(answer.body).toEqual({
+    success: true,
+    collected: sol,
+    newBalance: sol,
+    txSignature: expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/),
+  });
+}
+
+/**
+ * Fails unless the body is a well-formed response of GraphQL, whose errors have a code of GraphQL's own or
+ * one of these, and whose amounts are written as amounts. Aliases must end with `_` and the field's name.
+ */
+export function expectGraphQL(body: any, allowed: readonly ErrorCode[]): void {
+  expect(typeof body === "object" && body !== null && !Array.isArray(body)).toBe(true);
+  const { data, errors = [], ...rest } = body;
+  expect(rest).toEqual({});
+  expect(Array.isArray(errors)).toBe(true);
+  expect(data !== undefined || errors.length > 0).toBe(true);
+  for (const { message, extensions } of errors) {
+    expect(message).toMatch(/./);
+    expect([...GRAPHQL_CODES, ...allowed]).toContain(extensions?.code);
+  }
+  expectAmounts(data);
+}
+
+function expectAmounts(value: unknown): void {
+  if (value === null || typeof value !== "object") return;
+  for (const [name, member] of Object.entries(value)) {
+    if (member !== null && SOL_FIELD.test(name)) expect(member).toMatch(SOL_PATTERN);
+    else if (member !== null && LAMPORTS_FIELD.test(name)) expect(member).toMatch(/^\d+$/);
+    else expectAmounts(member);
+  }
+}
+
+/** Fails when a line of the log, which is emptied, is of an error. */
+export function expectNoErrorLogged(logLines: string[]): void {
+  const errors = logLines.splice(0).filter((line) => Number(/"level":(\d+)/.exec(line)?.[1]) >= 50);
+  expect(errors).toEqual([]);
+}
