@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
 import type { AccountAddresses } from "../chain/addresses.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../chain/launchpad/program-ids.ts";
 import { describeSandbox } from "./banner.ts";
 import { createChainRpc } from "./rpc/rpc-server.ts";
 import { createChain } from "./chain/chain.ts";
@@ -42,9 +43,6 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
   readonly LAUNCHPAD_AMM_PROGRAM_ID: string;
 }
 
-/** The ids of the launch platform's programs on mainnet; here stand-ins for them have these. */
-const LAUNCHPAD_PROGRAM_ID = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const LAUNCHPAD_AMM_PROGRAM_ID = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
 /** Addresses are derived from it; there is no program at it, and collecting needs none. */
