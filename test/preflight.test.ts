@@ -20,12 +20,12 @@ const beMainnet = () =>
   });
 
 describe("a start", () => {
-  it("says which cluster it is, whether the programs are there, what the fee payer holds, and that the token is taken", async () => {
+  it("logs the cluster, that the programs are deployed, what the fee payer holds, and that the token is accepted", async () => {
     beMainnet();
     const program = start();
     const url = await program.address(/"url":"(http[^"]+)"/);
     expect(program.output()).toContain("the chain is mainnet-beta");
-    expect(program.output()).toContain("the launch platform's programs are there");
+    expect(program.output()).toContain("the launch platform's programs are deployed");
     expect(program.output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL, enough for \d+ collects/);
     expect(program.output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -45,26 +45,26 @@ describe("a start", () => {
     },
   );
 
-  it("only warns on a cluster of one's own, where a program may still be deployed", async () => {
+  it("only warns on a private cluster, where a program may be deployed later", async () => {
     const program = start({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() });
     await program.address(/"url":"(http[^"]+)"/);
     expect(program.output()).toMatch(/"level":40.*ESCROW_PROGRAM_ID: there is no program/);
   });
 
-  it("warns of a fee payer that can pay for few collects", async () => {
+  it("warns about a fee payer that can pay for few collects", async () => {
     const program = start({ FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]) });
     await program.address(/"url":"(http[^"]+)"/);
     expect(program.output()).toMatch(/"level":40.*holds 0\.0000 SOL, enough for 0 collects.*fund it/);
   });
 
-  it("says that the token is refused, without showing it", async () => {
+  it("logs that the token is refused, without showing it", async () => {
     const program = start({ SOCIAL_API_TOKEN: "a-token-that-is-wrong" });
     await program.address(/"url":"(http[^"]+)"/);
     expect(program.output()).toMatch(/"level":50.*refuses SOCIAL_API_TOKEN/);
     expect(program.output()).not.toContain("a-token-that-is-wrong");
   });
 
-  it("goes on without upstreams that may come back, and is not ready while it waits for them", async () => {
+  it("continues without upstreams that may recover, and is not ready while it waits for them", async () => {
     const liftHang = sandbox.social.faults.add({ then: "hang" });
     sandbox.rpc.faults.add({ then: "reset" });
     const program = start({ SOCIAL_TIMEOUT_MS: "20000", PORT: "0", LOG_LEVEL: "debug" });
@@ -74,7 +74,7 @@ describe("a start", () => {
     await sandbox.social.close();
     const url = await program.address(/"url":"(http[^"]+)"/);
     expect(program.output()).toContain("the chain does not answer yet");
-    expect(program.output()).toContain("the social network does not answer as it should yet");
+    expect(program.output()).toContain("the social network does not answer correctly yet");
     const ready = await fetch(`${url}/readyz`);
     expect([ready.status, await ready.json()]).toEqual([
       503,

@@ -156,13 +156,11 @@ describe("SIGTERM in the middle of a collect", () => {
     const lost = collect(url, creator().id).catch(() => "lost");
     await expect.poll(isOpen, { timeout: 20_000 }).toBe(true);
     program.child.kill("SIGTERM");
-    await expect.poll(() => program.output(), { timeout: 20_000 }).toContain("told to end");
+    await expect.poll(() => program.output(), { timeout: 20_000 }).toContain("shutting down");
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(1);
     expect(await lost).toBe("lost");
-    expect(program.output()).toMatch(
-      /"signatures":\["\w+"\],.*ended while these transactions were under way/,
-    );
+    expect(program.output()).toMatch(/"signatures":\["\w+"\],.*exiting with these transactions in flight/);
   });
 });
 
