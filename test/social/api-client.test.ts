@@ -27,7 +27,7 @@ beforeAll(async () => {
   network = await createLoopbackServer({
     port: 0,
     handle: () => ({ status: 200, body: JSON.stringify(answer) }),
-    describe: ({ url, headers }) => [`${url.pathname}${url.search} ${headers.authorization ?? ""}`],
+    describe: ({ url, headers }) => `${url.pathname}${url.search} ${headers.authorization ?? ""}`,
   });
 });
 afterEach(() => {

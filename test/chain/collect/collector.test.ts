@@ -222,11 +222,11 @@ describe("a collect", () => {
       return world.sandbox.chain.landed(body.txSignature)!.feeLamports;
     };
     expect(await feeOf("artist001")).toBeLessThan(5_050n);
-    world.sandbox.chain.setPriorityFees([1_000_000]);
+    world.sandbox.chain.setPriorityFee(1_000_000);
     const dear = await feeOf("artist002");
     expect(dear).toBeGreaterThan(9_000n);
     expect(dear).toBeLessThan(55_000n);
-    world.sandbox.chain.setPriorityFees([1_000_000_000]);
+    world.sandbox.chain.setPriorityFee(1_000_000_000);
     const capped = await feeOf("artist003");
     expect(capped).toBeGreaterThan(54_000n);
     expect(capped).toBeLessThanOrEqual(55_000n);

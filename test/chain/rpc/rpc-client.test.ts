@@ -26,7 +26,7 @@ beforeEach(async () => {
     createLoopbackServer({
       port: 0,
       handle: () => result(7),
-      describe: ({ headers }) => [{ authorization: headers.authorization }],
+      describe: ({ headers }) => ({ authorization: headers.authorization }),
     });
   nodes = await Promise.all([startNode(), startNode()]);
 });
