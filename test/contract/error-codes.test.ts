@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { ERROR_TABLE } from "../../src/contract/errors.ts";
+import { ERROR_CODES } from "../../src/contract/error-codes.ts";
 
 /** Section 7 of the specification, and the two codes for what is outside of it. */
 const CONTRACT = {
@@ -21,7 +21,7 @@ const CONTRACT = {
 };
 
 it("the table of errors has the codes of the contract with their statuses, and no others", () => {
-  const table = Object.entries(ERROR_TABLE).map(([code, { status }]) => [code, status]);
+  const table = Object.entries(ERROR_CODES).map(([code, { status }]) => [code, status]);
   expect(Object.fromEntries(table)).toEqual(CONTRACT);
 });
 

@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { ERROR_TABLE } from "../../src/contract/errors.ts";
+import { ERROR_CODES } from "../../src/contract/error-codes.ts";
 import { startWorld, type Answer, type World } from "../support/world.ts";
 
 const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "2" };
@@ -101,7 +101,7 @@ describe("/openapi.json", () => {
         codesOf(response).flatMap((code) => (code ? `${status} ${code}` : [])),
       ),
     );
-    const table = Object.entries(ERROR_TABLE).map(([code, { status }]) => `${status} ${code}`);
+    const table = Object.entries(ERROR_CODES).map(([code, { status }]) => `${status} ${code}`);
     expect(new Set(pairs)).toEqual(new Set([...table, "413 INVALID_SOCIAL_ID"]));
   });
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ContractError } from "../../contract/errors.ts";
+import { ContractError } from "../../contract/contract-error.ts";
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";

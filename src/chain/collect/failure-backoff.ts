@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { ContractError, toRetryAfterSeconds } from "../../contract/errors.ts";
+import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 
 /** How long an account rests after its first failure in a row; after each further one twice as long, up to the longest; forgotten an hour after it. */
 const FIRST_PAUSE_MS = 60_000;

@@ -1,4 +1,4 @@
-import { ContractError } from "../../contract/errors.ts";
+import { ContractError } from "../../contract/contract-error.ts";
 import type { TransactionError } from "../rpc/rpc-client.ts";
 
 /** Errors that say the fee payer cannot pay, in the structure in which simulation and status give them. */
