@@ -3,15 +3,15 @@ import { createServerAdapter } from "@whatwg-node/server";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createReadAccounts } from "./chain/accounts.ts";
 import { createAddresses } from "./chain/addresses.ts";
-import { createClaims } from "./chain/collect/account-lock.ts";
+import { createAccountLocks } from "./chain/collect/account-lock.ts";
 import { createCollectMetrics } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
-import { createRehearsals } from "./chain/collect/simulation.ts";
+import { createSimulator } from "./chain/collect/simulation.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
-import { createVaults } from "./chain/balances.ts";
+import { createBalances } from "./chain/balances.ts";
 import type { Config } from "./config.ts";
 import { createClientAddress } from "./http/client-address.ts";
 import { createEdge, limited, type Route } from "./http/router.ts";
@@ -73,7 +73,7 @@ export function createGateway(
 
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
   const readAccounts = createReadAccounts(rpc, batchMetrics("chain"));
-  const vaults = createVaults(rpc, readAccounts);
+  const balances = createBalances(rpc, readAccounts);
   const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
     ...config.collect,
@@ -85,10 +85,10 @@ export function createGateway(
   const collector = createCollector({
     ...config.collect,
     rpc,
-    vaults,
-    rehearsals: createRehearsals({ ...config.collect, rpc, vaults, launchpad, payer }),
+    balances,
+    simulator: createSimulator({ ...config.collect, rpc, balances, launchpad, payer }),
     feePayer,
-    claims: createClaims({ feePayer: payer.toBase58(), redis }),
+    locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     metrics: createCollectMetrics(registry, async () => {
       const [account] = await readAccounts([payer.toBase58()]);
       if (!account || account instanceof Error) throw account ?? new Error("no answer");
@@ -101,7 +101,7 @@ export function createGateway(
     handleFormat: handleFormat(config.allowUnderscore),
     directory,
     addressesOf: createAddresses(chain),
-    vaults,
+    vaults: balances,
     collector,
   };
   const prepare = createPrepare(schema, services);
@@ -148,7 +148,7 @@ export function createGateway(
   });
   const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(edge);
 
-  void vaults.warmUp();
+  void balances.warmUp();
 
   /** Resolves when Redis, if there is one, is there or has had its time. */
   const ready = redis?.ready ?? Promise.resolve();

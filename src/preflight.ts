@@ -1,6 +1,5 @@
 import type { ReadAccounts } from "./chain/accounts.ts";
-import { FEW_COLLECTS } from "./chain/collect/collector.ts";
-import { BASE_FEE_LAMPORTS } from "./chain/collect/fee-payer.ts";
+import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./chain/collect/fee-payer.ts";
 import { formatSol } from "./chain/lamports.ts";
 import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";

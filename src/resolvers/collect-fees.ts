@@ -1,4 +1,6 @@
-import type { CollectOutcome } from "../chain/collect/collector.ts";
+import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
+import { toContractError } from "../chain/to-contract-error.ts";
+import { ContractError } from "../contract/errors.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { RequestContext } from "./context.ts";
 import { walletOfId } from "./look-up-wallet.ts";
@@ -9,7 +11,13 @@ import { walletOfId } from "./look-up-wallet.ts";
  * @throws {ContractError} INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS, COLLECT_FAILED
  */
 export async function collectFees(socialId: string, context: RequestContext): Promise<CollectOutcome> {
-  return inSpan("collectFees", {}, () =>
-    context.collector.collect(walletOfId(socialId, context).addresses, context.startedAt),
-  );
+  return inSpan("collectFees", {}, async () => {
+    const { addresses } = walletOfId(socialId, context);
+    try {
+      return await context.collector.collect(addresses, context.startedAt);
+    } catch (error) {
+      const { code, message, cause } = toContractError(error, "COLLECT_FAILED");
+      throw new ContractError(code, { message, cause });
+    }
+  });
 }

@@ -1,6 +1,6 @@
 import type { AddressesOf } from "../chain/addresses.ts";
 import type { Collector } from "../chain/collect/collector.ts";
-import type { Vaults } from "../chain/balances.ts";
+import type { Balances } from "../chain/balances.ts";
 import type { Directory } from "../social/account-lookup.ts";
 import type { Caller } from "./request-scope.ts";
 import { Loaders } from "./loaders.ts";
@@ -11,7 +11,7 @@ export interface Services {
   readonly handleFormat: HandleFormat;
   readonly directory: Directory;
   readonly addressesOf: AddressesOf;
-  readonly vaults: Vaults;
+  readonly vaults: Balances;
   readonly collector: Collector;
 }
 

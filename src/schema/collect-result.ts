@@ -1,4 +1,4 @@
-import type { CollectOutcome } from "../chain/collect/collector.ts";
+import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_TABLE, type ErrorCode } from "../contract/errors.ts";
 import { collectFees } from "../resolvers/collect-fees.ts";
