@@ -140,7 +140,7 @@ export function createGateway(
     ready,
     /** The gateway's metrics. The metrics of the process are added by whoever owns the process. */
     registry,
-    /** Checks the upstreams and logs the results; not ready until then. Throws StartError. */
+    /** Checks the upstreams and logs the results; not ready until then. Throws PreflightError. */
     start: () =>
       health.starting(
         Promise.all([

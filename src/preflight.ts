@@ -1,6 +1,5 @@
 import type { ReadAccounts } from "./chain/accounts.ts";
-import { FEW_COLLECTS } from "./chain/collect/collector.ts";
-import { BASE_FEE_LAMPORTS } from "./chain/collect/fee-payer.ts";
+import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./chain/collect/fee-payer.ts";
 import { formatSol } from "./chain/lamports.ts";
 import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
@@ -77,7 +76,7 @@ export async function checkUpstreams(needs: {
   }
 
   async function checkSocialNetwork(): Promise<void> {
-    if (await client.answers()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
+    if (await client.isAccepted()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
     else
       log.warn(
         "SOCIAL_API_URL: the social network does not answer correctly yet; lookups of new handles fail until it does",

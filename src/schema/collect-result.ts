@@ -1,4 +1,4 @@
-import type { CollectOutcome } from "../chain/collect/collector.ts";
+import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { builder } from "./builder.ts";

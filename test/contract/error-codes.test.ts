@@ -24,10 +24,13 @@ const SPECIFIED = {
   },
 } as const;
 
-it.each(["lookup", "collect"] as const)("the table has every specified code of %s with its status", (operation) => {
-  const statuses = codesOf(operation).map((code) => [code, ERROR_CODES[code].status]);
-  expect(Object.fromEntries(statuses)).toMatchObject(SPECIFIED[operation]);
-});
+it.each(["lookup", "collect"] as const)(
+  "the table has every specified code of %s with its status",
+  (operation) => {
+    const statuses = codesOf(operation).map((code) => [code, ERROR_CODES[code].status]);
+    expect(Object.fromEntries(statuses)).toMatchObject(SPECIFIED[operation]);
+  },
+);
 
 const creatorId = (world: World) => world.account("creator").id;
 const collect = (world: World) => world.collect(creatorId(world));
@@ -97,12 +100,15 @@ describe("over HTTP", () => {
     expect(enumValues).toEqual(Object.keys(ERROR_CODES));
   });
 
-  it.each(Object.keys(SCENARIOS) as ErrorCode[])("%s is answered with the table's status and body", async (code) => {
-    const { status, headers, body } = await SCENARIOS[code](await newWorld());
-    expect([status, body.error]).toEqual([rowOf(code).status, code]);
-    expect(body.message).toMatch(/^\S.{10,}\S$/);
-    const { retryAfterSeconds } = rowOf(code);
-    if (retryAfterSeconds !== undefined) expect(headers.get("retry-after")).toBe(String(retryAfterSeconds));
-    if (status === 429) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-  });
+  it.each(Object.keys(SCENARIOS) as ErrorCode[])(
+    "%s is answered with the table's status and body",
+    async (code) => {
+      const { status, headers, body } = await SCENARIOS[code](await newWorld());
+      expect([status, body.error]).toEqual([rowOf(code).status, code]);
+      expect(body.message).toMatch(/^\S.{10,}\S$/);
+      const { retryAfterSeconds } = rowOf(code);
+      if (retryAfterSeconds !== undefined) expect(headers.get("retry-after")).toBe(String(retryAfterSeconds));
+      if (status === 429) expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    },
+  );
 });

@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
-import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/addresses.ts";
 import type { AccountAddresses } from "../../chain/addresses.ts";
+import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/launchpad/vaults.ts";
 import type { Chain } from "./chain.ts";
 import { toWrappedSolAccount, TOKEN_ACCOUNT_BYTES, wrapSol } from "./wrapped-sol.ts";
 

@@ -5,7 +5,7 @@ import {
   TOKEN_PROGRAM_ID,
   WRAPPED_SOL_MINT,
   wrappedSolAccountOf,
-} from "../../chain/addresses.ts";
+} from "../../chain/token-accounts.ts";
 import type { ChainAccount } from "./chain.ts";
 
 // Account layout and instruction numbers: https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
