@@ -1,5 +1,5 @@
 import { ContractError, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
-import { CollectError } from "./collect/collect-error.ts";
+import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
 /**

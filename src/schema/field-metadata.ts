@@ -2,7 +2,7 @@ import type { GraphQLField } from "graphql";
 import { SOL_PATTERN } from "../chain/lamports.ts";
 
 /** What one use of a field counts as, before the operation runs. */
-export interface FieldCost {
+interface FieldCost {
   readonly wallets?: number;
   readonly collects?: number;
   /** Requests of the caller's rate limit. An operation costs the sum over its fields, at least one. */

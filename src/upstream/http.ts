@@ -22,7 +22,7 @@ export interface UpstreamRequest {
 }
 
 /** There was no connection, it broke, or the response was too large. */
-export class BrokenConnection extends Error {
+class BrokenConnection extends Error {
   override readonly name = "BrokenConnection";
 }
 

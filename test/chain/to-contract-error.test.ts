@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CollectError, type CollectFailure } from "../../src/chain/collect/collect-error.ts";
+import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
 import { RpcError } from "../../src/chain/rpc/rpc-error.ts";
 import { toContractError } from "../../src/chain/to-contract-error.ts";
 import { ContractError } from "../../src/contract/contract-error.ts";

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { parseJson } from "../../upstream/parse-json.ts";
 import type { Redis, Script } from "../../upstream/redis.ts";
-import { CollectError } from "./collect-error.ts";
+import { CollectError } from "../collect-error.ts";
 
 /** A signed transaction as it is stored in Redis: everything another replica needs to send and follow it. */
 export interface StoredTransaction {

@@ -1,5 +1,5 @@
 import type { AccountAddresses } from "../addresses.ts";
-import { CollectError } from "./collect-error.ts";
+import { CollectError } from "../collect-error.ts";
 import {
   createStartCollect,
   type CollectNeeds,

@@ -5,7 +5,7 @@ import { subtractToZero, type Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
-import { CollectError } from "./collect-error.ts";
+import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation } from "./confirmation.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";

@@ -11,7 +11,7 @@ import type { Lamports } from "../lamports.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
-import { CollectError } from "./collect-error.ts";
+import { CollectError } from "../collect-error.ts";
 import { choosePrice } from "./priority-fee.ts";
 
 /** What a collect's transaction is composed from, beside its account and blockhash. */

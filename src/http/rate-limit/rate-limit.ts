@@ -13,7 +13,7 @@ export interface RateLimitConfig {
 }
 
 /** Whether a request may pass, and the headers that say so. */
-export interface Decision {
+interface Decision {
   /** The `replaces` of a later reservation, when the request turns out to cost more. */
   readonly at: number;
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */

@@ -1,4 +1,4 @@
-import type { TransactionError } from "../rpc/transaction-error.ts";
+import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /** Why a collect ended without a result. In the first group no transaction was sent. */
 export type CollectFailure =
