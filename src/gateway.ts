@@ -175,6 +175,7 @@ export function createGateway(
   };
 }
 
+/** The parts that read the social network. */
 function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared) {
   const { social, secrets } = config;
   const client = createSocialClient({
@@ -190,7 +191,8 @@ function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared
   };
 }
 
-function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
+/** The parts that read and write the chain. */
+export function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
   const { chain, collect, secrets } = config;
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
   const readAccounts = createReadAccounts(rpc, batchMetrics("chain"));

@@ -14,7 +14,7 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
   const registers = [registry];
   const collects = new Counter({
     name: "tributary_collects_total",
-    help: "Collects that came to an end, one for all callers who shared it: collected, nothing, or the code of the error.",
+    help: "Collects that ended, counted once for all callers who shared them. result: collected, nothing, or the code of the error.",
     labelNames: ["result"],
     registers,
   });
@@ -22,19 +22,19 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
   for (const result of RESULTS) collects.inc({ result }, 0);
   const collected = new Counter({
     name: "tributary_collected_lamports_total",
-    help: "Lamports that transactions signed by this replica have moved to accounts' addresses.",
+    help: "Lamports that transactions signed by this replica moved to accounts' addresses.",
     registers,
   });
   const fees = new Counter({
     name: "tributary_fees_spent_lamports_total",
-    help: "Lamports that the fee payer has paid for landed transactions signed by this replica.",
+    help: "Lamports that the fee payer paid for landed transactions signed by this replica.",
     registers,
   });
   const getBalance = memoize(readBalance, BALANCE_MAX_AGE_MS);
   let isKnown = false;
   const balance = new Gauge({
     name: "tributary_fee_payer_lamports",
-    help: "What the fee payer held when it was last read, for the scrape before or after a collect; NaN while it is not known.",
+    help: "The fee payer's balance when it was last read, at the previous scrape or after a collect; NaN until the first read.",
     registers,
     collect() {
       if (!isKnown) this.set(NaN);

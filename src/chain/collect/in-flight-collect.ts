@@ -56,6 +56,7 @@ type State =
   /** Confirmed by the chain; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
 
+/** What collects are made from; the signer's key is in `feePayer` alone. */
 export interface CollectNeeds {
   rpc: Rpc;
   balances: Balances;
@@ -63,7 +64,7 @@ export interface CollectNeeds {
   feePayer: FeePayer;
   locks: AccountLocks;
   metrics: CollectMetrics;
-  /** How long the amounts of a landed transaction are waited for. */
+  /** How long a caller waits; also how long the amounts of a landed transaction may take to read. */
   timeoutMs: number;
   log: Logger;
 }

@@ -89,7 +89,6 @@ describe("failover between endpoints", () => {
   });
 
   it("tries nodes that are only behind again and again until they catch up", async () => {
-    vi.useRealTimers();
     const behind = new RpcError("error", "getSlot", "first", { code: -32016 });
     let asked = 0;
     const answer = await newFailover().call(({ host }) =>
