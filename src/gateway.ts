@@ -40,18 +40,24 @@ import { createCallUpstream } from "./upstream/http.ts";
 /**
  * Puts the parts together. The gateway listens to nothing: `fetch` takes a Request, and the address of
  * the socket that it came from, and gives a Response; any fetch runtime can host it. `playAccounts` are the
- * accounts of a sandbox, which the pages name; else there are none.
+ * accounts of a sandbox, which the pages name; else there are none. `redisAnswerTimeoutMs` bounds the wait for
+ * one answer of Redis; see {@link createRedis} for its default.
  */
 export function createGateway(
   config: Config,
   {
     log = createLogger(config.logLevel),
     playAccounts = [],
-  }: { log?: Logger; playAccounts?: readonly PlayAccount[] | undefined } = {},
+    redisAnswerTimeoutMs,
+  }: {
+    log?: Logger;
+    playAccounts?: readonly PlayAccount[] | undefined;
+    redisAnswerTimeoutMs?: number;
+  } = {},
 ) {
   const { secrets, chain } = config;
   const registry = new Registry();
-  const redis = secrets.redisUrl && createRedis({ url: secrets.redisUrl, log, registry });
+  const redis = secrets.redisUrl && createRedis({ url: secrets.redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
 
   const callUpstream = createCallUpstream(registry);
   const batchMetrics = createBatchMetrics(registry);

@@ -17,8 +17,8 @@ export interface LoopbackAnswer {
 }
 
 /**
- * A way to fail. The first fault added that matches a request is applied to it, alone; with neither `delayMs`
- * nor `then` it changes nothing.
+ * A way to fail. The first fault added that matches a request is applied to it, alone; with no `delayMs`,
+ * `until` or `then` it changes nothing.
  */
 interface Fault<Call> {
   /** Which requests: those with a call (of a batch: any) for which this is true. Default: all. */
@@ -27,6 +27,8 @@ interface Fault<Call> {
   readonly times?: number;
   /** Waits this long first. Alone: slow, but right. */
   readonly delayMs?: number;
+  /** Waits first until this has settled. Alone: late, but right. */
+  readonly until?: Promise<unknown>;
   /**
    * `reset` drops the connection without an answer; `hang` keeps it open and never answers; `cut` drops it
    * halfway through the right answer; an answer is given in place of the right one.
@@ -92,9 +94,10 @@ export async function createLoopbackServer<Call>(options: {
     calls.push(...described);
     if (calls.length > MAX_CALLS) calls.splice(0, calls.length - MAX_CALLS);
 
-    const { delayMs = 0, then, after = false } = takeFault(described);
+    const { delayMs = 0, until, then, after = false } = takeFault(described);
     const early = after ? await options.handle(request) : null;
     if (delayMs > 0) await sleep(delayMs, undefined, { ref: false, signal: closing.signal });
+    await until;
 
     if (then === "hang") return;
     if (then === "reset") incoming.socket.resetAndDestroy();

@@ -16,7 +16,7 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 export interface Redis {
   /**
    * Runs a script in one round trip. Undefined when Redis cannot be had: at once while it is known to be
-   * away, else after 120 ms at most; the script may have run all the same.
+   * away, else after `answerTimeoutMs` at most; the script may have run all the same.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
@@ -39,7 +39,7 @@ const MAX_WAITING_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 const RECONNECT_MAX_MS = 1_000;
-/** A connection on which an answer is due and nothing comes for so long is replaced by a new one. */
+/** A connection on which an answer is due and nothing comes for so long, or for `answerTimeoutMs`, is replaced by a new one. */
 const SILENT_CONNECTION_MS = 3_000;
 /** Scripts can fail as often as there are requests. */
 const LOG_FAILURES_EVERY_MS = 10_000;
@@ -59,7 +59,18 @@ const CONSEQUENCE = "limits, caches and locks are each replica's own until it is
  * Redis at `url`, which may go away at any time. Whoever first gets no answer in time finds this out for
  * all: nobody else waits for it until a probe has been answered.
  */
-export function createRedis({ url, log, registry }: { url: URL; log: Logger; registry: Registry }): Redis {
+export function createRedis({
+  url,
+  log,
+  registry,
+  answerTimeoutMs = ANSWER_TIMEOUT_MS,
+}: {
+  url: URL;
+  log: Logger;
+  registry: Registry;
+  /** Tests that are not about it set one that no busy machine exceeds. */
+  answerTimeoutMs?: number | undefined;
+}): Redis {
   const up = new Gauge({
     name: "tributary_redis_up",
     help: "1 while Redis answers; 0 while limits, caches and locks are this replica's own.",
@@ -76,7 +87,7 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
     // What was sent on a connection that broke is not sent again: nobody waits for it any more.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    socketTimeout: SILENT_CONNECTION_MS,
+    socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
     retryStrategy: (attempts) => Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS),
     // After a fail-over the name leads to another server, but the connection still to the old one.
     reconnectOnError: ({ message }) => message.startsWith("READONLY"),
@@ -128,8 +139,8 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const timer = setTimeout(() => {
       // When it was this process that was busy, the answer lies in the socket and is read before this runs.
-      setImmediate(resolve, new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`));
-    }, ANSWER_TIMEOUT_MS);
+      setImmediate(resolve, new Error(`no answer within ${answerTimeoutMs} ms`));
+    }, answerTimeoutMs);
     client.eval(text, keys.length, ...keys, ...args).then(resolve, resolve);
     return promise.finally(() => {
       clearTimeout(timer);
