@@ -89,7 +89,7 @@ describe("50 collects at once", () => {
     const isStatus = isMethod("getSignatureStatuses");
     const lift = rpc.faults.add({ when: isStatus, then: "reset" });
     const answers = atOnce(50, (i) => world.collect(accounts[i]!.id));
-    await expect.poll(landedCollects).toHaveLength(50);
+    await expect.poll(() => landedCollects()).toHaveLength(50);
     await expect.poll(() => chain.slot("confirmed") >= landedCollects().at(-1)!.slot).toBe(true);
 
     // From now on nothing is left to send: all 50 wait for the poller, which asks for all in each call.
