@@ -57,7 +57,9 @@ export function createGateway(
 ) {
   const { secrets, chain } = config;
   const registry = new Registry();
-  const redis = secrets.redisUrl && createRedis({ url: secrets.redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+  const redis =
+    secrets.redisUrl &&
+    createRedis({ url: secrets.redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
 
   const callUpstream = createCallUpstream(registry);
   const batchMetrics = createBatchMetrics(registry);
