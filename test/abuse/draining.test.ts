@@ -88,7 +88,7 @@ describe("what an attacker can make the service spend", () => {
     }
     expect(codes(rounds).toSorted()).toEqual([...many(7, "COLLECT_FAILED"), ...many(5, undefined)]);
     expect(rounds.at(-1)!.body.message).toBe(
-      "The service has spent its budget for fees. Try again in an hour.",
+      "The service has spent its fee budget for this hour. Try again in an hour.",
     );
     expectQuietFees(5);
   });
