@@ -4,7 +4,8 @@ import addFormats from "ajv-formats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../../src/contract/error-codes.ts";
 import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
-import { startWorld, type Answer, type World } from "../support/world.ts";
+import type { Answer } from "../support/client.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "1" };
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type Answer, type World } from "../support/world.ts";
+import type { Answer } from "../support/client.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -1,7 +1,8 @@
 import { expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { ContractOperation, ERROR_CODES, ErrorCode } from "../../src/contract/error-codes.ts";
-import { startWorld, type Answer, type World } from "./world.ts";
+import type { Answer } from "./client.ts";
+import { startWorld, type World } from "./world.ts";
 
 /** The world that scenarios run in: every caller has one request, and no lookup may queue. */
 export const startScenarioWorld = (env: Record<string, string> = {}): Promise<World> =>
