@@ -8,8 +8,10 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: 4,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // No test waits for the clock: these only end one that hangs, on however slow a machine.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 120_000 } },
     reporters: ["default", "./test/support/closing-line.ts"],
   },
 });

@@ -54,18 +54,24 @@ interface Shared {
 /**
  * Puts the parts together. The gateway does not listen: `fetch` takes a Request, and the socket's address in
  * its context, and returns a Response, so that any fetch runtime can host it. `playAccounts` are the accounts
- * of a sandbox, which the pages name.
+ * of a sandbox, which the pages name. `redisAnswerTimeoutMs` replaces the default of {@link createRedis}.
  */
 export function createGateway(
   config: Config,
   {
     log = createLogger(config.logLevel),
     playAccounts = [],
-  }: { log?: Logger; playAccounts?: readonly PlayAccount[] | undefined } = {},
+    redisAnswerTimeoutMs,
+  }: {
+    log?: Logger;
+    playAccounts?: readonly PlayAccount[] | undefined;
+    redisAnswerTimeoutMs?: number;
+  } = {},
 ) {
   const { redisUrl } = config.secrets;
   const registry = new Registry();
-  const redis = redisUrl && createRedis({ url: redisUrl, log, registry });
+  const redis =
+    redisUrl && createRedis({ url: redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
   const shared: Shared = {
     config,
     registry,

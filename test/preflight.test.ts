@@ -1,18 +1,19 @@
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startSandbox, type Sandbox } from "../src/sandbox/sandbox.ts";
 import { startProgram } from "./support/program.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "./support/sandbox.ts";
+import { AMPLE_DEADLINES } from "./support/world.ts";
 
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 
-let sandbox: Sandbox;
+let sandbox: TestSandbox;
 beforeEach(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, socialPort: 0 });
+  sandbox = await startTestSandbox();
 });
 afterEach(() => sandbox.close());
 
-const start = (env: Record<string, string> = {}) => startProgram({ ...sandbox.env, PORT: "0", ...env });
-const isMethod = (wanted: string) => (call: { method: string }) => call.method === wanted;
+const start = (env: Record<string, string> = {}) =>
+  startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
 const beMainnet = () =>
   sandbox.rpc.faults.add({
     when: isMethod("getGenesisHash"),
@@ -67,8 +68,8 @@ describe("a start", () => {
   it("continues without upstreams that may recover, and is not ready while it waits for them", async () => {
     const liftHang = sandbox.social.faults.add({ then: "hang" });
     sandbox.rpc.faults.add({ then: "reset" });
-    const program = start({ SOCIAL_TIMEOUT_MS: "20000", PORT: "0", LOG_LEVEL: "debug" });
-    await expect.poll(() => sandbox.social.calls.length, { timeout: 20_000 }).toBe(1);
+    const program = start({ LOG_LEVEL: "debug" });
+    await expect.poll(() => sandbox.social.calls.length).toBe(1);
     expect(program.output()).not.toContain('"url"');
     liftHang();
     await sandbox.social.close();

@@ -24,6 +24,8 @@ interface Fault<Call> {
   readonly times?: number;
   /** Delays the answer. Without `then`, the answer is slow but correct. */
   readonly delayMs?: number;
+  /** Delays the request until this settles. */
+  readonly until?: Promise<unknown>;
   /**
    * `reset` closes the connection without an answer, `hang` keeps it open without one, `cut` closes it halfway
    * through the correct answer. An answer given here replaces the correct one.
@@ -89,9 +91,10 @@ export async function createLoopbackServer<Call>(options: {
     if (call !== undefined) calls.push(call);
     if (calls.length > MAX_CALLS) calls.shift();
 
-    const { delayMs = 0, then, after = false } = takeFault(call);
+    const { delayMs = 0, until, then, after = false } = takeFault(call);
     const earlyAnswer = after ? options.handle(request) : null;
     if (delayMs > 0) await sleep(delayMs, undefined, { ref: false, signal: closing.signal });
+    await until;
 
     if (then === "hang") return;
     if (then === "reset") incoming.socket.resetAndDestroy();

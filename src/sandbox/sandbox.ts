@@ -51,6 +51,14 @@ const ESCROW_SEED = "social";
 
 const FEE_PAYER_SOL = "10";
 
+/** Outside `startSandbox`, so that a process derives the addresses of the seed's accounts once. */
+const addressesOf = createAddresses({
+  escrowProgramId: ESCROW_PROGRAM_ID,
+  escrowSeed: ESCROW_SEED,
+  launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+  launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
+});
+
 /**
  * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. A port
  * that is taken or 0 is replaced by a free one.
@@ -72,12 +80,6 @@ export async function startSandbox({
   const feePayer = Keypair.generate();
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
 
-  const addressesOf = createAddresses({
-    escrowProgramId: ESCROW_PROGRAM_ID,
-    escrowSeed: ESCROW_SEED,
-    launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
-    launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
-  });
   const accounts = seed.map(({ vaultSol, ammVaultSol, addressSol, ...account }): SandboxAccount => {
     const addresses = addressesOf(account.id);
     const { address, creatorVault, ammVaultAuthority, ammVault } = addresses;

@@ -16,7 +16,7 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 export interface Redis {
   /**
    * Runs a script in one round trip. Undefined when Redis is unavailable: at once while it is known to be
-   * down, else after 120 ms at most, and then the script may still have run.
+   * down, else after `answerTimeoutMs` at most, and then the script may still have run.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
@@ -39,7 +39,7 @@ const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 const RECONNECT_MAX_MS = 1_000;
-/** A connection that owes an answer and stays silent for this long is replaced. */
+/** A connection that owes an answer and stays silent for this long, or for `answerTimeoutMs`, is replaced. */
 const SILENT_CONNECTION_MS = 3_000;
 /** A failing script fails for every request. */
 const LOG_FAILURES_EVERY_MS = 10_000;
@@ -59,7 +59,18 @@ const CONSEQUENCE = "limits, caches and locks are each replica's own until it is
  * Redis at `url`, which may become unavailable at any time. The first script without a timely answer marks it
  * as down, and nothing waits for it again until it answers a probe.
  */
-export function createRedis({ url, log, registry }: { url: URL; log: Logger; registry: Registry }): Redis {
+export function createRedis({
+  url,
+  log,
+  registry,
+  answerTimeoutMs = ANSWER_TIMEOUT_MS,
+}: {
+  url: URL;
+  log: Logger;
+  registry: Registry;
+  /** Tests that are not about it set one that no busy machine exceeds. */
+  answerTimeoutMs?: number | undefined;
+}): Redis {
   const up = new Gauge({
     name: "tributary_redis_up",
     help: "1 while Redis answers; 0 while limits, caches and locks are this replica's own.",
@@ -76,7 +87,7 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
     // Scripts sent on a broken connection are not sent again: nobody waits for them any more.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    socketTimeout: SILENT_CONNECTION_MS,
+    socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
     retryStrategy: (attempts) => Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS),
     // After a failover the name resolves to another server, but the connection is still to the old one.
     reconnectOnError: ({ message }) => message.startsWith("READONLY"),
@@ -128,8 +139,8 @@ export function createRedis({ url, log, registry }: { url: URL; log: Logger; reg
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const timer = setTimeout(() => {
       // If this process was busy, the answer is already in the socket and is read before this runs.
-      setImmediate(resolve, new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`));
-    }, ANSWER_TIMEOUT_MS);
+      setImmediate(resolve, new Error(`no answer within ${answerTimeoutMs} ms`));
+    }, answerTimeoutMs);
     client.eval(text, keys.length, ...keys, ...args).then(resolve, resolve);
     return promise.finally(() => {
       clearTimeout(timer);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -10,7 +11,6 @@ const LEAST = 100_000n;
 const BASE_FEE = 5_000n;
 /** Above all that a collect costs while nobody pays for priority: its units differ with the addresses. */
 const QUIET_FEE = 5_100n;
-const isMethod = (name: string) => (call: { method: string }) => call.method === name;
 const called = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
 const artists = (count: number) =>
   world.sandbox.accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, count);
@@ -44,13 +44,8 @@ const many = <T>(count: number, value: T) => Array.from({ length: count }, () =>
 async function collectAndFail({ id, address, creatorVault }: ReturnType<typeof artists>[number]) {
   const { chain, rpc } = world.sandbox;
   // Asked for after the simulation, and before anything is signed.
-  const isNow = isMethod("getLatestBlockhash");
-  rpc.faults.add({
-    times: 1,
-    when(call) {
-      if (isNow(call)) chain.setBalance(address, 0n);
-      return isNow(call);
-    },
+  onNext(rpc, isMethod("getLatestBlockhash"), () => {
+    chain.setBalance(address, 0n);
   });
   const { body } = await world.collect(id);
   chain.setBalance(address, 10n ** 9n);
@@ -154,7 +149,7 @@ describe("what an attacker can make the service spend", () => {
     const { budgetLamportsPerHour: budget, minLamports } = collect;
     const highestFee = BASE_FEE + collect.maxPriorityFee;
     const collectsOfOneAddress = BigInt((3_600 / rateLimit.windowSeconds) * rateLimit.max);
-    /** Of one account: at the start and after backoffs of 1, 2, 4, 8 and 16 minutes. */
+    /** Of one account: at the start and after backoffs of 1, 2, 4, 8 and 16 minutes. failure-backoff.test.ts checks them. */
     const failures = 6n;
     const inAnHour = (fee: bigint, collects = budget / fee) => [fee, collects * fee, collects];
     // The numbers of each row, in their order: of a collect, of an hour, then those in its words.

@@ -2,7 +2,8 @@ import { Keypair } from "@solana/web3.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startJsonServer } from "../support/doubles/json-server.ts";
 import { startProgram } from "../support/program.ts";
-import { startWorld, type Answer, type World } from "../support/world.ts";
+import type { Answer } from "../support/client.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
+import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: "1", SOCIAL_TIMEOUT_MS: "2000" });
+  world = await startWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: "1" });
 });
 afterAll(() => world.close());
 
@@ -83,7 +84,7 @@ describe("/metrics", () => {
     });
     const { feePayer } = readConfig(world.sandbox.env).secrets;
     await expect
-      .poll(async () => (await scrape()).get("tributary_fee_payer_lamports"), { timeout: 20_000 })
+      .poll(async () => (await scrape()).get("tributary_fee_payer_lamports"))
       .toBe(Number(world.sandbox.chain.balance(feePayer.publicKey.toBase58())));
   });
 
@@ -106,14 +107,12 @@ describe("/metrics", () => {
   });
 
   it("shows what waits for the network, and the process", async () => {
-    const lift = world.sandbox.social.faults.add({ then: "hang" });
+    const release = hold(world.sandbox.social);
     const lookups = Array.from({ length: 5 }, (_, i) => world.lookup(`waiting${i}`));
     await expect
-      .poll(async () => (await scrape()).get('tributary_queue_length{upstream="social"}'), {
-        timeout: 20_000,
-      })
+      .poll(async () => (await scrape()).get('tributary_queue_length{upstream="social"}'))
       .toBeGreaterThan(0);
-    lift();
+    release();
     await Promise.all(lookups);
     const samples = await scrape();
     for (const name of ["nodejs_eventloop_lag_p99_seconds", "process_resident_memory_bytes"]) {

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../src/chain/addresses.ts";
-import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { startProgram } from "../support/program.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const get = async (url: string) => {
   const response = await fetch(url);
@@ -108,13 +109,11 @@ describe("SIGTERM", () => {
     await get(`${url.href}livez`); // by now the head has arrived
     program.child.kill("SIGTERM");
     await expect
-      .poll(
-        () =>
-          fetch(url).then(
-            () => "open",
-            () => "closed",
-          ),
-        { timeout: 20_000 },
+      .poll(() =>
+        fetch(url).then(
+          () => "open",
+          () => "closed",
+        ),
       )
       .toBe("closed");
     socket.write(body.slice(5));
@@ -124,39 +123,39 @@ describe("SIGTERM", () => {
 });
 
 describe("SIGTERM in the middle of a collect", () => {
-  let sandbox: Sandbox;
+  let sandbox: TestSandbox;
   beforeEach(async () => {
-    sandbox = await startSandbox({ rpcPort: 0, socialPort: 0 });
+    sandbox = await startTestSandbox();
   });
   afterEach(() => sandbox.close());
 
-  const isOpen = () => sandbox.rpc.calls.some(({ method }) => method === "sendTransaction");
-  const creator = () => sandbox.accounts.find(({ handle }) => handle === "creator")!;
+  const start = () => startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0" });
+  const isOpen = () => sandbox.rpc.calls.some(isMethod("sendTransaction"));
 
   it("lets it end: the caller gets its result, and the exit code is 0", async () => {
     const hold = sandbox.rpc.faults.add({
-      when: ({ method }) => method === "getSignatureStatuses",
+      when: isMethod("getSignatureStatuses"),
       then: { status: 503, body: "" },
     });
-    const program = startProgram({ ...sandbox.env, PORT: "0" });
+    const program = start();
     const url = await program.address(/"url":"(http[^"]+)"/);
-    const result = collect(url, creator().id);
-    await expect.poll(isOpen, { timeout: 20_000 }).toBe(true);
+    const result = collect(url, sandbox.account("creator").id);
+    await expect.poll(isOpen).toBe(true);
     program.child.kill("SIGTERM");
-    await expect.poll(() => fetch(url).catch(() => "closed"), { timeout: 20_000 }).toBe("closed");
+    await expect.poll(() => fetch(url).catch(() => "closed")).toBe("closed");
     hold();
     expect(await result).toMatchObject({ status: 200, body: { success: true, collected: "3.1000" } });
     expect(await program.exitCode()).toBe(0);
   });
 
   it("sent again ends the process at once, and leaves the signature in the log", async () => {
-    sandbox.rpc.faults.add({ when: ({ method }) => method === "getSignatureStatuses", then: "hang" });
-    const program = startProgram({ ...sandbox.env, PORT: "0" });
+    sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
+    const program = start();
     const url = await program.address(/"url":"(http[^"]+)"/);
-    const lost = collect(url, creator().id).catch(() => "lost");
-    await expect.poll(isOpen, { timeout: 20_000 }).toBe(true);
+    const lost = collect(url, sandbox.account("creator").id).catch(() => "lost");
+    await expect.poll(isOpen).toBe(true);
     program.child.kill("SIGTERM");
-    await expect.poll(() => program.output(), { timeout: 20_000 }).toContain("shutting down");
+    await expect.poll(() => program.output()).toContain("shutting down");
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(1);
     expect(await lost).toBe("lost");

@@ -1,31 +1,46 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { atOnce, from } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas } from "../support/replicas.ts";
+import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 
 let redis: RedisServer;
-let replicas: Awaited<ReturnType<typeof startReplicas>>;
-const setUp = async (env: Record<string, string> = {}) => {
-  redis = await startRedis();
-  replicas = await startReplicas(redis.url, env);
-};
-const tearDown = async () => {
+let replicas: Replicas;
+let sandbox: TestSandbox;
+const start =
+  (env: Record<string, string> = {}) =>
+  async () => {
+    redis = await startRedis();
+    replicas = await startReplicas(redis.url, { env });
+    sandbox = replicas.sandbox;
+  };
+const stop = async () => {
   await replicas.close();
   await redis.stop();
 };
-const times = <T>(count: number, run: (i: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, i) => run(i)));
-const isMethod = (name: string) => (call: { method: string }) => call.method === name;
-const claimKey = async () => (await redis.command("KEYS", "tributary:collect:*"))[0] as string;
+
+let accounts = 0;
+/** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
+function newAccount() {
+  const account = sandbox.account(`artist${String(++accounts).padStart(3, "0")}`);
+  sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n);
+  sandbox.chain.setBalance(account.address, 5_200_000_000n);
+  return account;
+}
+const nextCall = (method: string) =>
+  expect.poll(() => sandbox.rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
+/** The transactions that were sent to the chain since its calls were forgotten, each as often as it was sent. */
+const sent = () => sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("two replicas", () => {
-  beforeEach(() => setUp());
-  afterEach(tearDown);
+  beforeAll(start());
+  afterAll(stop);
 
   it("let exactly 20 of 200 requests of one address pass, spread over both, and say what is left", async () => {
-    const replies = await times(200, (i) => replicas.lookup(i, "creator", "192.0.2.1"));
-    const passed = replies.filter(({ status }) => status === 200);
-    const refused = replies.filter(({ status }) => status === 429);
+    const answers = await atOnce(200, (i) => replicas.at(i).lookup("creator", from("192.0.2.1")));
+    const passed = answers.filter(({ status }) => status === 200);
+    const refused = answers.filter(({ status }) => status === 429);
     expect([passed.length, refused.length]).toEqual([20, 180]);
     const left = passed.map(({ headers }) => Number(/;r=(\d+);/.exec(headers.get("ratelimit")!)![1]));
     expect(left.sort((a, b) => b - a)).toEqual(Array.from({ length: 20 }, (_, i) => 19 - i));
@@ -35,125 +50,149 @@ describeWithRedis("two replicas", () => {
   });
 
   it("ask the network once for what either has asked", async () => {
-    await replicas.lookup(0, "creator");
-    await replicas.lookup(0, "nobody");
-    replicas.sandbox.social.calls.length = 0;
-    expect((await replicas.lookup(1, "CREATOR")).body.handle).toBe("creator");
-    expect((await replicas.lookup(1, "nobody")).status).toBe(404);
-    expect(replicas.sandbox.social.calls).toEqual([]);
-    await times(20, (i) => replicas.lookup(i, "artist001"));
-    expect(replicas.sandbox.social.calls.length).toBeLessThanOrEqual(2);
+    await replicas.at(0).lookup("creator");
+    await replicas.at(0).lookup("nobody");
+    sandbox.social.calls.length = 0;
+    expect((await replicas.at(1).lookup("CREATOR")).body.handle).toBe("creator");
+    expect((await replicas.at(1).lookup("nobody")).status).toBe(404);
+    expect(sandbox.social.calls).toEqual([]);
+    await atOnce(20, (i) => replicas.at(i).lookup("artist200"));
+    expect(sandbox.social.calls.length).toBeLessThanOrEqual(2);
   });
 
   it("make one transaction of 20 collects of one account at once, and give each its result", async () => {
-    // All have come before the first has signed.
-    replicas.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), delayMs: 1_000 });
-    const replies = await times(20, (i) => replicas.collect(i, "creator"));
-    expect(new Set(replies.map(({ body }) => JSON.stringify(body))).size).toBe(1);
-    expect(replies[0]!.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
-    expect(replicas.landedCollects()).toHaveLength(1);
-    expect(new Set(replicas.sends().map(({ params }) => params[0])).size).toBe(1);
+    const { id, handle } = newAccount();
+    sandbox.rpc.calls.length = 0;
+    const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+    const collects = atOnce(20, (i) => replicas.at(i).collect(id));
+    await nextCall("simulateTransaction");
+    await replicas.takeUp();
+    release();
+    const answers = await collects;
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+    expect(answers[0]!.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
+    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(new Set(sent()).size).toBe(1);
 
-    expect((await replicas.collect(1, "creator")).body.error).toBe("NOTHING_TO_COLLECT");
-    expect(replicas.landedCollects()).toHaveLength(1);
+    expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
+    expect(sandbox.landedCollects(handle)).toHaveLength(1);
   });
 
   it("collect again what has come in since, each in its turn", async () => {
-    const account = replicas.sandbox.accounts.find(({ handle }) => handle === "creator")!;
+    const { id, handle, creatorVault } = newAccount();
     for (let i = 0; i < 4; i++) {
-      expect((await replicas.collect(i, "creator")).body).toMatchObject({
+      expect((await replicas.at(i).collect(id)).body).toMatchObject({
         success: true,
         collected: i === 0 ? "3.1000" : "0.5000",
       });
-      const held = replicas.sandbox.chain.balance(account.creatorVault);
-      replicas.sandbox.chain.setBalance(account.creatorVault, held + 500_000_000n);
+      sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + 500_000_000n);
     }
-    expect(replicas.landedCollects()).toHaveLength(4);
+    expect(sandbox.landedCollects(handle)).toHaveLength(4);
   });
 });
 
 describeWithRedis("a replica that is killed", () => {
-  beforeEach(() => setUp());
-  afterEach(tearDown);
-  const kill = () => replicas.programs[0]!.child.kill("SIGKILL");
+  beforeAll(start());
+  afterAll(stop);
 
-  it("between send and confirmation is survived: another reports its transaction, and sends none", async () => {
-    const lift = replicas.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
-    const lost = replicas.collect(0, "creator").catch(() => "lost");
-    await expect.poll(replicas.landedCollects, { timeout: 10_000 }).toHaveLength(1);
-    kill();
+  /** Kills a replica that collects an account, once it has made this call, and starts it again. */
+  async function killAt(method: string, id: string): Promise<void> {
+    sandbox.rpc.calls.length = 0;
+    const lost = replicas
+      .at(0)
+      .collect(id)
+      .catch(() => "lost");
+    await nextCall(method);
+    replicas.kill(0);
     expect(await lost).toBe("lost");
+    await replicas.restart(0);
+  }
+
+  it("between send and confirmation is survived: another reports its transaction, and signs none", async () => {
+    const { id, handle } = newAccount();
+    const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
+    await killAt("getSignatureStatuses", id);
+    const [transaction, ...others] = sandbox.landedCollects(handle);
+    expect(others).toEqual([]);
+    const bytes = sent();
     lift();
 
-    replicas.sandbox.rpc.calls.length = 0;
-    const { status, body } = await replicas.collect(1, "creator");
-    const [transaction] = replicas.landedCollects();
+    sandbox.rpc.calls.length = 0;
+    const { status, body } = await replicas.at(1).collect(id);
     expect([status, body]).toEqual([
       200,
       { success: true, collected: "3.1000", newBalance: "8.3000", txSignature: transaction!.signature },
     ]);
-    expect(replicas.sends()).toEqual([]);
+    // It may send the same bytes once more, but only after it has asked for their fate.
+    const calls = sandbox.rpc.calls.filter(isMethod("getSignatureStatuses", "sendTransaction"));
+    expect(calls[0]!.method).toBe("getSignatureStatuses");
+    expect(new Set([...bytes, ...sent()]).size).toBe(1);
 
-    expect((await replicas.collect(1, "creator")).body.error).toBe("NOTHING_TO_COLLECT");
-    expect(replicas.landedCollects()).toHaveLength(1);
+    expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
+    expect(sandbox.landedCollects(handle)).toHaveLength(1);
   });
 
   it("before its transaction was heard is survived: another sends the same bytes", async () => {
-    const lift = replicas.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-    const lost = replicas.collect(0, "creator").catch(() => "lost");
-    await expect.poll(() => replicas.sends().length, { timeout: 10_000 }).toBeGreaterThan(0);
-    kill();
-    expect(await lost).toBe("lost");
+    const { id, handle } = newAccount();
+    const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+    await killAt("sendTransaction", id);
     lift();
 
-    expect((await replicas.collect(1, "creator")).body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(new Set(replicas.sends().map(({ params }) => params[0])).size).toBe(1);
-    expect(replicas.landedCollects()).toHaveLength(1);
+    expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
+    expect(new Set(sent()).size).toBe(1);
+    expect(sandbox.landedCollects(handle)).toHaveLength(1);
   });
 
   it("before its transaction could land at all is survived: the next but one signs anew", async () => {
-    const lift = replicas.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-    const lost = replicas.collect(0, "creator").catch(() => "lost");
-    await expect.poll(() => replicas.sends().length, { timeout: 10_000 }).toBeGreaterThan(0);
-    kill();
-    expect(await lost).toBe("lost");
-    replicas.sandbox.chain.advanceSlots(300);
+    const { id, handle } = newAccount();
+    const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+    await killAt("sendTransaction", id);
+    sandbox.chain.advanceSlots(300);
     lift();
 
-    const { status, body } = await replicas.collect(1, "creator");
+    const { status, body } = await replicas.at(1).collect(id);
     expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
     expect(body.message).toMatch(/^Transaction \w+ did not land and can no longer do so/);
-    expect((await replicas.collect(1, "creator")).body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(replicas.landedCollects()).toHaveLength(1);
+    expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
+    expect(sandbox.landedCollects(handle)).toHaveLength(1);
   });
 
   it("before it signed anything holds others up until its claim expires, and no longer", async () => {
-    const lift = replicas.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "hang" });
-    const lost = replicas.collect(0, "creator").catch(() => "lost");
-    await expect
-      .poll(() => replicas.sandbox.rpc.calls.some(isMethod("simulateTransaction")), { timeout: 10_000 })
-      .toBe(true);
-    kill();
+    const { id, handle, address } = newAccount();
+    const key = async () => ((await redis.command("KEYS", `tributary:collect:*:${address}`)) as string[])[0]!;
+    const lift = sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "hang" });
+    const lost = replicas
+      .at(0)
+      .collect(id)
+      .catch(() => "lost");
+    await expect.poll(key).toBeDefined();
+    const expires = await redis.command("PTTL", await key());
+    expect(expires).toBeGreaterThan(0);
+    expect(expires).toBeLessThanOrEqual(15_000);
+    // It expires when the test says so.
+    await redis.command("PERSIST", await key());
+    await nextCall("simulateTransaction");
+    replicas.kill(0);
     expect(await lost).toBe("lost");
     lift();
 
-    const collect = replicas.collect(1, "creator");
-    const expires = await redis.command("PTTL", await claimKey());
-    expect(expires).toBeGreaterThan(0);
-    expect(expires).toBeLessThanOrEqual(15_000);
-    await redis.command("PEXPIRE", await claimKey(), 1);
+    sandbox.rpc.calls.length = 0;
+    const collect = replicas.at(1).collect(id);
+    await replicas.restart(0);
+    expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toEqual([]);
+    await redis.command("PEXPIRE", await key(), 1);
     expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(replicas.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects(handle)).toHaveLength(1);
   });
 });
 
 describeWithRedis("the budget for fees", () => {
-  beforeEach(() => setUp({ FEE_BUDGET_LAMPORTS_PER_HOUR: "15000", MAX_PRIORITY_FEE_LAMPORTS: "0" }));
-  afterEach(tearDown);
+  beforeAll(start({ FEE_BUDGET_LAMPORTS_PER_HOUR: "15000", MAX_PRIORITY_FEE_LAMPORTS: "0" }));
+  afterAll(stop);
 
   it("is one for both", async () => {
-    const replies = await times(9, (i) => replicas.collect(i, `artist00${i + 1}`));
-    expect(replies.filter(({ status }) => status === 200)).toHaveLength(3);
-    expect(replicas.landedCollects()).toHaveLength(3);
+    const answers = await atOnce(9, (i) => replicas.at(i).collect(newAccount().id));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
+    expect(sandbox.landedCollects()).toHaveLength(3);
   });
 });

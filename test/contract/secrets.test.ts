@@ -1,11 +1,11 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { startProgram } from "../support/program.ts";
+import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-let sandbox: Sandbox;
+let sandbox: TestSandbox;
 beforeEach(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, socialPort: 0 });
+  sandbox = await startTestSandbox();
 });
 afterEach(() => sandbox.close());
 
@@ -20,13 +20,13 @@ it("secrets reach no log, no metric and no answer, whatever fails", async () => 
     ...sandbox.env,
     SOLANA_RPC_URL: rpcUrl.href,
     REDIS_URL: "redis://:a-secret-of-redis@127.0.0.1:1",
-    RPC_TIMEOUT_MS: "500",
-    SOCIAL_TIMEOUT_MS: "500",
+    RPC_TIMEOUT_MS: "1000",
+    SOCIAL_TIMEOUT_MS: "1000",
     LOG_LEVEL: "trace",
     PORT: "0",
   });
   const url = await program.address(/"url":"(http[^"]+)"/);
-  const { id } = sandbox.accounts.find(({ handle }) => handle === "creator")!;
+  const { id } = sandbox.account("creator");
 
   const answers: string[] = [];
   const ask = async (path: string, init?: RequestInit) => {
@@ -39,8 +39,12 @@ it("secrets reach no log, no metric and no answer, whatever fails", async () => 
     await ask("/collect", { method: "POST", body: JSON.stringify({ socialId: id }) });
     for (const lift of lifts) lift();
   }
-  await ask("/collect", { method: "POST", body: JSON.stringify({ socialId: id }) });
-  expect(answers.at(-1)).toContain('"success":true');
+  await expect
+    .poll(async () => {
+      await ask("/collect", { method: "POST", body: JSON.stringify({ socialId: id }) });
+      return answers.at(-1);
+    })
+    .toContain('"success":true');
   await ask("/metrics");
   await ask("/readyz");
 

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
+import { atOnce } from "../support/client.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -9,8 +11,6 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const count = (method: string) => world.chainCalls().filter((called) => called === method).length;
-const times = <T>(number: number, run: (i: number) => T) =>
-  Promise.all(Array.from({ length: number }, (_, i) => run(i)));
 
 /** A lookup over REST, handed to the gateway as a runtime would: all of them arrive in the same moment. */
 const lookup = async (handle: string, i: number) => {
@@ -23,7 +23,7 @@ const lookup = async (handle: string, i: number) => {
 
 describe("1,000 concurrent lookups over REST", () => {
   it("of handles that nobody has are at most 14 calls to the network", async () => {
-    const statuses = await times(1_000, (i) => lookup(`nobody${i}`, i));
+    const statuses = await atOnce(1_000, (i) => lookup(`nobody${i}`, i));
     expect(new Set(statuses)).toEqual(new Set([404]));
     expect(world.sandbox.social.calls.length).toBeLessThanOrEqual(14);
   });
@@ -41,14 +41,14 @@ describe("1,000 concurrent lookups over REST", () => {
       SOCIAL_API_TOKEN: world.sandbox.env.SOCIAL_API_TOKEN,
     });
     world.forgetCalls();
-    const statuses = await times(1_000, (i) => lookup(`fan${i}`, i));
+    const statuses = await atOnce(1_000, (i) => lookup(`fan${i}`, i));
     expect(new Set(statuses)).toEqual(new Set([200]));
     expect(count("getMultipleAccounts")).toBeLessThanOrEqual(34);
     await network.close();
   });
 
   it("of one handle, in whatever case, are one call to the network", async () => {
-    const statuses = await times(1_000, (i) => lookup(i % 2 ? "creator" : "CREATOR", i));
+    const statuses = await atOnce(1_000, (i) => lookup(i % 2 ? "creator" : "CREATOR", i));
     expect(new Set(statuses)).toEqual(new Set([200]));
     expect(world.sandbox.social.calls).toHaveLength(1);
   });
@@ -75,7 +75,7 @@ describe("a known operation", () => {
     const text = "query W($h: String!) { wallet(handle: $h) { address } }";
     await query(text, 1);
     world.forgetCalls();
-    await times(10, (i) => query(text, i));
+    await atOnce(10, (i) => query(text, i));
     expect([world.chainCalls(), world.sandbox.social.calls, parsed()]).toEqual([[], [], 1]);
   });
 });
@@ -85,11 +85,22 @@ describe("50 collects at once", () => {
     const accounts = world.sandbox.accounts
       .filter(({ handle }) => /^artist0[0-5][1-9]$/.test(handle))
       .slice(0, 50);
-    const answers = await times(50, (i) => world.collect(accounts[i]!.id));
-    expect(answers.map(({ status }) => status)).toEqual(accounts.map(() => 200));
-    expect(count("sendTransaction")).toBeGreaterThanOrEqual(50);
-    // A poller each would have asked 50 times in the first 400 ms alone.
-    expect(count("getSignatureStatuses")).toBeLessThan(25);
+    const { rpc, chain, landedCollects } = world.sandbox;
+    const isStatus = isMethod("getSignatureStatuses");
+    const lift = rpc.faults.add({ when: isStatus, then: "reset" });
+    const answers = atOnce(50, (i) => world.collect(accounts[i]!.id));
+    await expect.poll(() => landedCollects()).toHaveLength(50);
+    await expect.poll(() => chain.slot("confirmed") >= landedCollects().at(-1)!.slot).toBe(true);
+
+    // From now on nothing is left to send: all 50 wait for the poller, which asks for all in each call.
+    world.forgetCalls();
+    await expect.poll(() => count("getSignatureStatuses")).toBeGreaterThanOrEqual(3);
+    for (const { params } of rpc.calls.filter(isStatus).slice(1)) expect(params[0]).toHaveLength(50);
+
+    world.forgetCalls();
+    lift();
+    expect((await answers).map(({ status }) => status)).toEqual(accounts.map(() => 200));
+    expect(count("getSignatureStatuses")).toBe(1);
   });
 });
 

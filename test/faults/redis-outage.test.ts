@@ -1,151 +1,176 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { atOnce, from, type Answer } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Reply } from "../support/replicas.ts";
+import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 
-let redis: RedisServer;
-let replicas: Awaited<ReturnType<typeof startReplicas>>;
+/** Far above what a busy machine needs, and short enough to wait for where Redis is frozen. */
+const REDIS_ANSWER_TIMEOUT_MS = 2_000;
 
-beforeEach(async () => {
-  redis = await startRedis();
-  replicas = await startReplicas(redis.url);
-});
-afterEach(async () => {
-  await replicas.close();
-  await redis.stop();
-});
+const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
 
-/** What both replicas say of Redis in their metrics. */
-const redisUp = async () => {
-  const replies = await Promise.all([0, 1].map((replica) => replicas.request(replica, "/metrics")));
-  return replies.map(({ body }) => Number(/^tributary_redis_up (\d)$/m.exec(body)?.[1]));
-};
-const isBack = () => expect.poll(redisUp, { timeout: 10_000 }).toEqual([1, 1]);
-const isAway = () => expect.poll(redisUp, { timeout: 10_000 }).toEqual([0, 0]);
-const passed = (replies: readonly Reply[]) => replies.filter(({ status }) => status === 200).length;
-const fromOneAddress = (address: string) =>
-  Promise.all(Array.from({ length: 100 }, (_, i) => replicas.lookup(i, "creator", address)));
+describeWithRedis("Redis that goes away", () => {
+  let redis: RedisServer;
+  let replicas: Replicas;
+  let sandbox: TestSandbox;
+  beforeAll(async () => {
+    redis = await startRedis();
+    replicas = await startReplicas(redis.url, { redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS });
+    sandbox = replicas.sandbox;
+  });
+  afterAll(async () => {
+    await replicas.close();
+    await redis.stop();
+  });
 
-describeWithRedis("Redis that goes away and comes back under load", () => {
-  it("costs no request its answer, and no account a second transaction", async () => {
+  let accounts = 0;
+  /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
+  function newAccount() {
+    const account = sandbox.account(`artist${200 - accounts++}`);
+    sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n);
+    sandbox.chain.setBalance(account.address, 5_200_000_000n);
+    return account;
+  }
+  const pay = (vault: string, lamports: bigint) => {
+    sandbox.chain.setBalance(vault, sandbox.chain.balance(vault) + lamports);
+  };
+  const fromOneAddress = (address: string) =>
+    atOnce(100, (i) => replicas.at(i).lookup("creator", from(address)));
+
+  it("and comes back under load costs no request its answer, and no account a second transaction", async () => {
     let isLoading = true;
-    const lookups: Reply[] = [];
-    const collects: Reply[] = [];
-    let collected = 0;
-    const { accounts, chain } = replicas.sandbox;
-    const withFees = accounts.filter(({ creatorVault }) => chain.balance(creatorVault) > 100_000_000n);
+    const lookups: Answer[] = [];
+    const collects: Answer[] = [];
+    const collected: string[] = [];
+    const { chain } = sandbox;
+    const withFees = sandbox.accounts
+      .slice(0, 150)
+      .filter(({ creatorVault }) => chain.balance(creatorVault) > 100_000_000n);
     const load = async (replica: number) => {
       for (let i = 0; isLoading; i++) {
         const handle = `artist${String((i % 150) + 1).padStart(3, "0")}`;
-        lookups.push(await replicas.lookup(replica, handle));
-        if (i % 5 === 0 && collected < withFees.length) {
-          const { handle } = withFees[collected++]!;
-          const both = [replicas.collect(replica, handle), replicas.collect(replica, handle)];
-          collects.push(...(await Promise.all(both)));
+        lookups.push(await replicas.at(replica).lookup(handle));
+        if (i % 5 === 0 && collected.length < withFees.length) {
+          const { id, handle } = withFees[collected.length]!;
+          collected.push(handle);
+          collects.push(...(await atOnce(2, () => replicas.at(replica).collect(id))));
         }
       }
     };
     const loads = [0, 1, 0, 1].map(load);
     const more = () => {
       const count = lookups.length;
-      return expect.poll(() => lookups.length, { timeout: 20_000 }).toBeGreaterThan(count + 40);
+      return expect.poll(() => lookups.length).toBeGreaterThan(count + 40);
     };
 
     await more();
     redis.freeze();
-    await isAway();
+    await replicas.redisIsAway();
     await more();
     redis.thaw();
-    await isBack();
+    await replicas.redisIsBack();
     await more();
     await redis.stop();
-    await isAway();
+    await replicas.redisIsAway();
     await more();
     await redis.start();
-    await isBack();
+    await replicas.redisIsBack();
     await more();
     isLoading = false;
     await Promise.all(loads);
 
     expect(lookups.filter(({ status }) => status !== 200)).toEqual([]);
     expect(collects.filter(({ status }) => status !== 200).map(({ body }) => body)).toEqual([]);
-    expect(replicas.landedCollects()).toHaveLength(collected);
-    for (const { output } of replicas.programs) {
-      expect(output().match(/Redis is away/g)).toHaveLength(2);
-      expect(output().match(/Redis is there/g)).toHaveLength(3);
+    for (const handle of collected)
+      expect([handle, sandbox.landedCollects(handle).length]).toEqual([handle, 1]);
+    for (const i of [0, 1]) {
+      expect(replicas.output(i).match(/Redis is away/g)).toHaveLength(2);
+      expect(replicas.output(i).match(/Redis is there/g)).toHaveLength(3);
     }
   });
-});
 
-describeWithRedis("while Redis is away", () => {
-  beforeEach(async () => {
-    await redis.stop();
-    await isAway();
-  });
-
-  it("each replica holds callers to the limit by itself; when it is back both do together", async () => {
-    expect(passed(await fromOneAddress("192.0.2.1"))).toBe(40);
-    await redis.start();
-    await isBack();
-    expect(passed(await fromOneAddress("192.0.2.2"))).toBe(20);
-  });
-
-  it("collects go on, with each process's own lock", async () => {
-    const replies = await Promise.all(Array.from({ length: 10 }, () => replicas.collect(0, "creator")));
-    expect(passed(replies)).toBe(10);
-    expect(replicas.landedCollects()).toHaveLength(1);
-  });
-
-  it("two replicas that collect one account at once move its fees once, and waste one fee", async () => {
-    const { rpc, chain, accounts } = replicas.sandbox;
-    const isBlockhash = ({ method }: { method: string }) => method === "getLatestBlockhash";
-    const lift = rpc.faults.add({ when: isBlockhash, delayMs: 3_000 });
-    const slow = replicas.collect(0, "creator");
-    await expect.poll(() => rpc.calls.some(isBlockhash), { timeout: 10_000 }).toBe(true);
-    lift();
-    expect((await replicas.collect(1, "creator")).body).toMatchObject({ collected: "3.1000" });
-    expect((await slow).body).toMatchObject({ error: "NOTHING_TO_COLLECT", collected: "0.0000" });
-    const { address } = accounts.find(({ handle }) => handle === "creator")!;
-    expect(chain.balance(address)).toBe(8_300_000_000n);
-    expect(replicas.landedCollects()).toHaveLength(2);
-  });
-});
-
-describeWithRedis("a collect whose claim is in Redis", () => {
-  it("is not reported a second time by a Redis that could not be told of its end", async () => {
-    const { rpc, chain, accounts } = replicas.sandbox;
-    const { creatorVault } = accounts.find(({ handle }) => handle === "creator")!;
-    const lift = rpc.faults.add({ when: ({ method }) => method === "getSignatureStatuses", then: "reset" });
-    const collect = replicas.collect(0, "creator");
-    await expect.poll(replicas.landedCollects, { timeout: 10_000 }).toHaveLength(1);
-    await redis.command("CONFIG", "SET", "maxmemory", 1);
-    lift();
-    expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
-    for (const replica of [1, 0, 1]) {
-      chain.setBalance(creatorVault, chain.balance(creatorVault) + 500_000_000n);
-      expect((await replicas.collect(replica, "creator")).body.collected).toBe("0.5000");
-    }
-    await redis.command("CONFIG", "SET", "maxmemory", 0);
-    await isBack();
-    expect((await replicas.collect(1, "creator")).body.error).toBe("NOTHING_TO_COLLECT");
-  });
-
-  it("ends it there, though Redis was away when it landed", async () => {
-    const lift = replicas.sandbox.rpc.faults.add({
-      when: ({ method }) => method === "getSignatureStatuses",
-      then: "reset",
+  describe("leaves each replica to itself:", () => {
+    beforeEach(async () => {
+      await redis.stop();
+      await replicas.redisIsAway();
+      return async () => {
+        await redis.start();
+        await replicas.redisIsBack();
+      };
     });
-    const collect = replicas.collect(0, "creator");
-    await expect.poll(replicas.landedCollects, { timeout: 10_000 }).toHaveLength(1);
-    redis.freeze();
-    await replicas.lookup(0, "creator");
-    await replicas.lookup(1, "creator");
-    await isAway();
-    lift();
-    expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
-    redis.thaw();
-    await isBack();
-    expect((await replicas.collect(1, "creator")).body.error).toBe("NOTHING_TO_COLLECT");
-    expect(replicas.landedCollects()).toHaveLength(1);
+
+    it("each holds callers to the limit; when it is back both do together", async () => {
+      expect(passed(await fromOneAddress("192.0.2.1"))).toBe(40);
+      await redis.start();
+      await replicas.redisIsBack();
+      expect(passed(await fromOneAddress("192.0.2.2"))).toBe(20);
+      await redis.stop();
+    });
+
+    it("collects go on, with each process's own lock", async () => {
+      const { id, handle } = newAccount();
+      const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+      const collects = atOnce(10, () => replicas.at(0).collect(id));
+      await replicas.takeUp();
+      release();
+      expect(passed(await collects)).toBe(10);
+      expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    });
+
+    it("two replicas that collect one account at once move its fees once, and waste one fee", async () => {
+      const { id, handle, address } = newAccount();
+      sandbox.rpc.calls.length = 0;
+      const isBlockhash = isMethod("getLatestBlockhash");
+      let isHeld = false;
+      // The first to ask is held back until the other has collected.
+      const release = hold(sandbox.rpc, (call) => isBlockhash(call) && !isHeld && (isHeld = true));
+      const slow = replicas.at(0).collect(id);
+      await expect.poll(() => sandbox.rpc.calls.some(isBlockhash)).toBe(true);
+      expect((await replicas.at(1).collect(id)).body).toMatchObject({ collected: "3.1000" });
+      release();
+      expect((await slow).body).toMatchObject({ error: "NOTHING_TO_COLLECT", collected: "0.0000" });
+      expect(sandbox.chain.balance(address)).toBe(8_300_000_000n);
+      expect(sandbox.landedCollects(handle)).toHaveLength(2);
+    });
+  });
+
+  describe("after it gave a collect its claim", () => {
+    /** Starts a collect at a replica, which learns of its landing only once `lift` is called. */
+    async function startCollect() {
+      const account = newAccount();
+      const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+      const collect = replicas.at(0).collect(account.id);
+      await expect.poll(() => sandbox.landedCollects(account.handle)).toHaveLength(1);
+      expect(await redis.command("KEYS", `tributary:collect:*:${account.address}`)).toHaveLength(1);
+      return { ...account, collect, lift };
+    }
+
+    it("is not told of its end, and does not report the collect a second time", async () => {
+      const { id, creatorVault, collect, lift } = await startCollect();
+      await redis.command("CONFIG", "SET", "maxmemory", 1);
+      lift();
+      expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
+      for (const replica of [1, 0, 1]) {
+        pay(creatorVault, 500_000_000n);
+        expect((await replicas.at(replica).collect(id)).body.collected).toBe("0.5000");
+      }
+      await redis.command("CONFIG", "SET", "maxmemory", 0);
+      await replicas.redisIsBack();
+      expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
+    });
+
+    it("is told of its end when it is back, though it was away when the collect landed", async () => {
+      const { id, handle, collect, lift } = await startCollect();
+      redis.freeze();
+      await Promise.all([0, 1].map((i) => replicas.at(i).lookup("creator")));
+      await replicas.redisIsAway();
+      lift();
+      expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
+      redis.thaw();
+      await replicas.redisIsBack();
+      expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
+      expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    });
   });
 });

@@ -2,19 +2,13 @@ import { readFileSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
-import { BOTH_ENDPOINTS, startWorld, type Answer, type World } from "../support/world.ts";
+import type { Answer } from "../support/client.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES, BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
-/** Deadlines short enough to wait for. The table names the variables. */
-const DEADLINES = { SOCIAL_TIMEOUT_MS: 1_000, RPC_TIMEOUT_MS: 3_000, COLLECT_TIMEOUT_MS: 10_000 };
-/** Deadlines that nobody waits for: what is answered at once has not waited for one of them. */
-const AMPLE_DEADLINES = { SOCIAL_TIMEOUT_MS: 20_000, RPC_TIMEOUT_MS: 20_000, COLLECT_TIMEOUT_MS: 20_000 };
-/** Above a deadline, or above "at once": what a busy machine may add. */
-const SLACK_MS = 10_000;
+/** The first pause of the circuit breaker before the network is tried again; each is twice the one before. */
+const CIRCUIT_OPEN_MS = 1_000;
 
-const isMethod =
-  (...names: string[]) =>
-  (call: { method: string }) =>
-    names.includes(call.method);
 const json = (status: number, body: object, headers: Record<string, string> = {}): LoopbackAnswer => ({
   status,
   headers: { "content-type": "application/json", ...headers },
@@ -31,7 +25,7 @@ const setFeePayer = (world: World, lamports: bigint) => {
   world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), lamports);
 };
 const asked = (world: World, method: string) =>
-  expect.poll(() => world.chainCalls().includes(method), { timeout: 5_000 }).toBe(true);
+  expect.poll(() => world.chainCalls().includes(method)).toBe(true);
 
 interface Fault {
   readonly fault: string;
@@ -39,9 +33,10 @@ interface Fault {
   readonly run: (world: World) => Promise<Answer>;
   readonly answer: string;
   /** A variable's name, or "at once". */
-  readonly time: keyof typeof DEADLINES | "at once" | "when its blockhash has expired";
+  readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "when its blockhash has expired";
   /** Whether the collect's transaction is in a block afterwards. */
   readonly chain: "untouched" | "collected once" | "a failed transaction, its fee paid";
+  /** With a deadline that is waited for; all others are so ample that who waits for one exceeds the test's time. */
   readonly env?: Record<string, string>;
 }
 
@@ -59,7 +54,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       {
         fault: "429 with a reset",
         run: (world) =>
-          social(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(100) }))(world),
+          social(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(800) }))(world),
         answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
         time: "at once",
         chain: "untouched",
@@ -69,7 +64,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         run: async (world) => {
           world.sandbox.social.faults.add({
             times: 1,
-            then: json(429, {}, { "x-rate-limit-reset": resetIn(100) }),
+            then: json(429, {}, { "x-rate-limit-reset": resetIn(800) }),
           });
           await lookup(world);
           world.forgetCalls();
@@ -104,7 +99,13 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         ...unavailable,
       },
       { fault: "403", run: social(json(403, { title: "Forbidden" })), ...unavailable },
-      { fault: "no answer", run: social("hang"), ...unavailable, time: "SOCIAL_TIMEOUT_MS" },
+      {
+        fault: "no answer",
+        run: social("hang"),
+        ...unavailable,
+        time: "SOCIAL_TIMEOUT_MS",
+        env: { SOCIAL_TIMEOUT_MS: "1000" },
+      },
       { fault: "a connection that it resets", run: social("reset"), ...unavailable },
       { fault: "half an answer", run: social("cut"), ...unavailable },
       { fault: "HTML", run: social({ status: 200, body: "<html></html>" }), ...unavailable },
@@ -143,10 +144,14 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         run: async (world) => {
           world.sandbox.social.faults.add({ then: "reset" });
           for (let i = 0; i < 5; i++) await lookup(world);
-          world.forgetCalls();
-          const answer = await lookup(world);
-          expect(world.sandbox.social.calls).toEqual([]);
-          return answer;
+          for (let openMs = CIRCUIT_OPEN_MS; ; openMs *= 2) {
+            const startedAt = performance.now();
+            world.forgetCalls();
+            const answer = await lookup(world);
+            if (world.sandbox.social.calls.length === 0) return answer;
+            // Only where this process was kept from running for so long may the network have been tried.
+            expect(performance.now() - startedAt).toBeGreaterThan(openMs);
+          }
         },
         ...unavailable,
       },
@@ -173,7 +178,8 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "200",
         time: then === "hang" ? "RPC_TIMEOUT_MS" : "at once",
         chain: "untouched",
-        env: two,
+        // The next endpoint is asked after a fifth of the deadline, and has the rest.
+        env: then === "hang" ? { ...two, RPC_TIMEOUT_MS: "15000" } : two,
       })),
       {
         fault: "no endpoint works",
@@ -197,7 +203,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "500 LOOKUP_FAILED",
         time: "RPC_TIMEOUT_MS",
         chain: "untouched",
-        env: two,
+        env: { ...two, RPC_TIMEOUT_MS: "1000" },
       },
     ],
   },
@@ -235,7 +241,6 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "200",
         time: "COLLECT_TIMEOUT_MS",
         chain: "collected once",
-        env: { COLLECT_TIMEOUT_MS: "12000" },
       },
       {
         fault: "the answer to the send is lost",
@@ -254,15 +259,14 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       },
       {
         fault: "the transaction fails on chain after a simulation that did not",
-        run: async (world) => {
+        run: (world) => {
           const { chain, rpc } = world.sandbox;
           const { address, creatorVault } = world.account("creator");
-          rpc.faults.add({ when: isMethod("getLatestBlockhash"), delayMs: 300 });
-          const answer = collect(world);
-          await asked(world, "getLatestBlockhash");
-          chain.setBalance(address, 0n);
-          chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
-          return answer;
+          onNext(rpc, isMethod("getLatestBlockhash"), () => {
+            chain.setBalance(address, 0n);
+            chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+          });
+          return collect(world);
         },
         answer: "500 COLLECT_FAILED",
         time: "COLLECT_TIMEOUT_MS",
@@ -306,7 +310,8 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "500 COLLECT_FAILED with the signature; the next collect reports its success",
         time: "COLLECT_TIMEOUT_MS",
         chain: "collected once",
-        env: { COLLECT_TIMEOUT_MS: "3000" },
+        // Long enough for a busy machine to sign and send.
+        env: { COLLECT_TIMEOUT_MS: "10000" },
       },
       {
         fault: "the node forgets the transaction for a while",
@@ -355,65 +360,43 @@ function renderTables(): string {
       "| Fault | Answer | Within | The vault and the chain afterwards |",
       "|---|---|---|---|",
       ...rows.map(({ fault, answer, time, chain }) => {
-        const within = time in DEADLINES ? `\`${time}\`` : time;
+        const within = time in AMPLE_DEADLINES ? `\`${time}\`` : time;
         return `| ${fault} | ${answer} | ${within} | ${chain} |`;
       }),
     ].join("\n"),
   ).join("\n\n");
 }
 
-/** The collects that are in a block, well or badly. */
-const landedCollects = (world: World) =>
-  world.sandbox.chain
-    .ledger()
-    .filter(({ logs }) =>
-      logs.some((line) => line.includes(`${world.sandbox.env.LAUNCHPAD_PROGRAM_ID} invoke`)),
-    );
-
 const worlds: World[] = [];
 afterAll(() => Promise.all(worlds.map((world) => world.close())));
 
 describe.each(FAULTS)("$title", ({ rows }) => {
-  it.concurrent.each(rows)(
-    "$fault: $answer, within $time; $chain",
-    async ({ run, answer, time, chain, env }) => {
-      const deadlines = time === "at once" ? AMPLE_DEADLINES : DEADLINES;
-      const variables = {
-        ...Object.fromEntries(Object.entries(deadlines).map(([name, ms]) => [name, String(ms)])),
-        ...env,
-      };
-      const world = await startWorld(variables);
-      worlds.push(world);
-      const { creatorVault, address } = world.account("creator");
-      const before = world.sandbox.chain.balance(creatorVault);
-      const startedAt = performance.now();
-      const { status, body, headers } = await run(world);
-      const elapsedMs = performance.now() - startedAt;
+  it.concurrent.each(rows)("$fault: $answer, within $time; $chain", async ({ run, answer, chain, env }) => {
+    const world = await startWorld(env);
+    worlds.push(world);
+    const { creatorVault, address } = world.account("creator");
+    const before = world.sandbox.chain.balance(creatorVault);
+    const { status, body, headers } = await run(world);
 
-      const [expectedStatus, expectedCode] = answer.split(/[ ,;]+/);
-      expect([String(status), (body.error as string | undefined) ?? ""]).toEqual([
-        expectedStatus,
-        status === 200 ? "" : expectedCode,
-      ]);
-      if (answer.includes("Retry-After")) expect(Number(headers.get("retry-after"))).toBeGreaterThan(90);
-      if (time in DEADLINES || time === "at once") {
-        const deadlineMs = time === "at once" ? 0 : Number(variables[time as keyof typeof variables]);
-        expect(elapsedMs).toBeLessThan(deadlineMs + SLACK_MS);
-      }
+    const [expectedStatus, expectedCode] = answer.split(/[ ,;]+/);
+    expect([String(status), (body.error as string | undefined) ?? ""]).toEqual([
+      expectedStatus,
+      status === 200 ? "" : expectedCode,
+    ]);
+    if (answer.includes("Retry-After")) expect(Number(headers.get("retry-after"))).toBeGreaterThan(400);
 
-      await world.gateway.settled();
-      const landed = landedCollects(world);
-      if (chain === "untouched") {
-        expect(landed).toEqual([]);
-        expect(world.sandbox.chain.balance(creatorVault)).toBe(before);
-      } else if (chain === "collected once") {
-        expect(landed.map(({ err }) => err)).toEqual([null]);
-        expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
-      } else {
-        expect(landed.map(({ err, feeLamports }) => err !== null && feeLamports > 0n)).toEqual([true]);
-      }
-    },
-  );
+    await world.gateway.settled();
+    const landed = world.sandbox.landedCollects();
+    if (chain === "untouched") {
+      expect(landed).toEqual([]);
+      expect(world.sandbox.chain.balance(creatorVault)).toBe(before);
+    } else if (chain === "collected once") {
+      expect(landed.map(({ err }) => err)).toEqual([null]);
+      expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
+    } else {
+      expect(landed.map(({ err, feeLamports }) => err !== null && feeLamports > 0n)).toEqual([true]);
+    }
+  });
 });
 
 it("the tables in docs/faults.md are these", () => {

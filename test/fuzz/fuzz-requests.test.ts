@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect } from "vitest";
 import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
 import { readConfig } from "../../src/config.ts";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
-import { startWorld, type Answer, type World } from "../support/world.ts";
+import type { Answer } from "../support/client.ts";
+import { startWorld, type World } from "../support/world.ts";
 import { expectError, expectGraphQL, expectLookup, expectNoErrorLogged } from "../support/fuzz/contract.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
 

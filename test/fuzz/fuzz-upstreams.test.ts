@@ -129,7 +129,7 @@ fuzz("whatever the chain answers to a collect", {
     chain.setBalance(creatorVault, minimum + lamports);
     chain.setBalance(address, minimum);
     const { ear, post, settled } = gatewayThatHears(told, {
-      RPC_TIMEOUT_MS: "20000",
+      RPC_TIMEOUT_MS: "600000",
       COLLECT_TIMEOUT_MS: "3000",
     });
     const collect = () => post("/collect", { socialId });
@@ -142,7 +142,7 @@ fuzz("whatever the chain answers to a collect", {
     await settled();
     // A busy machine may need several tries.
     let again = await collect();
-    for (let i = 0; i < 5 && again.body.error === "COLLECT_FAILED"; i++) again = await collect();
+    while (again.body.error === "COLLECT_FAILED" && !RESTS.test(again.body.message)) again = await collect();
     if (RESTS.test(again.body.message)) {
       // A simulation that lies can make a transaction fail: its account rests for a while, and nothing was moved.
       expect(chain.balance(creatorVault)).toBe(minimum + lamports);

@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { startJsonServer, type Answer } from "../support/doubles/json-server.ts";
+import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
@@ -106,7 +107,7 @@ describe("the examples", () => {
 
 describe("what this service never answers, but a client of the contract may get", () => {
   /** A service that knows one wallet, and answers so to a collect. */
-  async function start(answer: Answer) {
+  async function start(answer: JsonAnswer) {
     const balance = { vault: "1.0000", vaultLamports: "1000000000" };
     const wallet = { handle: "someone", socialId: "7", address: "SomeAddress", balance };
     const service = await startJsonServer(({ url, body }) => {
@@ -181,7 +182,7 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
 
   it("does not take it that nothing was moved when a collect fails", async () => {
     const world = await start({ COLLECT_TIMEOUT_MS: "3000" });
-    world.sandbox.rpc.faults.add({ when: ({ method }) => method === "getSignatureStatuses", then: "reset" });
+    world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
     const runs = await Promise.all(forms.map((form, i) => run(world, form, `artist00${i + 1}`)));
     for (const { exitCode, output } of runs) {
       expect(output).toContain("COLLECT_FAILED");

@@ -5,8 +5,9 @@ export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const count = (state: string) => tests.filter((test) => test.result().state === state).length;
-    // A file that does not load has no tests to fail, and an error between tests belongs to none.
-    const broken = modules.filter((module) => module.errors().length > 0).length + errors.length;
+    // A file that does not load has no tests to fail, nor have hooks, and an error between tests belongs to none.
+    const suites = modules.flatMap((module) => [module, ...module.children.allSuites()]);
+    const broken = suites.filter((suite) => suite.errors().length > 0).length + errors.length;
     const skipped = count("skipped") > 0 ? `, ${count("skipped")} skipped` : "";
     process.stdout.write(`${count("passed")} passed, ${count("failed") + broken} failed${skipped}\n`);
   }

@@ -14,6 +14,9 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** Less than a test's, so that what was waited for is named. */
+const TIMEOUT_MS = 150_000;
+
 const isInstalled = existsSync(CHROMIUM);
 const title = isInstalled ? "" : ` (no ${CHROMIUM}: apt-get install chromium)`;
 
@@ -31,16 +34,16 @@ export function describeWithBrowser(
   name: string,
   tests: (visit: (url: string) => Promise<WatchedPage>) => void,
 ): void {
-  describe.skipIf(!isInstalled && !process.env.CI)(name + title, { timeout: 60_000 }, () => {
+  describe.skipIf(!isInstalled && !process.env.CI)(name + title, () => {
     let browser: Browser;
     beforeAll(async () => {
-      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: 60_000 });
-    }, 60_000);
+      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: TIMEOUT_MS });
+    });
     afterAll(() => browser.close());
 
     tests(async (url) => {
       const page = await browser.newPage();
-      page.setDefaultTimeout(50_000);
+      page.setDefaultTimeout(TIMEOUT_MS);
       const offences: string[] = [];
       page.on("request", (request) => {
         const { protocol, host } = new URL(request.url());

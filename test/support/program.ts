@@ -4,22 +4,32 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect } from "vitest";
+import { endWithTests } from "./ended-children.ts";
+import { eventually } from "./eventually.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const started: ChildProcess[] = [];
 
-// Ends only what the test file has started.
+// Ends only what the test has started.
 afterEach(() => {
   for (const child of started.splice(0)) child.kill("SIGKILL");
 });
 
-/** Starts the program in an empty folder with these variables and no others. */
-export function startProgram(
-  env: Record<string, string>,
-  folder = mkdtempSync(join(tmpdir(), "tributary-")),
-) {
-  const child = spawn(process.execPath, [MAIN], { cwd: folder, env: { PATH: process.env.PATH, ...env } });
-  started.push(child);
+const emptyFolder = () => mkdtempSync(join(tmpdir(), "tributary-"));
+
+export type Program = ReturnType<typeof spawnNode>;
+
+/** Starts the service with these variables and no others, by default in an empty folder, until the test ends. */
+export function startProgram(env: Record<string, string>, folder = emptyFolder()): Program {
+  const program = spawnNode([MAIN], env, folder);
+  started.push(program.child);
+  return program;
+}
+
+/** Starts Node with these arguments, and these variables and no others. */
+export function spawnNode(args: readonly string[], env: Record<string, string>, folder = emptyFolder()) {
+  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
+  endWithTests(child);
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
@@ -28,7 +38,9 @@ export function startProgram(
     output: () => output,
     /** The address that the output names after `label`. */
     address: async (label: RegExp): Promise<string> => {
-      await expect.poll(() => label.test(output) || child.exitCode !== null, { timeout: 20_000 }).toBe(true);
+      await eventually(() => {
+        expect(label.test(output) || child.exitCode !== null).toBe(true);
+      });
       return label.exec(output)?.[1] ?? expect.fail(`no ${label.source} in: ${output}`);
     },
     exitCode: async (): Promise<number> => {

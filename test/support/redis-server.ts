@@ -2,21 +2,35 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { Redis } from "ioredis";
+import { endWithTests } from "./ended-children.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
 /** A redis-server on a free port that keeps nothing on disk. */
 export async function startRedis() {
-  const port = await freePort();
+  for (;;) {
+    const port = await freePort();
+    const server = await startAt(port);
+    // Another process may have taken the port first.
+    if (server) return server;
+  }
+}
+
+async function startAt(port: number) {
   let server: ChildProcess;
 
-  async function start(): Promise<void> {
+  /** Whether it runs: it ends at once when its port is taken. */
+  async function start(): Promise<boolean> {
     const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
     server = spawn("redis-server", options, { cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
-    await new Promise<void>((resolve, reject) => {
+    endWithTests(server);
+    return new Promise<boolean>((resolve, reject) => {
       server.once("error", reject);
+      server.once("exit", () => {
+        resolve(false);
+      });
       server.stdout!.on("data", (chunk: Buffer) => {
-        if (chunk.includes("Ready to accept")) resolve();
+        if (chunk.includes("Ready to accept")) resolve(true);
       });
     });
   }
@@ -26,11 +40,13 @@ export async function startRedis() {
     await once(server, "exit");
   }
 
-  await start();
+  if (!(await start())) return undefined;
   return {
     url: `redis://127.0.0.1:${port}`,
     /** Starts it again, empty, where it was. */
-    start,
+    async start(): Promise<void> {
+      if (!(await start())) throw new Error(`redis-server could not be started again at port ${port}`);
+    },
     /** Ends it as a crash would. */
     stop,
     freeze: () => server.kill("SIGSTOP"),

@@ -1,67 +1,82 @@
-import { startSandbox } from "../../src/sandbox/sandbox.ts";
-import { startProgram } from "./program.ts";
+import { expect } from "vitest";
+import { createClient, type Client } from "./client.ts";
+import { eventually } from "./eventually.ts";
+import { spawnNode, type Program } from "./program.ts";
+import { startTestSandbox } from "./sandbox.ts";
+import { AMPLE_DEADLINES } from "./world.ts";
 
-const SLOT_MS = 100;
+const REPLICA = new URL("replica.ts", import.meta.url).pathname;
 
-export interface Reply {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: any;
-}
+export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
 /** A sandbox, and two processes of the gateway before it that share the Redis at `redisUrl`. */
-export async function startReplicas(redisUrl: string, env: Record<string, string> = {}) {
-  const sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
-  const programs = [0, 1].map(() =>
-    startProgram({
+export async function startReplicas(
+  redisUrl: string,
+  {
+    env = {},
+    redisAnswerTimeoutMs = 600_000,
+  }: { env?: Record<string, string>; redisAnswerTimeoutMs?: number } = {},
+) {
+  const sandbox = await startTestSandbox();
+  const replicas: { program: Program; client: Client }[] = [];
+
+  async function start(i: number): Promise<void> {
+    const program = spawnNode([REPLICA, String(redisAnswerTimeoutMs)], {
       ...sandbox.env,
+      ...AMPLE_DEADLINES,
       NODE_ENV: "production",
       PORT: "0",
       TRUST_PROXY: "127.0.0.1",
       REDIS_URL: redisUrl,
+      // So long that no slow machine outlives a window.
+      RATE_LIMIT_WINDOW_SECONDS: "3600",
       ...env,
-    }),
-  );
-  const urls = await Promise.all(programs.map((program) => program.address(/"url":"(http[^"]+)"/)));
-  let callers = 0;
-
-  /** Asks one of the replicas, from a new address unless one is given. */
-  async function request(replica: number, path: string, init: RequestInit = {}): Promise<Reply> {
-    const headers = new Headers(init.headers);
-    if (!headers.has("x-forwarded-for"))
-      headers.set("x-forwarded-for", `10.${callers >> 16}.${(callers >> 8) & 255}.${callers++ & 255}`);
-    const response = await fetch(urls[replica % 2]! + path, { ...init, headers });
-    const text = await response.text();
-    const isJson = response.headers.get("content-type")?.includes("json");
-    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+    });
+    replicas[i] = { program, client: createClient(await program.address(/"url":"(http[^"]+)"/)) };
   }
+  await Promise.all([start(0), start(1)]);
+
+  /** What each says of Redis in its metrics: 1 while it answers. */
+  const redisUp = () =>
+    Promise.all(
+      replicas.map(async ({ client }) => {
+        const { body } = await client.request("/metrics");
+        return Number(/^tributary_redis_up (\d)$/m.exec(body)?.[1]);
+      }),
+    );
+  const redisIs = (up: number) =>
+    eventually(async () => {
+      expect(await redisUp()).toEqual([up, up]);
+    });
+  const redisIsBack = () => redisIs(1);
+  await redisIsBack();
 
   return {
     sandbox,
-    programs,
-    request,
-    lookup: (replica: number, handle: string, from?: string) =>
-      request(
-        replica,
-        `/wallet/lookup?handle=${handle}`,
-        from ? { headers: { "x-forwarded-for": from } } : {},
-      ),
-    collect: (replica: number, handle: string) =>
-      request(replica, "/collect", {
-        method: "POST",
-        body: JSON.stringify({ socialId: sandbox.accounts.find((account) => account.handle === handle)!.id }),
-      }),
-    /** What was sent to the chain. */
-    sends: () => sandbox.rpc.calls.filter(({ method }) => method === "sendTransaction"),
-    /** The collects that landed, well or badly. */
-    landedCollects: () =>
-      sandbox.chain
-        .ledger()
-        .filter(({ logs }) =>
-          logs.some((line) => line.includes(`${sandbox.env.LAUNCHPAD_PROGRAM_ID} invoke`)),
-        ),
+    /** Sends requests to one of them: `i` is taken modulo 2. */
+    at: (i: number) => replicas[i % 2]!.client,
+    output: (i: number) => replicas[i]!.program.output(),
+    /** Ends one as a crash would. */
+    kill: (i: number) => replicas[i]!.program.child.kill("SIGKILL"),
+    /** Starts one again that was killed. */
+    async restart(i: number) {
+      await start(i);
+      await redisIsBack();
+    },
+    /** Resolves when both can have Redis. */
+    redisIsBack,
+    /** Resolves when neither can. */
+    redisIsAway: () => redisIs(0),
+    /**
+     * Resolves when the requests that were written to the replicas before have been taken up: one event loop
+     * reads connections in the order in which they became readable.
+     */
+    async takeUp() {
+      for (let round = 0; round < 3; round++)
+        await Promise.all(replicas.map(({ client }) => client.request("/livez")));
+    },
     async close() {
-      for (const { child } of programs) child.kill("SIGKILL");
+      for (const { program } of replicas) program.child.kill("SIGKILL");
       await sandbox.close();
     },
   };

@@ -1,10 +1,4 @@
-import {
-  css,
-  editorWorkerService,
-  graphqlWorker,
-  jsonWorker,
-  js,
-} from "@graphql-yoga/render-graphiql/graphiql";
+import { editorWorkerService, graphqlWorker, js, jsonWorker } from "@graphql-yoga/render-graphiql/graphiql";
 
 /** An account of the sandbox, for people to try things on. */
 export interface PlayAccount {
@@ -19,16 +13,15 @@ export function wantsGraphiQL({ method, headers }: Request): boolean {
 }
 
 /**
- * GraphiQL's style and script, which load nothing from elsewhere. The script renders into `#root` and sends
- * operations to the page's own path; it opens with example operations on three of the accounts, or on names
- * that are to be replaced.
+ * GraphiQL's script, which loads nothing from elsewhere. It renders into `#root` and sends operations to the
+ * page's own path; it opens with the `examples`.
  */
-export function createGraphiQL(playAccounts: readonly PlayAccount[]): { css: string; js: string } {
+export function graphiqlScript(examples: string): string {
   const options = {
     title: '<a href="./">Tributary</a>',
     logo: '<img src="assets/icon.svg" alt="" width="32" height="32" />',
     defaultEditorToolsVisibility: false,
-    defaultQuery: exampleOperations(playAccounts),
+    defaultQuery: examples,
   };
   const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
   // The editor asks for its workers by these names; they come from blobs, since they have no files of their own.
@@ -38,10 +31,11 @@ export function createGraphiQL(playAccounts: readonly PlayAccount[]): { css: str
   self.MonacoEnvironment = { globalAPI: false, getWorkerUrl: (_, name) => toUrl(workers[name]) };
   YogaGraphiQL.renderYogaGraphiQL(document.getElementById("root"), ${JSON.stringify(options)});
 }`;
-  return { css, js: `${js}\n${start}\n` };
+  return `${js}\n${start}\n`;
 }
 
-function exampleOperations(accounts: readonly PlayAccount[]): string {
+/** Example operations on the first three accounts, or on names to be replaced where there are none. */
+export function exampleOperations(accounts: readonly PlayAccount[]): string {
   const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
     JSON.stringify(handle),
   );

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";
+import { css as graphiqlCss } from "@graphql-yoga/render-graphiql/graphiql";
 import { printSchema, type GraphQLSchema } from "graphql";
-import { createGraphiQL, type PlayAccount } from "./graphiql.ts";
+import { exampleOperations, graphiqlScript, type PlayAccount } from "./graphiql.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
@@ -29,6 +30,24 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
+/** Read and hashed once a process: some are large, and none of them changes. */
+const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
+  Object.entries({
+    "icon.svg": read("./assets/icon.svg"),
+    "page.css": read("./assets/page.css"),
+    "index.js": read("./assets/index.js"),
+    "docs.css": read("./assets/docs.css"),
+    "docs.js": read("./assets/docs.js"),
+    "swagger-ui.css": read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")),
+    "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+    "graphiql.css": read("./assets/graphiql.css"),
+    "graphiql-viewer.css": graphiqlCss,
+  }).map(([name, content]) => [name, toFile(name, content)]),
+);
+
+/** GraphiQL's script of 8 MB by the examples in it; gateways of one process share it. */
+const graphiqlScripts = new Map<string, StaticFile>();
+
 /** How many the first page names. */
 const MAX_PLAY_ACCOUNTS = 5;
 
@@ -41,22 +60,10 @@ export function createPages(needs: {
   schema: GraphQLSchema;
   playAccounts: readonly PlayAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler } {
-  const viewer = createGraphiQL(needs.playAccounts);
-  const assets: Record<string, StaticFile> = {};
-  for (const [name, content] of Object.entries({
-    "icon.svg": read("./assets/icon.svg"),
-    "page.css": read("./assets/page.css"),
-    "index.js": read("./assets/index.js"),
-    "docs.css": read("./assets/docs.css"),
-    "docs.js": read("./assets/docs.js"),
-    "swagger-ui.css": read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")),
-    "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
-    "graphiql.css": read("./assets/graphiql.css"),
-    "graphiql-viewer.css": viewer.css,
-    "graphiql-viewer.js": viewer.js,
-  })) {
-    assets[name] = toFile(name, content);
-  }
+  const assets: Record<string, StaticFile> = {
+    ...FIXED_ASSETS,
+    "graphiql-viewer.js": graphiqlViewer(exampleOperations(needs.playAccounts)),
+  };
   const notice = sandboxNotice(needs.playAccounts.slice(0, MAX_PLAY_ACCOUNTS));
 
   /** A page of the folder, with the notice in its place and the version of each asset that it names. */
@@ -87,6 +94,14 @@ export function createPages(needs: {
     },
     graphiql: page("graphiql.html", GRAPHIQL_POLICY).handle,
   };
+}
+
+function graphiqlViewer(examples: string): StaticFile {
+  const known = graphiqlScripts.get(examples);
+  if (known) return known;
+  const script = toFile("graphiql-viewer.js", graphiqlScript(examples));
+  graphiqlScripts.set(examples, script);
+  return script;
 }
 
 function toFile(

@@ -5,7 +5,8 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { createGateway } from "../../../src/gateway.ts";
-import { startWorld, type Answer, type World } from "../../support/world.ts";
+import type { Answer } from "../../support/client.ts";
+import { startWorld, type World } from "../../support/world.ts";
 
 const HTML = { accept: "text/html" };
 const PAGES = ["/", "/docs", "/graphql"];

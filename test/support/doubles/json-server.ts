@@ -2,14 +2,14 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 /** What a double answers. */
-export interface Answer {
+export interface JsonAnswer {
   readonly status?: number;
   readonly body: unknown;
 }
 
 /** A bare JSON server on a free port of loopback; it shares no line with the sandbox's. */
 export async function startJsonServer(
-  answer: (request: { url: URL; authorization: string | undefined; body: string }) => Answer,
+  answer: (request: { url: URL; authorization: string | undefined; body: string }) => JsonAnswer,
 ) {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];

@@ -41,7 +41,7 @@ export function fuzz<Case>(
   });
   const count = Math.ceil(CASES * share);
   const runAtOnce = PATH === undefined ? Math.min(lanes, Math.ceil(count / CASES_A_LANE)) : 1;
-  it(name, { timeout: 1000 * (2 * MAX_SECONDS + 60) }, async () => {
+  it(name, { timeout: 1000 * (2 * MAX_SECONDS + 600) }, async () => {
     const startedAt = performance.now();
     const runs = await Promise.all(
       Array.from({ length: runAtOnce }, (_, lane) =>

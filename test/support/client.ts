@@ -1,0 +1,54 @@
+/** An answer of the gateway, its body parsed if it is JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: any;
+}
+
+export type Client = ReturnType<typeof createClient>;
+
+let addresses = 0;
+/** An address that no other request of this process has. */
+function newAddress(): string {
+  const i = addresses++;
+  return `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
+}
+
+/** Headers of a request through a trusted proxy from this address. */
+export const from = (address: string) => ({ "x-forwarded-for": address });
+
+/** Sends requests to the gateway at `url`, each from a new address unless its headers name one. */
+export function createClient(url: string) {
+  async function request(path: string, init: RequestInit = {}): Promise<Answer> {
+    const headers = new Headers(init.headers);
+    if (!headers.has("x-forwarded-for")) headers.set("x-forwarded-for", newAddress());
+    const response = await fetch(url + path, { ...init, headers });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: isJson && text ? JSON.parse(text) : text,
+    };
+  }
+  const post = (path: string, body: object, headers?: Record<string, string>) =>
+    request(path, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+
+  return {
+    url,
+    request,
+    lookup: (handle: string, headers: Record<string, string> = {}) =>
+      request(`/wallet/lookup?handle=${encodeURIComponent(handle)}`, { headers }),
+    collect: (socialId: string, headers?: Record<string, string>) => post("/collect", { socialId }, headers),
+    graphql: (query: string, variables?: Record<string, unknown>, headers?: Record<string, string>) =>
+      post("/graphql", { query, variables }, headers),
+  };
+}
+
+/** Runs `count` of these at once. */
+export const atOnce = <T>(count: number, run: (i: number) => T) =>
+  Promise.all(Array.from({ length: count }, (_, i) => run(i)));

@@ -1,0 +1,78 @@
+import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
+import { startSandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+
+/** How soon after a transaction the slot ends in which it landed. */
+const SLOT_MS = 100;
+
+export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
+
+/**
+ * A sandbox on free ports. Its slots pass only while a transaction has landed and is not confirmed yet, and by
+ * `chain.advanceSlots`: a blockhash never expires because the machine is slow.
+ */
+export async function startTestSandbox() {
+  const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
+  const { chain, accounts, env } = sandbox;
+  const timer = setInterval(() => {
+    const newest = chain.ledger().at(-1);
+    if (newest && newest.slot > chain.slot("confirmed")) chain.advanceSlots(1);
+  }, SLOT_MS);
+
+  function account(handle: string): SandboxAccount {
+    const found = accounts.find((candidate) => candidate.handle === handle);
+    if (!found) throw new Error(`the sandbox has no ${handle}`);
+    return found;
+  }
+
+  return {
+    ...sandbox,
+    account,
+    /** The collects that landed, successful or not: all of them, or those of one account. */
+    landedCollects(handle?: string) {
+      const vault = handle === undefined ? undefined : account(handle).creatorVault;
+      return chain
+        .ledger()
+        .filter(({ logs }) => logs.some((line) => line.includes(`${env.LAUNCHPAD_PROGRAM_ID} invoke`)))
+        .filter(({ message }) => vault === undefined || message.staticAccounts.some((key) => key === vault));
+    },
+    async close() {
+      clearInterval(timer);
+      await sandbox.close();
+    },
+  };
+}
+
+/** Whether a call is of one of these JSON-RPC methods. */
+export const isMethod =
+  (...names: string[]) =>
+  (call: { readonly method: string }) =>
+    names.includes(call.method);
+
+/** Holds matching calls back, unanswered, until the returned function is called. */
+export function hold<Call>(
+  server: LoopbackServer<Call>,
+  when: (call: Call) => boolean = () => true,
+): () => void {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const remove = server.faults.add({ when, until: promise });
+  return () => {
+    remove();
+    resolve(undefined);
+  };
+}
+
+/** Runs `act` when the next matching call arrives, before it is answered. */
+export function onNext<Call>(
+  server: LoopbackServer<Call>,
+  when: (call: Call) => boolean,
+  act: () => void,
+): void {
+  server.faults.add({
+    times: 1,
+    when(call) {
+      if (!when(call)) return false;
+      act();
+      return true;
+    },
+  });
+}
