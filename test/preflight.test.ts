@@ -1,7 +1,11 @@
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readConfig } from "../src/config.ts";
+import { createGateway } from "../src/gateway.ts";
+import { createLogger } from "../src/observability/log.ts";
+import { StartError } from "../src/preflight.ts";
 import { startProgram } from "./support/program.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "./support/sandbox.ts";
+import { hold, isMethod, startTestSandbox, type TestSandbox } from "./support/sandbox.ts";
 import { AMPLE_DEADLINES } from "./support/world.ts";
 
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -12,8 +16,14 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-const start = (env: Record<string, string> = {}) =>
-  startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
+const envWith = (env: Record<string, string>) => ({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
+/** A gateway that has not looked at its upstreams yet, and what it logs. */
+function createGatewayWith(env: Record<string, string> = {}) {
+  const lines: string[] = [];
+  const log = createLogger("trace", { write: (line) => void lines.push(line) });
+  const gateway = createGateway(readConfig(envWith(env)), { log });
+  return { ...gateway, output: () => lines.join("") };
+}
 const beMainnet = () =>
   sandbox.rpc.faults.add({
     when: isMethod("getGenesisHash"),
@@ -23,13 +33,13 @@ const beMainnet = () =>
 describe("a start", () => {
   it("logs the cluster, that the programs are deployed, what the fee payer holds, and that the token is accepted", async () => {
     beMainnet();
-    const program = start();
-    const url = await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toContain("the chain is mainnet-beta");
-    expect(program.output()).toContain("the launch platform's programs are deployed");
-    expect(program.output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL, enough for \d+ collects/);
-    expect(program.output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
-    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    const { start, output, fetch } = createGatewayWith();
+    await start();
+    expect(output()).toContain("the chain is mainnet-beta");
+    expect(output()).toContain("the launch platform's programs are deployed");
+    expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL, enough for \d+ collects/);
+    expect(output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
+    expect((await fetch("http://localhost/readyz")).status).toBe(200);
     expect(sandbox.chain.ledger()).toHaveLength(0);
   });
 
@@ -38,45 +48,56 @@ describe("a start", () => {
     async (name) => {
       beMainnet();
       const id = Keypair.generate().publicKey.toBase58();
-      const program = start({ [name]: id });
-      expect(await program.exitCode()).toBe(1);
-      expect(program.output()).toContain(
-        `Tributary cannot start: ${name}: there is no program ${id} on mainnet-beta`,
-      );
+      const start = createGatewayWith({ [name]: id }).start();
+      await expect(start).rejects.toThrow(`${name}: there is no program ${id} on mainnet-beta`);
+      await expect(start).rejects.toThrow(StartError);
     },
   );
 
+  it("that is refused ends the process with code 1 and the reason", async () => {
+    beMainnet();
+    const program = startProgram(envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }));
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("Tributary cannot start: ESCROW_PROGRAM_ID: there is no program");
+  });
+
   it("only warns on a private cluster, where a program may be deployed later", async () => {
-    const program = start({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() });
-    await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toMatch(/"level":40.*ESCROW_PROGRAM_ID: there is no program/);
+    const { start, output } = createGatewayWith({
+      ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58(),
+    });
+    await start();
+    expect(output()).toMatch(/"level":40.*ESCROW_PROGRAM_ID: there is no program/);
   });
 
   it("warns about a fee payer that can pay for few collects", async () => {
-    const program = start({ FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]) });
-    await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toMatch(/"level":40.*holds 0\.0000 SOL, enough for 0 collects.*fund it/);
+    const { start, output } = createGatewayWith({
+      FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
+    });
+    await start();
+    expect(output()).toMatch(/"level":40.*holds 0\.0000 SOL, enough for 0 collects.*fund it/);
   });
 
   it("logs that the token is refused, without showing it", async () => {
-    const program = start({ SOCIAL_API_TOKEN: "a-token-that-is-wrong" });
-    await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toMatch(/"level":50.*refuses SOCIAL_API_TOKEN/);
-    expect(program.output()).not.toContain("a-token-that-is-wrong");
+    const { start, output } = createGatewayWith({ SOCIAL_API_TOKEN: "a-token-that-is-wrong" });
+    await start();
+    expect(output()).toMatch(/"level":50.*refuses SOCIAL_API_TOKEN/);
+    expect(output()).not.toContain("a-token-that-is-wrong");
   });
 
   it("continues without upstreams that may recover, and is not ready while it waits for them", async () => {
-    const liftHang = sandbox.social.faults.add({ then: "hang" });
+    hold(sandbox.social);
     sandbox.rpc.faults.add({ then: "reset" });
-    const program = start({ LOG_LEVEL: "debug" });
+    const { start, output, fetch } = createGatewayWith();
+    let isStarted = false;
+    const started = start().then(() => (isStarted = true));
     await expect.poll(() => sandbox.social.calls.length).toBe(1);
-    expect(program.output()).not.toContain('"url"');
-    liftHang();
+    const starting = await fetch("http://localhost/readyz");
+    expect([isStarted, starting.status]).toEqual([false, 503]);
     await sandbox.social.close();
-    const url = await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toContain("the chain does not answer yet");
-    expect(program.output()).toContain("the social network does not answer correctly yet");
-    const ready = await fetch(`${url}/readyz`);
+    await started;
+    expect(output()).toContain("the chain does not answer yet");
+    expect(output()).toContain("the social network does not answer correctly yet");
+    const ready = await fetch("http://localhost/readyz");
     expect([ready.status, await ready.json()]).toEqual([
       503,
       { status: "unavailable", reasons: ["no chain endpoint answers"] },
