@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { createLogger } from "../src/observability/log.ts";
-import { StartError } from "../src/preflight.ts";
+import { PreflightError } from "../src/preflight.ts";
 import { startProgram } from "./support/program.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "./support/sandbox.ts";
 import { AMPLE_DEADLINES } from "./support/world.ts";
@@ -50,7 +50,7 @@ describe("a start", () => {
       const id = Keypair.generate().publicKey.toBase58();
       const start = createGatewayWith({ [name]: id }).start();
       await expect(start).rejects.toThrow(`${name}: there is no program ${id} on mainnet-beta`);
-      await expect(start).rejects.toThrow(StartError);
+      await expect(start).rejects.toThrow(PreflightError);
     },
   );
 
