@@ -10,16 +10,16 @@ export default tseslint.config(
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/consistent-type-imports": "error",
       "@typescript-eslint/switch-exhaustiveness-check": "error",
-      // A method of an object made by a factory has no `this` to lose.
+      // Factories return objects whose methods do not use `this`.
       "@typescript-eslint/unbound-method": "off",
-      // What is known to be there by construction is said with `!`; the compiler's index checks stay on.
+      // `!` marks values that exist by construction; the compiler still checks index access.
       "@typescript-eslint/no-non-null-assertion": "off",
       eqeqeq: "error",
       "no-console": "error",
     },
   },
   {
-    // Tests look into bodies of every shape.
+    // Tests read response bodies of any shape.
     files: ["test/**"],
     rules: {
       "@typescript-eslint/no-unsafe-argument": "off",
@@ -31,7 +31,7 @@ export default tseslint.config(
     },
   },
   {
-    // What browsers run, as it is.
+    // Runs in browsers without a build step.
     files: ["src/http/pages/assets/*.js"],
     rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error", "prefer-const": "error" },
   },

@@ -1,9 +1,9 @@
 /**
  * Builds the sandbox's programs, `src/sandbox/programs/*.c` → `*.so`, with Debian's clang and no
- * Solana toolchain: clang makes a relocatable BPF object, and this script wraps its `.text` into
- * the dynamic ELF that the SBF loader takes (version 0: e_flags 0, syscalls as dynamic relocations
- * of undefined symbols). The SHA-256 of `sbf.h` and the source goes into the unloaded section `.source`,
- * so that a test can tell when a `.so` is older than them.
+ * Solana toolchain: clang compiles a relocatable BPF object, and this script wraps its `.text` in the
+ * dynamic ELF that the SBF loader accepts (version 0: e_flags 0, syscalls as dynamic relocations of
+ * undefined symbols). The section `.source`, which is not loaded, holds the SHA-256 of `sbf.h` and the
+ * source, so that a test can detect an outdated `.so`.
  *
  *     apt-get install clang && node scripts/build-sandbox-program.ts
  */
@@ -30,7 +30,7 @@ interface Section {
   entrySize?: number;
 }
 
-/** The parts of a relocatable BPF object that matter: its code, its entry, its calls of syscalls. */
+/** Reads the code, the entry point and the syscalls of a relocatable BPF object. */
 function readObject(object: Buffer) {
   const sectionTable = Number(object.readBigUInt64LE(40));
   const sections = Array.from({ length: object.readUInt16LE(60) }, (_, i) => {
@@ -76,7 +76,7 @@ function words(values: (number | bigint)[]): Buffer {
   return buffer;
 }
 
-/** The loadable program. Virtual addresses equal file offsets, as the loader wants. */
+/** The loadable program. The loader requires virtual addresses that equal the file offsets. */
 function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sourceHash: string): Buffer {
   const syscalls = [...new Set(calls.map((call) => call.syscall))];
   const dynstr = Buffer.from(`\0${syscalls.map((name) => `${name}\0`).join("")}`, "latin1");

@@ -1,58 +1,87 @@
-import { readFileSync } from "node:fs";
-import { getBase58Encoder } from "@solana/codecs-strings";
-import { Keypair, PublicKey } from "@solana/web3.js";
+import { PublicKey } from "@solana/web3.js";
 import proxyAddr from "proxy-addr";
-import { toLamports, type Lamports } from "./chain/lamports.ts";
-
-/** Everything the operator decides, read once at start. */
-export interface Config {
-  readonly host: string;
-  readonly port: number;
-  /** Prefix of every route: empty, or a path that starts with a slash and does not end with one. */
-  readonly basePath: string;
-  readonly logLevel: string;
-  /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is believed. */
-  readonly trustedProxies: readonly string[];
-  readonly rateLimit: { readonly max: number; readonly windowSeconds: number };
-  readonly allowUnderscore: boolean;
-  readonly social: {
-    readonly apiUrl: URL;
-    readonly timeoutMs: number;
-    readonly concurrency: number;
-    /** Handles that may wait for a call. */
-    readonly queueMax: number;
-    readonly cacheSeconds: number;
-  };
-  readonly chain: {
-    readonly escrowProgramId: string;
-    readonly escrowSeed: string;
-    readonly launchpadProgramId: string;
-    readonly launchpadAmmProgramId: string;
-    readonly rpcTimeoutMs: number;
-  };
-  readonly collect: {
-    readonly timeoutMs: number;
-    readonly minLamports: Lamports;
-    readonly maxPriorityFee: Lamports;
-    readonly budgetLamportsPerHour: Lamports;
-  };
-  /** What must reach no log, error or metric. RPC addresses are here because they often carry a key. */
-  readonly secrets: {
-    readonly socialApiToken: string;
-    readonly rpcUrls: readonly URL[];
-    readonly feePayer: Keypair;
-    /** What replicas share; undefined: everything is in memory. */
-    readonly redisUrl: URL | undefined;
-  };
-}
+import { z } from "zod";
+import { readKeypair } from "./chain/collect/keypair.ts";
+import { toLamports } from "./chain/lamports.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./chain/launchpad/program-ids.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variables that say which chain and network to use: all of them, or none. */
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+/** The variables. Each message says what is expected, and quotes only values that cannot be secrets. */
+const Variables = z.object({
+  PORT: integer(0, 65_535).default(4_000),
+  HOST: z.string().default("127.0.0.1"),
+  BASE_PATH: z
+    .string()
+    .regex(/^(\/[A-Za-z0-9._~-]+)+$/, got("a path such as /api, with no slash at its end"))
+    .default(""),
+  SOCIAL_API_URL: required("the base address of the social network's API, v2")
+    .transform(parsedBy((text) => parseUrl(text)))
+    .refine((url) => !url.username && !url.password, {
+      error: "expected no user or password in the address; the token goes into SOCIAL_API_TOKEN",
+      abort: true,
+    })
+    .refine((url) => !url.search && !url.hash, "expected a base address, with nothing after its path"),
+  SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API").regex(
+    /^[\x21-\x7e]+$/,
+    "expected printable ASCII without spaces (the value is not shown here)",
+  ),
+  SOLANA_RPC_URL: required(
+    "one or more JSON-RPC addresses with commas between them, the preferred one first",
+  ).transform(parsedBy((text) => splitList(text).map((part) => parseUrl(part)))),
+  FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
+    parsedBy(readKeypair),
+  ),
+  ESCROW_PROGRAM_ID: address(required("the address of the escrow program in base58")),
+  ESCROW_SEED: z
+    .string()
+    .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")
+    .default("social"),
+  LAUNCHPAD_PROGRAM_ID: address().default(LAUNCHPAD_PROGRAM_ID),
+  LAUNCHPAD_AMM_PROGRAM_ID: address().default(LAUNCHPAD_AMM_PROGRAM_ID),
+  REDIS_URL: z
+    .string()
+    .transform(parsedBy((text) => parseUrl(text, ["redis:", "rediss:"])))
+    .refine(
+      ({ hostname, pathname, search, hash }) => hostname && /^(\/\d*)?$/.test(pathname) && !search && !hash,
+      "expected redis://[user:password@]host[:port][/number of the database]",
+    )
+    .optional(),
+  TRUST_PROXY: z
+    .string()
+    .refine(isProxyList, got("addresses or CIDR ranges with commas between them"))
+    .transform(splitList)
+    .default([]),
+  RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
+  RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400).default(60),
+  HANDLE_ALLOW_UNDERSCORE: z
+    .enum(["true", "false"], got("true or false"))
+    .default("false")
+    .transform((text) => text === "true"),
+  SOCIAL_CONCURRENCY: integer(1, 1_000).default(4),
+  SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
+  SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
+  SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
+  RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
+  COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
+  MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
+  MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
+  FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
+  LOG_LEVEL: z.enum(LOG_LEVELS, got(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
+  /** Only {@link wantsSandbox} looks at it. */
+  NODE_ENV: z.string().optional(),
+});
+
+/** The names of all variables that the service reads. */
+export const VARIABLE_NAMES: readonly string[] = Object.keys(Variables.shape);
+
+/** The variables that select the chain and the network. Without any of them the sandbox starts. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
 const SANDBOX_CONDITION = `none of ${UPSTREAM_VARIABLES.join(", ")} is set and NODE_ENV is not production`;
 
-/** Says everything that is wrong with the environment, a line a problem. No line quotes a secret. */
+/** Lists every problem with the environment, one per line. No line quotes a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   constructor(problems: readonly string[]) {
@@ -61,146 +90,107 @@ export class ConfigError extends Error {
   }
 }
 
-const MAINNET_LAUNCHPAD = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const MAINNET_LAUNCHPAD_AMM = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
-
-const MISSING_HINTS: Readonly<Record<string, string>> = {
-  SOCIAL_API_URL: "Expected the base address of the social network's API, v2",
-  SOCIAL_API_TOKEN: "Expected the app-only bearer token of the social network's API",
-  SOLANA_RPC_URL: "Expected one or more JSON-RPC addresses with commas between them, the preferred one first",
-  FEE_PAYER_KEYPAIR: "Expected the path of the fee payer's keypair file, or its content",
-  ESCROW_PROGRAM_ID: "Expected the address of the escrow program in base58",
-};
-const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
-
-/** Whether the environment names no upstream at all, outside of production: then the sandbox is meant. */
+/** True if the environment names no upstream and is not production. */
 export function wantsSandbox(env: Environment): boolean {
   return env.NODE_ENV !== "production" && UPSTREAM_VARIABLES.every((name) => !env[name]);
 }
+
+/** The operator's settings, read once at start. */
+export type Config = ReturnType<typeof readConfig>;
 
 /**
  * Reads and checks every variable; an empty one counts as absent.
  *
  * @throws {ConfigError} with all problems in one message.
  */
-export function readConfig(env: Environment): Config {
-  const problems: string[] = [];
+export function readConfig(env: Environment) {
+  const present = Object.fromEntries(Object.entries(env).filter(([, text]) => text));
+  const { data, error } = Variables.safeParse(present);
+  if (error) throw new ConfigError(error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`));
 
-  /** Runs `parse` on the variable's text; what it throws becomes the problem, named. */
-  function read<T>(name: string, fallback: string | undefined, parse: (text: string) => T): T {
-    const text = env[name] || fallback;
-    try {
-      if (text === undefined) throw new Error(`missing. ${MISSING_HINTS[name] ?? ""}`);
-      return parse(text);
-    } catch (error) {
-      problems.push(`${name}: ${(error as Error).message}`);
-      return undefined as T; // Never seen: a problem ends readConfig.
-    }
-  }
-  const integer = (name: string, fallback: number, min: number, max: number) =>
-    read(name, String(fallback), (text) => parseInteger(text, min, max));
-  const lamports = (name: string, fallback: number, min: number) =>
-    toLamports(integer(name, fallback, min, 1e15) || 0);
-  const programId = (name: string, fallback?: string) => read(name, fallback, parseAddress);
-
-  const config: Config = {
-    host: read("HOST", "127.0.0.1", (text) => text),
-    port: integer("PORT", 4000, 0, 65_535),
-    basePath: env.BASE_PATH ? read("BASE_PATH", undefined, parseBasePath) : "",
-    logLevel: read("LOG_LEVEL", "info", parseLogLevel),
-    trustedProxies: env.TRUST_PROXY ? read("TRUST_PROXY", undefined, parseProxies) : [],
-    rateLimit: {
-      max: integer("RATE_LIMIT_MAX", 20, 1, 1_000_000),
-      windowSeconds: integer("RATE_LIMIT_WINDOW_SECONDS", 60, 1, 86_400),
-    },
-    allowUnderscore: read("HANDLE_ALLOW_UNDERSCORE", "false", parseBoolean),
+  return {
+    host: data.HOST,
+    port: data.PORT,
+    /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
+    basePath: data.BASE_PATH,
+    logLevel: data.LOG_LEVEL,
+    /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
+    trustedProxies: data.TRUST_PROXY,
+    rateLimit: { max: data.RATE_LIMIT_MAX, windowSeconds: data.RATE_LIMIT_WINDOW_SECONDS },
+    allowUnderscore: data.HANDLE_ALLOW_UNDERSCORE,
     social: {
-      apiUrl: read("SOCIAL_API_URL", undefined, parseSocialUrl),
-      timeoutMs: integer("SOCIAL_TIMEOUT_MS", 5_000, 1, 600_000),
-      concurrency: integer("SOCIAL_CONCURRENCY", 4, 1, 1_000),
-      queueMax: integer("SOCIAL_QUEUE_MAX", 1_000, 0, 1_000_000),
-      cacheSeconds: integer("SOCIAL_CACHE_SECONDS", 300, 0, 86_400),
+      apiUrl: data.SOCIAL_API_URL,
+      timeoutMs: data.SOCIAL_TIMEOUT_MS,
+      concurrency: data.SOCIAL_CONCURRENCY,
+      /** Handles that may wait for a call. */
+      queueMax: data.SOCIAL_QUEUE_MAX,
+      cacheSeconds: data.SOCIAL_CACHE_SECONDS,
     },
     chain: {
-      escrowProgramId: programId("ESCROW_PROGRAM_ID"),
-      escrowSeed: read("ESCROW_SEED", "social", parseSeed),
-      launchpadProgramId: programId("LAUNCHPAD_PROGRAM_ID", MAINNET_LAUNCHPAD),
-      launchpadAmmProgramId: programId("LAUNCHPAD_AMM_PROGRAM_ID", MAINNET_LAUNCHPAD_AMM),
-      rpcTimeoutMs: integer("RPC_TIMEOUT_MS", 5_000, 1, 600_000),
+      escrowProgramId: data.ESCROW_PROGRAM_ID,
+      escrowSeed: data.ESCROW_SEED,
+      launchpadProgramId: data.LAUNCHPAD_PROGRAM_ID,
+      launchpadAmmProgramId: data.LAUNCHPAD_AMM_PROGRAM_ID,
+      rpcTimeoutMs: data.RPC_TIMEOUT_MS,
     },
     collect: {
-      timeoutMs: integer("COLLECT_TIMEOUT_MS", 60_000, 1, 600_000),
-      minLamports: lamports("MIN_COLLECT_LAMPORTS", 100_000, 1),
-      maxPriorityFee: lamports("MAX_PRIORITY_FEE_LAMPORTS", 50_000, 0),
-      budgetLamportsPerHour: lamports("FEE_BUDGET_LAMPORTS_PER_HOUR", 50_000_000, 0),
+      timeoutMs: data.COLLECT_TIMEOUT_MS,
+      minLamports: data.MIN_COLLECT_LAMPORTS,
+      maxPriorityFee: data.MAX_PRIORITY_FEE_LAMPORTS,
+      budgetLamportsPerHour: data.FEE_BUDGET_LAMPORTS_PER_HOUR,
     },
+    /** Never in a log, error or metric. RPC addresses are here because they often carry a key. */
     secrets: {
-      socialApiToken: read("SOCIAL_API_TOKEN", undefined, parseToken),
-      rpcUrls: read("SOLANA_RPC_URL", undefined, (text) =>
-        text.split(",").map((part) => parseUrl(part.trim())),
-      ),
-      feePayer: read("FEE_PAYER_KEYPAIR", undefined, parseKeypair),
-      redisUrl: env.REDIS_URL ? read("REDIS_URL", undefined, parseRedisUrl) : undefined,
+      socialApiToken: data.SOCIAL_API_TOKEN,
+      rpcUrls: data.SOLANA_RPC_URL,
+      feePayer: data.FEE_PAYER_KEYPAIR,
+      /** State that replicas share; undefined: state stays in memory. */
+      redisUrl: data.REDIS_URL,
     },
   };
-  if (problems.length > 0) throw new ConfigError(problems);
-  return config;
 }
 
-function parseInteger(text: string, min: number, max: number): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < min || value > max) {
-    throw new Error(`expected a whole number from ${min} to ${max}, got ${JSON.stringify(text)}`);
-  }
-  return value;
+/** A message that quotes the value. Not for secrets. */
+function got(expected: string) {
+  return { error: ({ input }: { input?: unknown }) => `expected ${expected}, got ${JSON.stringify(input)}` };
 }
 
-function parseBoolean(text: string): boolean {
-  if (text !== "true" && text !== "false")
-    throw new Error(`expected true or false, got ${JSON.stringify(text)}`);
-  return text === "true";
+/** A variable without a default. */
+function required(expected: string) {
+  return z.string(`missing. Expected ${expected}`);
 }
 
-function parseLogLevel(text: string): string {
-  if (!LOG_LEVELS.includes(text)) {
-    throw new Error(`expected one of ${LOG_LEVELS.join(", ")}, got ${JSON.stringify(text)}`);
-  }
-  return text;
+function integer(min: number, max: number) {
+  const isWithin = (text: string) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
+  return z
+    .string()
+    .refine(isWithin, got(`a whole number from ${min} to ${max}`))
+    .transform(Number);
 }
 
-function parseBasePath(text: string): string {
-  if (!/^(\/[A-Za-z0-9._~-]+)+$/.test(text)) {
-    throw new Error(`expected a path such as /api, with no slash at its end, got ${JSON.stringify(text)}`);
-  }
-  return text;
+function address(text = z.string()) {
+  return text.transform(parsedBy(parseAddress));
 }
 
-function parseSeed(text: string): string {
-  if (Buffer.byteLength(text) > 32) throw new Error("expected at most 32 bytes of UTF-8");
-  return text;
+/** Turns what `parse` throws into the variable's problem. */
+function parsedBy<T>(parse: (text: string) => T) {
+  return (text: string, context: z.RefinementCtx): T => {
+    try {
+      return parse(text);
+    } catch (error) {
+      context.addIssue((error as Error).message);
+      return z.NEVER;
+    }
+  };
 }
 
 function parseAddress(text: string): string {
   try {
     return new PublicKey(text).toBase58();
   } catch {
-    // What is longer than an address may be a secret key in the wrong variable.
-    const got = text.length > 44 ? `${text.length} characters` : JSON.stringify(text);
-    throw new Error(`expected an address of 32 bytes in base58, got ${got}`);
-  }
-}
-
-function parseProxies(text: string): string[] {
-  const proxies = text.split(",").map((part) => part.trim());
-  try {
-    // A number would be a count of hops, which any client can pretend to have taken.
-    if (proxies.some((proxy) => /^\d+$/.test(proxy))) throw new Error();
-    proxyAddr.compile(proxies);
-    return proxies;
-  } catch {
-    throw new Error(
-      `expected addresses or CIDR ranges with commas between them, got ${JSON.stringify(text)}`,
-    );
+    // Longer than an address: perhaps a secret key in the wrong variable.
+    const value = text.length > 44 ? `${text.length} characters` : JSON.stringify(text);
+    throw new Error(`expected an address of 32 bytes in base58, got ${value}`);
   }
 }
 
@@ -209,7 +199,7 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !protocols.includes(url.protocol)) {
     const starts = protocols.map((protocol) => `${protocol}//`).join(" or ");
-    throw new Error(`expected an address that starts with ${starts} (its text is kept out of this message)`);
+    throw new Error(`expected an address that starts with ${starts} (the value is not shown here)`);
   }
   try {
     decodeURIComponent(url.username + url.password);
@@ -219,63 +209,18 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   return url;
 }
 
-function parseSocialUrl(text: string): URL {
-  const url = parseUrl(text);
-  if (url.username || url.password) {
-    throw new Error("expected no user or password in the address; the token goes into SOCIAL_API_TOKEN");
-  }
-  if (url.search || url.hash) throw new Error("expected a base address, with nothing after its path");
-  return url;
+function splitList(text: string): string[] {
+  return text.split(",").map((part) => part.trim());
 }
 
-function parseRedisUrl(text: string): URL {
-  const url = parseUrl(text, ["redis:", "rediss:"]);
-  if (!url.hostname || !/^(\/\d*)?$/.test(url.pathname) || url.search || url.hash) {
-    throw new Error("expected redis://[user:password@]host[:port][/number of the database]");
-  }
-  return url;
-}
-
-function parseToken(text: string): string {
-  if (!/^[\x21-\x7e]+$/.test(text))
-    throw new Error("expected printable ASCII without spaces (its text is kept out of this message)");
-  return text;
-}
-
-/** A path of a keypair file, or its content: the JSON array of 64 bytes, or the same bytes in base58. */
-function parseKeypair(text: string): Keypair {
-  const expected =
-    "expected the path of a keypair file, its JSON array of 64 bytes, or the secret key in base58";
-  let bytes = decodeSecretKey(text.trim());
-  if (!bytes) {
-    let content: string;
-    try {
-      content = readFileSync(text, "utf8");
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? "unknown";
-      throw new Error(`${expected}; it is no key, and as a path it cannot be read (${code})`);
-    }
-    bytes = decodeSecretKey(content.trim());
-    if (!bytes) throw new Error(`${expected}; the file it names holds no such key`);
-  }
+function isProxyList(text: string): boolean {
+  const proxies = splitList(text);
+  // A number would be a count of hops, which any client can fake.
+  if (proxies.some((proxy) => /^\d+$/.test(proxy))) return false;
   try {
-    return Keypair.fromSecretKey(bytes);
+    proxyAddr.compile(proxies);
+    return true;
   } catch {
-    throw new Error(`${expected}; the public half of this key does not belong to its secret half`);
+    return false;
   }
-}
-
-function decodeSecretKey(text: string): Uint8Array | undefined {
-  try {
-    const bytes: unknown = text.startsWith("[") ? JSON.parse(text) : [...getBase58Encoder().encode(text)];
-    return Array.isArray(bytes) && bytes.length === 64 && bytes.every(isByte)
-      ? Uint8Array.from(bytes)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isByte(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255;
 }

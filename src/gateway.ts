@@ -1,47 +1,60 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
-import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createReadAccounts } from "./chain/accounts.ts";
 import { createAddresses } from "./chain/addresses.ts";
-import { createClaims } from "./chain/collect/account-lock.ts";
+import { createBalances } from "./chain/balances.ts";
+import { createAccountLocks } from "./chain/collect/account-lock.ts";
 import { createCollectMetrics } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
+import { createSimulator } from "./chain/collect/simulation.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
-import { createRehearsals } from "./chain/collect/simulation.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
-import { createVaults } from "./chain/balances.ts";
 import type { Config } from "./config.ts";
+import { handleFormat } from "./contract/handle.ts";
+import { createGraphQLEndpoint } from "./graphql/endpoint.ts";
 import { createClientAddress } from "./http/client-address.ts";
-import { createEdge, limited, type Route } from "./http/router.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
-import { createOpenApi } from "./rest/openapi.ts";
-import { createRateLimit } from "./http/rate-limit/rate-limit.ts";
-import { createMetrics, createRequestMetrics } from "./http/metrics.ts";
-import { createPages } from "./http/pages/pages.ts";
-import { createLogger, type Logger } from "./observability/log.ts";
-import { createRedis } from "./upstream/redis.ts";
-import type { Services } from "./resolvers/context.ts";
-import { handleFormat } from "./resolvers/look-up-wallet.ts";
-import { COLLECT_ENDPOINT, createCollect } from "./rest/collect.ts";
-import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
-import { createPrepare } from "./rest/prepared-operation.ts";
+import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type PlayAccount } from "./http/pages/graphiql.ts";
-import { schema } from "./schema/schema.ts";
-import { createGraphQL } from "./graphql/endpoint.ts";
-import { createSocialClient } from "./social/api-client.ts";
-import { createDirectory } from "./social/account-lookup.ts";
-import { createGuard } from "./social/circuit-breaker.ts";
+import { createPages } from "./http/pages/pages.ts";
+import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
+import { createRouter, limited, type Route } from "./http/router.ts";
+import { createLogger, type Logger } from "./observability/log.ts";
 import { checkUpstreams } from "./preflight.ts";
+import { createCollectFees } from "./resolvers/collect-fees.ts";
+import type { UseCases } from "./resolvers/context.ts";
+import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
+import { createWalletById } from "./resolvers/wallet-by-id.ts";
+import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
+import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
+import { createOpenApiDocument } from "./rest/openapi.ts";
+import { createPrepareOperation } from "./rest/prepared-operation.ts";
+import { respondJson } from "./rest/respond.ts";
+import { schema } from "./schema/schema.ts";
+import { createAccountLookup } from "./social/account-lookup.ts";
+import { createSocialClient } from "./social/api-client.ts";
+import { createCircuitBreaker } from "./social/circuit-breaker.ts";
+import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
+import { createRedis, type Redis } from "./upstream/redis.ts";
+
+/** What the parts of the gateway share. */
+interface Shared {
+  readonly config: Config;
+  readonly registry: Registry;
+  readonly redis: Redis | undefined;
+  readonly callUpstream: ReturnType<typeof createCallUpstream>;
+  readonly batchMetrics: ReturnType<typeof createBatchMetrics>;
+  readonly log: Logger;
+}
 
 /**
- * Puts the parts together. The gateway listens to nothing: `fetch` takes a Request, and the address of
- * the socket that it came from, and gives a Response; any fetch runtime can host it. `playAccounts` are the
- * accounts of a sandbox, which the pages name; else there are none. `redisAnswerTimeoutMs` bounds the wait for
- * one answer of Redis; see {@link createRedis} for its default.
+ * Puts the parts together. The gateway does not listen: `fetch` takes a Request, and the socket's address in
+ * its context, and returns a Response, so that any fetch runtime can host it. `playAccounts` are the accounts
+ * of a sandbox, which the pages name. `redisAnswerTimeoutMs` replaces the default of {@link createRedis}.
  */
 export function createGateway(
   config: Config,
@@ -55,48 +68,156 @@ export function createGateway(
     redisAnswerTimeoutMs?: number;
   } = {},
 ) {
-  const { secrets, chain } = config;
+  const { redisUrl } = config.secrets;
   const registry = new Registry();
   const redis =
-    secrets.redisUrl &&
-    createRedis({ url: secrets.redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+    redisUrl && createRedis({ url: redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+  const shared: Shared = {
+    config,
+    registry,
+    redis,
+    callUpstream: createCallUpstream(registry),
+    batchMetrics: createBatchMetrics(registry),
+    log,
+  };
+  const social = createSocial(shared);
+  const chain = createChain(shared);
 
-  const callUpstream = createCallUpstream(registry);
-  const batchMetrics = createBatchMetrics(registry);
+  const format = handleFormat(config.allowUnderscore);
+  const { addressesOf } = chain;
+  const walletById = createWalletById({ addressesOf });
+  const useCases: UseCases = {
+    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf }),
+    walletById,
+    collectFees: createCollectFees({ walletById, collector: chain.collector }),
+  };
 
-  const guard = createGuard({ timeoutMs: config.social.timeoutMs, log });
+  const prepare = createPrepareOperation(schema, useCases);
+  const lookUp = createLookUp(prepare);
+  const lookup = createLookupHandler(lookUp, format);
+  const collect = createCollectHandler(prepare);
+  const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
+  const openApi = createOpenApiDocument({
+    schema,
+    basePath: config.basePath,
+    rateLimit: describeRateLimit(config.rateLimit),
+    endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
+  });
+  const health = createHealth({ rpc: chain.rpc });
+  const pages = createPages({ basePath: config.basePath, schema, playAccounts });
+
+  const routes: Record<string, Route> = {
+    "/wallet/lookup": {
+      operation: "lookup",
+      GET: limited((_request, scope, url) => lookup(url.searchParams, scope)),
+    },
+    "/collect": { operation: "collect", POST: limited(collect) },
+    "/graphql": {
+      operation: "graphql",
+      GET: (request, scope, url) =>
+        wantsGraphiQL(request) ? pages.graphiql(request, scope, url) : graphql.handle(request, scope),
+      POST: graphql.handle,
+    },
+    "/livez": { GET: health.livez },
+    "/readyz": { GET: health.readyz },
+    "/openapi.json": { GET: () => respondJson(200, openApi) },
+    "/metrics": { GET: createMetricsHandler(registry) },
+    ...pages.routes,
+  };
+  const scopeNeeds = {
+    clientAddress: createClientAddress(config.trustedProxies),
+    rateLimit: createRateLimit(config.rateLimit, redis),
+    loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
+    metrics: createRequestMetrics(registry),
+    log,
+  };
+  const router = createRouter({
+    ...scopeNeeds,
+    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
+  });
+  const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(router);
+
+  void chain.balances.warmUp();
+
+  /** Resolves when Redis, if there is one, is connected or has had its time. */
+  const ready = redis?.ready ?? Promise.resolve();
+
+  return {
+    ready,
+    /** The gateway's metrics. The metrics of the process are added by whoever owns the process. */
+    registry,
+    /** Checks the upstreams and logs the results; not ready until then. Throws PreflightError. */
+    start: () =>
+      health.starting(
+        Promise.all([
+          ready,
+          checkUpstreams({
+            config,
+            rpc: chain.rpc,
+            readAccounts: chain.readAccounts,
+            client: social.client,
+            log,
+          }),
+        ]),
+      ),
+    fetch: adapter.fetch,
+    /** The entry for node:http. */
+    handleNode: createFastPath({
+      ...scopeNeeds,
+      basePath: config.basePath,
+      lookUp,
+      graphql,
+      otherwise: adapter.handle,
+    }),
+
+    /** Reports not ready from now on. */
+    drain: health.drain,
+    /** Resolves when no transaction is in flight. */
+    settled: chain.collector.settled,
+    /** The signatures of the transactions in flight. */
+    openSignatures: chain.collector.openSignatures,
+    /** Closes the connection to Redis. */
+    close: () => redis?.close(),
+  };
+}
+
+/** The parts that read the social network. */
+function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared) {
+  const { social, secrets } = config;
   const client = createSocialClient({
-    ...config.social,
+    ...social,
     token: secrets.socialApiToken,
-    guard,
+    circuitBreaker: createCircuitBreaker({ timeoutMs: social.timeoutMs, log }),
     callUpstream,
     log,
   });
-  const directory = createDirectory({
-    ...config.social,
+  return {
     client,
-    redis,
-    metrics: batchMetrics("social"),
-  });
+    accountLookup: createAccountLookup({ ...social, client, redis, metrics: batchMetrics("social") }),
+  };
+}
 
+/** The parts that read and write the chain. */
+export function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
+  const { chain, collect, secrets } = config;
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
   const readAccounts = createReadAccounts(rpc, batchMetrics("chain"));
-  const vaults = createVaults(rpc, readAccounts);
+  const balances = createBalances(rpc, readAccounts);
   const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
-    ...config.collect,
+    ...collect,
     keypair: secrets.feePayer,
     programIds: [chain.launchpadProgramId, chain.launchpadAmmProgramId],
-    budget: createFeeBudget({ ...config.collect, feePayer: payer.toBase58(), redis }),
+    budget: createFeeBudget({ ...collect, feePayer: payer.toBase58(), redis }),
   });
   const launchpad = createLaunchpad(chain);
   const collector = createCollector({
-    ...config.collect,
+    ...collect,
     rpc,
-    vaults,
-    rehearsals: createRehearsals({ ...config.collect, rpc, vaults, launchpad, payer }),
+    balances,
+    simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer }),
     feePayer,
-    claims: createClaims({ feePayer: payer.toBase58(), redis }),
+    locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     metrics: createCollectMetrics(registry, async () => {
       const [account] = await readAccounts([payer.toBase58()]);
       if (!account || account instanceof Error) throw account ?? new Error("no answer");
@@ -104,91 +225,5 @@ export function createGateway(
     }),
     log,
   });
-
-  const services: Services = {
-    handleFormat: handleFormat(config.allowUnderscore),
-    directory,
-    addressesOf: createAddresses(chain),
-    vaults,
-    collector,
-  };
-  const prepare = createPrepare(schema, services);
-  const lookUp = createLookUp(prepare);
-  const lookup = createLookupHandler(lookUp, services.handleFormat);
-  const collect = createCollect(prepare);
-  const graphql = createGraphQL({ schema, endpoint: `${config.basePath}/graphql`, services, log });
-  const health = createHealth({ rpc });
-  const pages = createPages({ basePath: config.basePath, schema, playAccounts });
-
-  const openApi = createOpenApi({
-    ...config,
-    schema,
-    endpoints: [lookupEndpoint(services.handleFormat), COLLECT_ENDPOINT],
-  });
-
-  const routes: Record<string, Route> = {
-    "/wallet/lookup": {
-      operation: "lookup",
-      GET: limited((_request, call, url) => lookup(url.searchParams, call)),
-    },
-    "/collect": { operation: "collect", POST: limited(collect) },
-    "/graphql": {
-      operation: "graphql",
-      GET: (request, call, url) =>
-        wantsGraphiQL(request) ? pages.graphiql(request, call, url) : graphql.handle(request, call),
-      POST: graphql.handle,
-    },
-    "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz },
-    "/openapi.json": { GET: openApi },
-    "/metrics": { GET: createMetrics(registry) },
-    ...pages.routes,
-  };
-  const callNeeds = {
-    clientAddress: createClientAddress(config.trustedProxies),
-    rateLimit: createRateLimit(config.rateLimit, redis),
-    metrics: createRequestMetrics(registry),
-    log,
-  };
-  const edge = createEdge({
-    ...callNeeds,
-    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
-  });
-  const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(edge);
-
-  void vaults.warmUp();
-
-  /** Resolves when Redis, if there is one, is there or has had its time. */
-  const ready = redis?.ready ?? Promise.resolve();
-
-  return {
-    ready,
-    /** Of its metrics. Those of the process are whoever's the process is. */
-    registry,
-    /**
-     * Looks at the upstreams and tells the log what it finds; not ready until then.
-     *
-     * @throws {StartError}
-     */
-    start: () =>
-      health.starting(Promise.all([ready, checkUpstreams({ config, rpc, readAccounts, client, log })])),
-    fetch: adapter.fetch,
-    /** node:http's way in. */
-    handleNode: createFastPath({
-      ...callNeeds,
-      basePath: config.basePath,
-      lookUp,
-      graphql,
-      otherwise: adapter.handle,
-    }),
-
-    /** Says from now on that it is not ready. */
-    drain: health.drain,
-    /** Resolves when no transaction is under way. */
-    settled: collector.settled,
-    /** The signatures of the transactions under way. */
-    openSignatures: collector.openSignatures,
-    /** Lets go of Redis. */
-    close: () => redis?.close(),
-  };
+  return { rpc, readAccounts, balances, collector, addressesOf: createAddresses(chain) };
 }

@@ -5,9 +5,9 @@ import { ConfigError, readConfig, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
 import { createLogger } from "./observability/log.ts";
-import { StartError } from "./preflight.ts";
+import { PreflightError } from "./preflight.ts";
 
-/** Until balancers have seen that it is not ready, it goes on taking requests. */
+/** After SIGTERM the process accepts requests this long, so that balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
 async function main(): Promise<void> {
@@ -22,15 +22,15 @@ async function main(): Promise<void> {
   const server = await listen(gateway.handleNode, config);
 
   let isStopping = false;
-  /** Finishes what is under way; a second signal, or too long a wait, ends the process at once. */
+  /** Finishes requests and transactions in flight; a second signal or the timeout exits at once. */
   async function stop(graceMs: number): Promise<void> {
     if (isStopping) abandon(1);
     isStopping = true;
-    log.info("told to end: not ready any more, finishing what is under way");
+    log.info("shutting down: not ready any more, finishing requests and transactions in flight");
     gateway.drain();
     await sleep(graceMs);
     setTimeout(() => abandon(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
-    // In this order: a request that is still being answered may start a transaction.
+    // Requests first: one in flight may still start a transaction.
     await server.close();
     await gateway.settled();
     await sandbox?.close();
@@ -38,14 +38,14 @@ async function main(): Promise<void> {
   }
   function abandon(code: number): never {
     const signatures = gateway.openSignatures();
-    if (signatures.length > 0) log.error({ signatures }, "ended while these transactions were under way");
+    if (signatures.length > 0) log.error({ signatures }, "exiting with these transactions in flight");
     process.exit(code);
   }
-  // Whoever runs it in a terminal waits for no balancer.
+  // Ctrl-C in a terminal: there is no balancer to wait for.
   process.on("SIGINT", () => void stop(0));
   process.on("SIGTERM", () => void stop(GRACE_MS));
 
-  // It answers already, and says meanwhile that it is not ready.
+  // The server already answers; /readyz returns 503 until the preflight is done.
   await gateway.start();
   const url = server.url + config.basePath;
   if (sandbox) console.log(sandbox.describe(url));
@@ -55,7 +55,7 @@ async function main(): Promise<void> {
 main().catch((error: unknown) => {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
-  else if (error instanceof StartError) console.error(`Tributary cannot start: ${message}`);
+  else if (error instanceof PreflightError) console.error(`Tributary cannot start: ${message}`);
   else if (code === "EADDRINUSE") {
     console.error(`Tributary cannot start: ${message}. Set PORT to a free port, or to 0 for any.`);
   } else if (syscall === "listen" || syscall === "getaddrinfo") {

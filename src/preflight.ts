@@ -1,18 +1,17 @@
 import type { ReadAccounts } from "./chain/accounts.ts";
-import { FEW_COLLECTS } from "./chain/collect/collector.ts";
-import { BASE_FEE_LAMPORTS } from "./chain/collect/fee-payer.ts";
+import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./chain/collect/fee-payer.ts";
 import { formatSol } from "./chain/lamports.ts";
 import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
 import type { SocialClient } from "./social/api-client.ts";
 
-/** What can never work as it is set: the process must not start. */
-export class StartError extends Error {
-  override readonly name = "StartError";
+/** The configuration can never work, so the process must not start. */
+export class PreflightError extends Error {
+  override readonly name = "PreflightError";
 }
 
-/** By their genesis hash. Source: https://docs.anza.xyz/clusters/available */
+/** Public clusters by genesis hash. Source: https://docs.anza.xyz/clusters/available */
 const CLUSTERS: Readonly<Record<string, string>> = {
   "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d": "mainnet-beta",
   EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG: "devnet",
@@ -20,10 +19,10 @@ const CLUSTERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Tells the operator what the upstreams are and whether the service can work with them, without spending
- * anything. What may recover is a warning.
+ * Checks the chain, the fee payer and the social network without spending anything, and logs the results.
+ * A problem that may go away by itself is a warning.
  *
- * @throws {StartError} when a program that it needs is not on a public cluster
+ * @throws {PreflightError} if a required program is missing on a public cluster.
  */
 export async function checkUpstreams(needs: {
   config: Config;
@@ -47,8 +46,7 @@ export async function checkUpstreams(needs: {
       readAccounts([...programs.map(([, id]) => id), feePayer]),
     ]);
     const cluster = genesisHash && CLUSTERS[genesisHash];
-    const where =
-      cluster ?? (genesisHash ? "a cluster of its own" : "a cluster that does not say which it is");
+    const where = cluster ?? (genesisHash ? "a private cluster" : "an unknown cluster");
     const payer = accounts.at(-1);
     const failure = accounts.find((account) => account instanceof Error);
     if (failure || !payer || payer instanceof Error) {
@@ -63,12 +61,12 @@ export async function checkUpstreams(needs: {
     const missing = programs.filter((_, i) => (accounts[i] as { executable?: boolean }).executable !== true);
     for (const [name, id] of missing) {
       const problem = `${name}: there is no program ${id} on ${where}`;
-      // On a public cluster the variable is wrong; on one's own the program may still be deployed.
+      // On a public cluster the variable is wrong; on a private one the program may be deployed later.
       if (cluster)
-        throw new StartError(`${problem}. Check it, and that SOLANA_RPC_URL is the cluster that you mean.`);
+        throw new PreflightError(`${problem}. Check it, and that SOLANA_RPC_URL is the right cluster.`);
       log.warn(`${problem} yet`);
     }
-    if (missing.length === 0) log.info("the escrow program and the launch platform's programs are there");
+    if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
 
     const collects = payer.lamports / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
     log[collects < FEW_COLLECTS ? "warn" : "info"](
@@ -77,13 +75,13 @@ export async function checkUpstreams(needs: {
     );
   }
 
-  async function checkNetwork(): Promise<void> {
-    if (await client.answers()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
+  async function checkSocialNetwork(): Promise<void> {
+    if (await client.isAccepted()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
     else
       log.warn(
-        "SOCIAL_API_URL: the social network does not answer as it should yet; lookups of new handles fail until it does",
+        "SOCIAL_API_URL: the social network does not answer correctly yet; lookups of new handles fail until it does",
       );
   }
 
-  await Promise.all([checkChain(), checkNetwork()]);
+  await Promise.all([checkChain(), checkSocialNetwork()]);
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { readConfig, wantsSandbox } from "../src/config.ts";
+import { readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
 
 const keypair = Keypair.generate();
 const keypairJson = JSON.stringify([...keypair.secretKey]);
@@ -64,11 +64,7 @@ describe("the variables", () => {
   it("are all in the README's table, and no others are", () => {
     const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
     const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name);
-    const source = readFileSync(new URL("../src/config.ts", import.meta.url), "utf8");
-    const read = [...source.matchAll(/(?:read|integer|lamports|programId)\("([A-Z_]+)"|env\.([A-Z_]+)/g)].map(
-      ([, called, accessed]) => called ?? accessed,
-    );
-    expect(new Set(rows)).toEqual(new Set(read));
+    expect(rows.sort()).toEqual([...VARIABLE_NAMES].sort());
   });
 
   it("take the fee payer's key as a file's path, as JSON, and as base58", () => {
@@ -116,9 +112,9 @@ describe("a problem", () => {
     ["LOG_LEVEL", "loud", "expected one of trace"],
     ["REDIS_URL", "localhost:6379", "expected an address that starts with redis:// or rediss://"],
     ["REDIS_URL", "redis://127.0.0.1/first", "expected redis://[user:password@]host"],
-    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read (ENOENT)"],
-    ["FEE_PAYER_KEYPAIR", "/", "cannot be read (EISDIR)"],
-    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "it is no key"],
+    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "fails (ENOENT)"],
+    ["FEE_PAYER_KEYPAIR", "/", "fails (EISDIR)"],
+    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "it is not a key"],
   ])("with %s=%s is named, with what was expected", (name, value, expected) => {
     const message = problemsOf({ ...complete, [name]: value });
     expect(message).toContain(`- ${name}: `);
@@ -127,9 +123,7 @@ describe("a problem", () => {
 
   it("is found in a key whose halves do not belong together", () => {
     const mixed = [...keypair.secretKey.slice(0, 32), ...Keypair.generate().publicKey.toBytes()];
-    expect(problemsOf({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain(
-      "does not belong",
-    );
+    expect(problemsOf({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain("does not match");
   });
 
   it("never comes alone when there are several: one message names them all", () => {

@@ -1,9 +1,9 @@
 /** The shapes of all answers, written from the contract and from schema.graphql, not from the code that makes them. */
 import { z } from "zod";
-import { ERROR_TABLE, type ErrorCode } from "../../src/contract/errors.ts";
+import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 
 const sol = z.string().regex(/^\d+\.\d{4}$/);
-const code = z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]);
+const code = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]);
 const message = z.string().min(1);
 const BALANCE = z.strictObject({ vault: sol, pda: sol, total: sol });
 export const LOOKUP = z.strictObject({

@@ -1,6 +1,6 @@
 import { Agent, request } from "undici";
 import { z } from "zod";
-import { ERROR_TABLE, type ErrorCode } from "../../src/contract/errors.ts";
+import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { COLLECTED, COLLECTS, ERROR, GRAPHQL, LOOKUP, NOTHING, WALLETS } from "./answers.ts";
 
@@ -70,7 +70,7 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
   function errorOf({ status, retryAfter, body }: Answer, allowed: readonly ErrorCode[]): Outcome {
     const { error } = ERROR.parse(body);
     expect(allowed.includes(error), `${error} is no answer to this`);
-    expect(status === ERROR_TABLE[error].status, `${error} with ${status}`);
+    expect(status === ERROR_CODES[error].status, `${error} with ${status}`);
     expect(
       ![429, 503].includes(status) || error === "SOCIAL_API_UNAVAILABLE" || Number(retryAfter) >= 1,
       "no Retry-After",

@@ -1,13 +1,13 @@
-/** An amount of the chain's smallest unit, 10^-9 SOL. */
+/** An amount in the chain's smallest unit, 10^-9 SOL. */
 export type Lamports = bigint & { readonly __unit: "lamports" };
 
 const LAMPORTS_PER_SOL = 1_000_000_000n;
-/** One unit of the fourth digit after the point, the last one that the contract shows. */
+/** One unit of the fourth digit after the point, the last digit that the contract shows. */
 const LAMPORTS_PER_SHOWN_UNIT = 100_000n;
 
 /**
- * Takes an amount as JSON-RPC gives it, a whole JSON number, or one that is a bigint already. A number
- * that is not a safe integer has lost digits on the way and is refused: no wrong amount is ever shown.
+ * Converts a whole JSON number, as JSON-RPC gives amounts, or a bigint. Throws RangeError for a number that
+ * is not a safe integer: it has lost digits in JSON, and a wrong amount must never be shown.
  */
 export function toLamports(amount: number | bigint): Lamports {
   if (typeof amount === "number" && !Number.isSafeInteger(amount)) {
@@ -21,7 +21,7 @@ export function subtractToZero(a: Lamports, b: Lamports): Lamports {
   return (a > b ? a - b : 0n) as Lamports;
 }
 
-/** What {@link formatSol} gives. */
+/** The form of {@link formatSol}'s result. */
 export const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
 
 /**

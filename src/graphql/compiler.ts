@@ -11,15 +11,15 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import { compileQuery, isCompiledQuery } from "graphql-jit";
-import type { RequestContext } from "../resolvers/context.ts";
+import type { Context } from "../resolvers/context.ts";
 import { fieldsOf, fragmentsOf } from "./selected-fields.ts";
 
-/** To compile one takes some 40 µs and 1.25 kB. */
+/** Compiling a field takes some 40 µs and 1.25 kB. */
 export const MAX_FIELDS = 500;
 
-/** Runs one operation. A result without `data` has not run: its variables do not fit. */
+/** Runs one operation. A result without `data` means that the variables are invalid and nothing ran. */
 export type Run = (
-  contextValue: RequestContext,
+  contextValue: Context,
   variables: Readonly<Record<string, unknown>> | null | undefined,
 ) => ExecutionResult | Promise<ExecutionResult>;
 
@@ -31,9 +31,9 @@ function interpret(schema: GraphQLSchema, document: DocumentNode, operation: Ope
 }
 
 /**
- * Compiles an operation of a valid document with graphql-jit. Where that would answer otherwise than
- * graphql-js (directives, defaults of variables, literals of lists and objects, introspection), or would take
- * long, graphql-js runs it.
+ * Compiles an operation of a valid document with graphql-jit. Where its result would differ from graphql-js's
+ * (directives, defaults of variables, list and object literals, introspection), or compiling would take long,
+ * graphql-js runs the operation.
  */
 export function compile(
   schema: GraphQLSchema,
@@ -41,12 +41,11 @@ export function compile(
   operation: OperationDefinitionNode,
 ): Run {
   const interpreted = interpret(schema, document, operation);
-  if (!isCompilable(document) || countFields(document, operation, MAX_FIELDS) > MAX_FIELDS)
-    return interpreted;
+  if (!canCompile(document) || countFields(document, operation, MAX_FIELDS) > MAX_FIELDS) return interpreted;
   const compiled = compileQuery(schema, document, operation.name?.value);
   if (!isCompiledQuery(compiled)) return interpreted;
 
-  /** The result as graphql-js gives it: its errors have the nodes of their fields, and come first. */
+  /** The result as graphql-js gives it: errors first, with the nodes of their fields. */
   function complete({ data, errors }: ExecutionResult): ExecutionResult {
     if (!errors) return { data: data! };
     const withNodes = errors.map(
@@ -63,15 +62,15 @@ export function compile(
   return (contextValue, variables) => {
     const result = compiled.query(undefined, contextValue, variables ?? {});
     if (result instanceof Promise) return result.then(complete);
-    // Its words for variables that do not fit are its own.
+    // For invalid variables graphql-jit has messages of its own.
     return result.data === undefined ? interpreted(contextValue, variables) : complete(result);
   };
 }
 
-function isCompilable(document: DocumentNode): boolean {
-  let isFit = true;
+function canCompile(document: DocumentNode): boolean {
+  let isCompilable = true;
   const refuse = () => {
-    isFit = false;
+    isCompilable = false;
     return BREAK;
   };
   visit(document, {
@@ -84,7 +83,7 @@ function isCompilable(document: DocumentNode): boolean {
         ? refuse()
         : undefined,
   });
-  return isFit;
+  return isCompilable;
 }
 
 /** The nodes of the field at `path`: one field may be written several times, and in fragments. */
@@ -106,7 +105,7 @@ function nodesAt(
   return nodes;
 }
 
-/** How many fields an operation has at all its depths, fragments where they are spread; or more than `max`. */
+/** The number of fields at all depths, fragments where they are spread; stops soon after `max`. */
 export function countFields(document: DocumentNode, operation: OperationDefinitionNode, max: number): number {
   const fragments = fragmentsOf(document);
   let count = 0;

@@ -1,86 +1,75 @@
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
-import { ContractError } from "../contract/errors.ts";
-import { parseJson } from "../upstream/parse-json.ts";
+import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import { createRequestContext, type RequestContext, type Services } from "../resolvers/context.ts";
-import type { Caller } from "../resolvers/request-scope.ts";
+import type { Context, UseCases } from "../resolvers/context.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
+import { toCallerError } from "../resolvers/to-caller-error.ts";
+import { parseJson } from "../upstream/parse-json.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
-import { createKnownOperations } from "./operation-cache.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
-
-/** What the edge gives each request beside its caller: the caller's budget, and a log that names the request. */
-export interface GraphQLCall extends Caller {
-  /**
-   * Takes `cost` requests out of the caller's budget, or throws RATE_LIMITED and takes none. Once more
-   * with a higher cost it takes that in all.
-   */
-  readonly admit: (cost: number) => Promise<void>;
-  readonly log: Logger;
-}
-
-interface ServerContext {
-  readonly call: GraphQLCall;
-}
+import { createOperationCache } from "./operation-cache.ts";
 
 const JSON_BODY = /^application\/json *(;|$)/;
 const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
 
-export type GraphQLEndpoint = ReturnType<typeof createGraphQL>;
+export type GraphQLEndpoint = ReturnType<typeof createGraphQLEndpoint>;
 
 /**
- * The GraphQL endpoint at `endpoint`. Yoga answers it; what it has run before can be run again without it,
- * by `answerKnown`.
+ * The GraphQL endpoint at `path`. Yoga answers requests; `answerCached` runs an operation that Yoga has
+ * parsed and validated before, without Yoga.
  */
-export function createGraphQL(needs: {
+export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
-  endpoint: string;
-  services: Services;
+  path: string;
+  useCases: UseCases;
   log: Logger;
 }) {
-  const { services } = needs;
-  const known = createKnownOperations(needs.schema);
+  const { schema, useCases } = needs;
+  const cache = createOperationCache(schema);
 
-  /** Refuses a document that is too large, or one of its operations. */
-  const limit: Plugin<ServerContext & YogaInitialContext> = {
+  /** Refuses a document or an operation that is too large. */
+  const limit: Plugin<Context & YogaInitialContext> = {
     onParse({ setParseFn }) {
       setParseFn(parseWithinLimits);
     },
     onValidate({ context, setValidationFn }) {
-      setValidationFn((schema: GraphQLSchema, document: DocumentNode) =>
+      setValidationFn((_schema: GraphQLSchema, document: DocumentNode) =>
         validateWithinLimits(schema, document, context.params),
       );
     },
   };
 
-  /** Takes an operation's cost before it runs, and shows its errors as the contract has them. */
-  const admitAndExplain: Plugin<ServerContext> = {
+  /** Takes an operation's cost before it runs, and turns its errors into the contract's. */
+  const admitAndConvertErrors: Plugin<Context> = {
     async onExecute({ args }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
-        contextValue: ServerContext & YogaInitialContext;
+        contextValue: Context & YogaInitialContext;
       };
-      const { call, params } = contextValue;
-      call.log.debug("an operation that is not known was parsed");
-      const operation = known.add(params.query ?? "", operationName ?? undefined, document);
-      if (operation && operation.cost > 1) await call.admit(operation.cost);
+      const { scope, params } = contextValue;
+      scope.log.debug("parsed an operation that was not cached");
+      const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
+      if (operation && operation.cost > 1) await scope.admit(operation.cost);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
-          setResult(explainErrors(result as ExecutionResult, call.log));
+          setResult(convertErrors(result as ExecutionResult, scope));
         },
       };
     },
     onResultProcess({ result, serverContext }) {
-      noteError(result as ExecutionResult, (serverContext as unknown as ServerContext).call);
+      recordFirstCode(result as ExecutionResult, (serverContext as unknown as Context).scope);
     },
   };
 
-  const yoga = createYoga<ServerContext, RequestContext>({
-    schema: needs.schema,
-    graphqlEndpoint: needs.endpoint,
-    context: ({ call }) => createRequestContext(services, call),
-    plugins: [limit, admitAndExplain],
-    maskedErrors: { maskError: (error) => toGraphQLError(error, needs.log) },
+  const yoga = createYoga<Context>({
+    schema,
+    graphqlEndpoint: needs.path,
+    plugins: [limit, admitAndConvertErrors],
+    maskedErrors: {
+      // For errors outside of an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
+      maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
+    },
     maxRequestBodySize: MAX_BODY_BYTES,
     // It would keep documents of any size, of callers who may not even run them.
     parserAndValidationCache: false,
@@ -92,11 +81,11 @@ export function createGraphQL(needs: {
   });
 
   /** Answers a request whose caller has been admitted. */
-  async function answer(request: Request, call: GraphQLCall): Promise<Response> {
-    const refusal = refuseForm(request);
+  async function answer(request: Request, scope: RequestScope): Promise<Response> {
+    const refusal = refuseMediaTypes(request);
     if (refusal) return refusal;
-    const response = await yoga.fetch(request, { call });
-    // Yoga leaves off in the middle of it, and what is left would stand before the connection's next request.
+    const response = await yoga.fetch(request, { useCases, scope });
+    // Yoga stops reading in the middle of the body: the rest would precede the connection's next request.
     if (response.status === 413) response.headers.set("connection", "close");
     return response;
   }
@@ -104,35 +93,33 @@ export function createGraphQL(needs: {
   return {
     answer,
 
-    /** Answers whatever comes to the endpoint; an operation costs its caller one request before it is read. */
-    async handle(request: Request, call: GraphQLCall): Promise<Response> {
+    /** Answers any request to the endpoint. It costs the caller one request before its body is read. */
+    async handle(request: Request, scope: RequestScope): Promise<Response> {
       try {
-        await call.admit(1);
-        return await answer(request, call);
+        await scope.admit(1);
+        return await answer(request, scope);
       } catch (error) {
         if (!(error instanceof ContractError)) throw error;
-        call.note(error.code);
+        scope.recordCode(error.code);
         return respondGraphQLError(error);
       }
     },
 
     /**
-     * The answer, in JSON, to the body of a POST whose caller has been admitted, if it is an operation that
-     * has been run before and is within the limits; else undefined, and nothing has been done.
-     *
-     * @throws {ContractError} RATE_LIMITED
+     * The response body for the body of a POST whose caller has been admitted, if its operation is cached and
+     * within the limits; else undefined, and nothing has run. Throws ContractError RATE_LIMITED.
      */
-    async answerKnown(body: string, call: GraphQLCall): Promise<string | undefined> {
+    async answerCached(body: string, scope: RequestScope): Promise<string | undefined> {
       const params = parseJson(body);
       if (!isPlain(params)) return undefined;
-      const operation = known.get(params.query, params.operationName ?? undefined);
+      const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
-      if (operation.cost > 1) await call.admit(operation.cost);
-      const result = await operation.run(createRequestContext(services, call), params.variables);
+      if (operation.cost > 1) await scope.admit(operation.cost);
+      const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
-      const explained = explainErrors(result, call.log);
-      noteError(explained, call);
-      return JSON.stringify(explained);
+      const converted = convertErrors(result, scope);
+      recordFirstCode(converted, scope);
+      return JSON.stringify(converted);
     },
   };
 }
@@ -143,7 +130,7 @@ interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether a body has nothing but a query, a name without line breaks, and an object of variables. */
+/** Whether a body has only a query, a name without line breaks, and an object of variables. */
 function isPlain(body: unknown): body is PlainParams {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return false;
   const { query, variables = null, operationName = null, ...rest } = body as Record<string, unknown>;
@@ -156,16 +143,18 @@ function isPlain(body: unknown): body is PlainParams {
   );
 }
 
-function explainErrors(result: ExecutionResult, log: Logger): ExecutionResult {
+function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionResult {
   const { errors } = result;
-  return errors ? { ...result, errors: errors.map((error) => toGraphQLError(error, log)) } : result;
+  if (!errors) return result;
+  const convert = (cause: unknown) => scope.toCallerError(cause);
+  return { ...result, errors: errors.map((error) => toGraphQLError(error, convert)) };
 }
 
-function noteError({ errors }: ExecutionResult, call: GraphQLCall): void {
-  if (errors?.[0]) call.note(call.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
+function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void {
+  if (errors?.[0]) scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
 }
 
-function refuseForm({ method, headers }: Request): Response | undefined {
+function refuseMediaTypes({ method, headers }: Request): Response | undefined {
   if (method === "POST" && !JSON_BODY.test(headers.get("content-type") ?? "")) {
     return respondErrors(415, {
       message: "The body must be JSON, with the header Content-Type: application/json.",
@@ -179,7 +168,7 @@ function refuseForm({ method, headers }: Request): Response | undefined {
   return undefined;
 }
 
-/** Yoga would find this out only after running the operation, be it a mutation. */
+/** Yoga would check this only after running the operation, even a mutation. */
 function isAcceptable(accept: string): boolean {
   return accept
     .toLowerCase()

@@ -4,46 +4,50 @@ import { compile, countFields, MAX_FIELDS, type Run } from "./compiler.ts";
 import { operationCost } from "./limits/operation-cost.ts";
 import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
 
-/** An operation that has been parsed and validated before. */
-export interface KnownOperation {
-  /** What it takes out of its caller's budget. */
+/** An operation that has been parsed and validated. */
+export interface CachedOperation {
+  /** Requests of the caller's rate limit. */
   readonly cost: number;
-  /** Whether it is within the limits is known with its variables only. */
+  /** With the variables of a request it decides whether the operation is within the limits. */
   readonly size: OperationSize;
-  /** What keeping it takes, about. */
+  /** Estimated memory. */
   readonly bytes: number;
   readonly run: Run;
 }
 
-/** Strangers choose what is kept, so the memory for it is bounded: for its tree, and for its code. */
+/** Callers choose what is cached, so the memory is bounded: for the document and for the compiled code. */
 const BYTES_A_CHARACTER = 30;
 const BYTES_A_FIELD = 1_250;
 const MAX_BYTES = 50_000_000;
 const MAX_TEXT_LENGTH = 20_000;
 const MAX_OPERATIONS = 1_024;
 
-/** The operations that were run a while ago, by their text and name; compiled when they come again. */
-export function createKnownOperations(schema: GraphQLSchema) {
-  const known = new LRUCache<string, Map<string | undefined, KnownOperation>>({
+/** Caches operations by text and name. An operation is compiled when it runs for the second time. */
+export function createOperationCache(schema: GraphQLSchema) {
+  const cache = new LRUCache<string, Map<string | undefined, CachedOperation>>({
     max: MAX_OPERATIONS,
     maxSize: MAX_BYTES,
     sizeCalculation: (operations) => operations.values().reduce((sum, { bytes }) => sum + bytes, 1),
   });
 
   return {
-    get: (text: string, operationName: string | undefined): KnownOperation | undefined =>
-      known.get(text)?.get(operationName),
+    get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
+      cache.get(text)?.get(operationName),
 
-    /** The operation of a valid document, if it has it; kept unless its text is long. */
-    add(text: string, operationName: string | undefined, document: DocumentNode): KnownOperation | undefined {
-      const earlier = known.get(text)?.get(operationName);
+    /** The operation of a valid document, if it exists; cached unless its text is long. */
+    add(
+      text: string,
+      operationName: string | undefined,
+      document: DocumentNode,
+    ): CachedOperation | undefined {
+      const earlier = cache.get(text)?.get(operationName);
       if (earlier) return earlier;
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
       let compiled: Run | undefined;
-      const operation: KnownOperation = {
-        cost: operationCost(document, node),
-        size: measureOperation(document, node),
+      const operation: CachedOperation = {
+        cost: operationCost(schema, document, node),
+        size: measureOperation(schema, document, node),
         get bytes() {
           return BYTES_A_CHARACTER * text.length + BYTES_A_FIELD * countFields(document, node, MAX_FIELDS);
         },
@@ -53,7 +57,7 @@ export function createKnownOperations(schema: GraphQLSchema) {
         },
       };
       if (text.length <= MAX_TEXT_LENGTH)
-        known.set(text, new Map(known.get(text)).set(operationName, operation));
+        cache.set(text, new Map(cache.get(text)).set(operationName, operation));
       return operation;
     },
   };

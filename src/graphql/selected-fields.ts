@@ -1,6 +1,6 @@
 import { Kind, type DocumentNode, type FieldNode, type SelectionSetNode } from "graphql";
 
-/** The selections of a document's fragments, by their names. */
+/** The selection sets of a document's fragments, by name. */
 export function fragmentsOf(document: DocumentNode): Map<string, SelectionSetNode> {
   return new Map(
     document.definitions
@@ -9,7 +9,7 @@ export function fragmentsOf(document: DocumentNode): Map<string, SelectionSetNod
   );
 }
 
-/** The fields of sets, with those of fragments in their place; each fragment once, as GraphQL has it. */
+/** The fields of selection sets, those of fragments in place; each fragment once, as GraphQL merges them. */
 export function* fieldsOf(
   fragments: ReadonlyMap<string, SelectionSetNode>,
   sets: readonly SelectionSetNode[],

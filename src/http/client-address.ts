@@ -4,23 +4,23 @@ import ipaddr from "ipaddr.js";
 import { LRUCache } from "lru-cache";
 import proxyAddr from "proxy-addr";
 
-/** What a request came with: the socket's address, and its `X-Forwarded-For`. */
+/** Where a request came from: the socket's address, and its `X-Forwarded-For`. */
 export interface Origin {
   readonly remoteAddress: string | undefined;
   readonly forwardedFor: string | null;
 }
 
-/** All callers whose address is not known share one budget. */
+/** All callers without a known address share one limit. */
 const UNKNOWN = "unknown";
-/** A household or a server has a whole /64 of IPv6 to itself. */
+/** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
-/** A proxy has one or a few. */
+/** Proxies have one address or a few. */
 const MAX_SOCKET_ADDRESSES = 1_000;
 
 /**
- * Tells callers apart for rate limiting: by the socket's address, or, when that belongs to a trusted
- * proxy, by the right-most address in `X-Forwarded-For` that does not. What stands there and is no
- * address falls back to the socket's. IPv6 is grouped by /64; IPv4 mapped into IPv6 is IPv4.
+ * Identifies callers for rate limiting: by the socket's address, or, when that belongs to a trusted proxy, by
+ * the right-most address in `X-Forwarded-For` that does not. An invalid address there falls back to the
+ * socket's. IPv6 is grouped by /64; IPv4 mapped into IPv6 counts as IPv4.
  */
 export function createClientAddress(trustedProxies: readonly string[]): (origin: Origin) => string {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
@@ -39,7 +39,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
   };
 }
 
-/** All that proxy-addr looks at. */
+/** The parts of a request that proxy-addr reads. */
 function toRequest(remoteAddress: string, forwardedFor: string): IncomingMessage {
   const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
   return request as unknown as IncomingMessage;

@@ -1,49 +1,56 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { toCallerError } from "../contract/errors.ts";
-import type { LookUp } from "../rest/lookup.ts";
-import { JSON_HEADERS } from "../rest/respond.ts";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
 import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
-import { Call, type CallNeeds } from "./request-scope.ts";
-import { explain } from "./router.ts";
+import type { LookUp } from "../rest/lookup.ts";
+import { JSON_HEADERS } from "../rest/respond.ts";
+import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { respondFailure } from "./router.ts";
 import type { HandleNode } from "./server.ts";
 
-/** Needs no decoding and has no other parameter after it; whether it is a handle, the lookup says. */
+/** Needs no decoding, and no other parameter follows. The lookup checks whether it is a handle. */
 const PLAIN_VALUE = /^\w*$/;
 const JSON_TYPES = ["application/json", "application/json; charset=utf-8"];
 const ACCEPTED = [undefined, "*/*", "application/json"];
 
 /**
- * Answers the two requests that come the most, a lookup and a GraphQL operation that has been run before,
- * straight from node:http: without a Request, a Response, or Yoga. It takes them only in their plainest
- * form, and leaves everything else to `otherwise`, which answers these the same.
+ * Answers the two most frequent requests, a lookup and a cached GraphQL operation, directly on node:http:
+ * without a Request, a Response or Yoga. It handles only their plainest form and passes everything else to
+ * `otherwise`, which gives the same answers.
  */
 export function createFastPath(
-  needs: CallNeeds & { basePath: string; lookUp: LookUp; graphql: GraphQLEndpoint; otherwise: HandleNode },
+  needs: RequestScopeNeeds & {
+    basePath: string;
+    lookUp: LookUp;
+    graphql: GraphQLEndpoint;
+    otherwise: HandleNode;
+  },
 ): HandleNode {
   const { lookUp, graphql, otherwise } = needs;
   const lookupStart = `${needs.basePath}/wallet/lookup?handle=`;
   const graphqlUrl = `${needs.basePath}/graphql`;
 
-  async function answerLookup(handle: string, call: Call): Promise<string | Response> {
+  async function answerLookup(handle: string, scope: HttpRequestScope): Promise<string | Response> {
     try {
-      await call.admit(1);
-      return JSON.stringify(await lookUp(handle, call));
+      await scope.admit(1);
+      return JSON.stringify(await lookUp(handle, scope));
     } catch (error) {
-      return explain(error, call);
+      return respondFailure(error, scope);
     }
   }
 
-  async function answerOperation(request: IncomingMessage, call: Call): Promise<string | Response> {
+  async function answerOperation(
+    request: IncomingMessage,
+    scope: HttpRequestScope,
+  ): Promise<string | Response> {
     try {
-      await call.admit(1);
+      await scope.admit(1);
       const body = await readBody(request);
-      const known = await graphql.answerKnown(body.toString(), call);
-      return known ?? (await graphql.answer(toRequest(request, body, call.signal), call));
+      const cached = await graphql.answerCached(body.toString(), scope);
+      return cached ?? (await graphql.answer(toRequest(request, body, scope.signal), scope));
     } catch (error) {
-      if (call.signal.aborted) return explain(error, call);
-      const shown = toCallerError(error, call.log);
-      call.note(shown.code);
+      if (scope.signal.aborted) return respondFailure(error, scope);
+      const shown = scope.toCallerError(error);
+      scope.recordCode(shown.code);
       return respondGraphQLError(shown);
     }
   }
@@ -57,27 +64,27 @@ export function createFastPath(
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = { ...context, forwardedFor: forwardedFor as string | null };
-    const call = new Call(needs, origin, new Waiting(response));
+    const scope = new HttpRequestScope(needs, origin, new Connection(response));
     const answer = isLookup
-      ? await call.answer("lookup", () => answerLookup(url.slice(lookupStart.length), call))
-      : await call.answer("graphql", () => answerOperation(request, call));
+      ? await scope.answer("lookup", () => answerLookup(url.slice(lookupStart.length), scope))
+      : await scope.answer("graphql", () => answerOperation(request, scope));
     if (typeof answer === "string") {
-      const headers = Object.assign(call.headers, JSON_HEADERS);
+      const headers = Object.assign(scope.headers, JSON_HEADERS);
       headers["content-length"] = String(Buffer.byteLength(answer));
       response.writeHead(200, headers).end(answer);
     } else {
       const text = await answer.text();
-      // In lower case, as ours are: Yoga's come as it has written them.
+      // In lower case like ours; Yoga writes its headers in its own case.
       const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
-      response.writeHead(answer.status, { ...headers, ...call.headers });
+      response.writeHead(answer.status, { ...headers, ...scope.headers });
       response.end(text);
     }
   };
 }
 
-/** Whoever waits for an answer: until the connection closes before it is there. */
-class Waiting {
+/** A caller's connection. The signal aborts when it closes before the response is written. */
+class Connection {
   readonly #response: ServerResponse;
   #signal: AbortSignal | undefined;
 
@@ -87,19 +94,19 @@ class Waiting {
 
   get signal(): AbortSignal {
     if (!this.#signal) {
-      const leaving = new AbortController();
-      this.#signal = leaving.signal;
-      const leave = () => {
-        if (!this.#response.writableFinished) leaving.abort();
+      const disconnect = new AbortController();
+      this.#signal = disconnect.signal;
+      const abort = () => {
+        if (!this.#response.writableFinished) disconnect.abort();
       };
-      if (this.#response.destroyed) leave();
-      else this.#response.once("close", leave);
+      if (this.#response.destroyed) abort();
+      else this.#response.once("close", abort);
     }
     return this.#signal;
   }
 }
 
-/** A body of a length that is told and allowed, which node:http holds it to. */
+/** A JSON body whose length is declared and allowed; node:http enforces the declared length. */
 function isPlainJson({ headers }: IncomingMessage): boolean {
   return (
     JSON_TYPES.includes(headers["content-type"] ?? "") &&
@@ -114,11 +121,11 @@ function readBody(request: IncomingMessage): Promise<Buffer> {
     const chunks: Buffer[] = [];
     const end = () => {
       if (request.complete) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-      else reject(new Error("the caller went away before the end of its body"));
+      else reject(new Error("the caller disconnected before the end of its body"));
     };
     if (request.destroyed) end();
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    // Whichever comes first: a body that is cut off has no end.
+    // The first of them settles: a body that is cut off emits no `end`.
     request.once("end", end).once("close", end).once("error", end);
   });
 }

@@ -1,15 +1,14 @@
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
-import type { Reads } from "../resolvers/request-scope.ts";
-import type { Handler } from "./router.ts";
+import type { Reads } from "../resolvers/loaders.ts";
 
-/** What requests are told apart by. `other` is all that is no operation of the contract. */
+/** How requests are labelled. `other`: everything that is not an operation of the contract. */
 export type Operation = "lookup" | "collect" | "graphql" | "other";
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-/** What is counted of requests. */
+/** The metrics of requests. */
 export function createRequestMetrics(registry: Registry) {
   const requests = new Counter({
     name: "tributary_requests_total",
@@ -17,7 +16,7 @@ export function createRequestMetrics(registry: Registry) {
     labelNames: ["operation", "code"],
     registers: [registry],
   });
-  // From the start, so that a first burst is seen as an increase.
+  // Starts at 0, so that the first burst shows as an increase.
   requests.inc({ operation: "lookup", code: "SERVICE_BUSY" }, 0);
   const durations = new Histogram({
     name: "tributary_request_duration_seconds",
@@ -52,8 +51,8 @@ export function createRequestMetrics(registry: Registry) {
   };
 }
 
-/** `/metrics`: what an operator can watch, as Prometheus reads it. */
-export function createMetrics(registry: Registry): Handler {
+/** `/metrics`, in the format of Prometheus. */
+export function createMetricsHandler(registry: Registry): () => Promise<Response> {
   return async () =>
     new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
 }

@@ -1,24 +1,27 @@
 import { randomUUID } from "node:crypto";
 import { SpanKind } from "@opentelemetry/api";
+import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import type { Reads } from "../resolvers/request-scope.ts";
-import type { GraphQLCall } from "../graphql/endpoint.ts";
 import { inSpan } from "../observability/tracing.ts";
+import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
+import { toCallerError } from "../resolvers/to-caller-error.ts";
 import type { Origin } from "./client-address.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit/rate-limit.ts";
 
-/** What calls need of the process. */
-export interface CallNeeds {
+/** The parts of the process that a request uses. */
+export interface RequestScopeNeeds {
   readonly clientAddress: (origin: Origin) => string;
   readonly rateLimit: RateLimit;
+  readonly loaderSources: LoaderSources;
   readonly metrics: RequestMetrics;
   readonly log: Logger;
 }
 
 /**
- * The API is public and knows no credentials, so any page may call it and read what it answers. But no answer
- * is to be taken for what it is not, or to do anything if it is; pages have a policy of their own.
+ * The API is public and has no credentials, so any page may call it and read its responses. The policy keeps
+ * browsers from executing a response that is opened as a page; the real pages have policies of their own.
  */
 const COMMON_HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -27,62 +30,72 @@ const COMMON_HEADERS = {
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
 
-/** What there is of a request beside the request itself: its id, its caller's budget, what is told of it. */
-export class Call implements GraphQLCall {
-  /** What its answer says, whatever comes of it. */
-  readonly headers: Record<string, string>;
-  readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
-  readonly #needs: CallNeeds;
-  readonly #origin: Origin;
-  readonly #waiting: { readonly signal: AbortSignal };
-  #caller: string | undefined;
-  #takenAt: number | undefined;
-  #code: string | undefined;
-  #log: Logger | undefined;
+const NO_READS = { cached: 0, social: 0, chain: 0 };
 
-  /** `waiting` has the signal that aborts when nobody waits for the answer any more. */
-  constructor(needs: CallNeeds, origin: Origin, waiting: { readonly signal: AbortSignal }) {
+/** A {@link RequestScope} that arrived over HTTP. */
+export class HttpRequestScope implements RequestScope {
+  /** The headers of the response, whatever its outcome. */
+  readonly headers: Record<string, string>;
+  readonly startedAt = performance.now();
+  readonly #needs: RequestScopeNeeds;
+  readonly #origin: Origin;
+  readonly #connection: { readonly signal: AbortSignal };
+  #loaders: Loaders | undefined;
+  #log: Logger | undefined;
+  #loggedCauses: Set<unknown> | undefined;
+  #clientAddress: string | undefined;
+  #admittedAt: number | undefined;
+  #code: string | undefined;
+
+  /** `connection.signal` aborts when the caller disconnects before the response is complete. */
+  constructor(needs: RequestScopeNeeds, origin: Origin, connection: { readonly signal: AbortSignal }) {
     this.#needs = needs;
     this.#origin = origin;
-    this.#waiting = waiting;
+    this.#connection = connection;
     this.headers = { ...COMMON_HEADERS, "x-request-id": randomUUID() };
   }
 
   get signal(): AbortSignal {
-    return this.#waiting.signal;
+    return this.#connection.signal;
   }
 
-  /** Names the request in each line. */
+  get loaders(): Loaders {
+    return (this.#loaders ??= new Loaders(this.#needs.loaderSources, this));
+  }
+
   get log(): Logger {
     return (this.#log ??= this.#needs.log.child({ requestId: this.headers["x-request-id"] }));
   }
 
-  note(code: string): void {
+  toCallerError(error: unknown): ContractError {
+    return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()));
+  }
+
+  recordCode(code: string): void {
     this.#code ??= code;
   }
 
   async admit(cost: number): Promise<void> {
-    this.#caller ??= this.#needs.clientAddress(this.#origin);
-    const { at, policy, standing, refusal } = await this.#needs.rateLimit(this.#caller, cost, this.#takenAt);
-    this.#takenAt = at;
-    this.headers["ratelimit-policy"] = policy;
-    this.headers.ratelimit = standing;
-    if (!refusal) return;
+    this.#clientAddress ??= this.#needs.clientAddress(this.#origin);
+    const decision = await this.#needs.rateLimit(this.#clientAddress, cost, this.#admittedAt);
+    this.#admittedAt = decision.at;
+    this.headers["ratelimit-policy"] = decision.policyHeader;
+    this.headers.ratelimit = decision.rateLimitHeader;
+    if (!decision.refusal) return;
     this.#needs.metrics.refused();
-    throw refusal;
+    throw decision.refusal;
   }
 
-  /** Answers in a span, and tells the metrics and the log what came of it. A string is the JSON of a 200. */
+  /** Runs the request in a span, then counts and logs it. A string is the JSON of a 200. */
   async answer<A extends Response | string>(operation: Operation, run: () => Promise<A>): Promise<A> {
-    const startedAt = performance.now();
     const answer = await inSpan(operation, { kind: SpanKind.SERVER }, run);
-    const durationMs = performance.now() - startedAt;
+    const durationMs = performance.now() - this.startedAt;
     const status = typeof answer === "string" ? 200 : answer.status;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
-    // What nobody's budget was asked for, a preflight or a page, is no operation, wherever it came.
-    const counted = this.#caller === undefined ? "other" : operation;
-    this.#needs.metrics.answered(counted, code, durationMs, this.reads);
-    const { cached, social, chain } = this.reads;
+    // A request that was not counted against the rate limit, such as a preflight or a page, is no operation.
+    const counted = this.#clientAddress === undefined ? "other" : operation;
+    const reads = this.#loaders?.reads ?? NO_READS;
+    this.#needs.metrics.answered(counted, code, durationMs, reads);
     this.#needs.log[counted === "other" ? "debug" : "info"](
       {
         requestId: this.headers["x-request-id"],
@@ -90,9 +103,9 @@ export class Call implements GraphQLCall {
         code,
         status,
         durationMs: Math.round(durationMs * 100) / 100,
-        cached,
-        socialReads: social,
-        chainReads: chain,
+        cached: reads.cached,
+        socialReads: reads.social,
+        chainReads: reads.chain,
       },
       "answered",
     );

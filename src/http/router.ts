@@ -1,26 +1,32 @@
-import { ContractError, toCallerError } from "../contract/errors.ts";
+import { ContractError } from "../contract/contract-error.ts";
+import { allowHeader } from "../rest/endpoint.ts";
 import { respondError } from "../rest/respond.ts";
-import { Call, type CallNeeds } from "./request-scope.ts";
 import type { Operation } from "./metrics.ts";
+import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 
-export type Handler = (request: Request, call: Call, url: URL) => Response | Promise<Response>;
+export type Handler = (request: Request, scope: HttpRequestScope, url: URL) => Response | Promise<Response>;
 
-/** What stands at a path, by method, and what it is in the metrics. HEAD goes where GET goes. */
+/** The handlers of a path by method, and the operation that its requests are counted as. GET handles HEAD too. */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & { readonly operation?: Operation };
 
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
-/** An operation of the contract: it costs one request, before anything of it is looked at. */
+/** An operation of the contract: takes one request from the rate limit before it looks at anything. */
 export function limited(handler: Handler): Handler {
-  return async (request, call, url) => {
-    await call.admit(1);
-    return handler(request, call, url);
+  return async (request, scope, url) => {
+    await scope.admit(1);
+    return handler(request, scope, url);
   };
 }
 
-/** The way in: finds the route, counts the caller, and puts on every answer what every answer has. */
-export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Route> }) {
-  async function answer(request: Request, call: Call, url: URL, route: Route): Promise<Response> {
+/** Finds the route of a request, runs its handler, and adds the headers that every response has. */
+export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> }) {
+  async function handle(
+    request: Request,
+    scope: HttpRequestScope,
+    url: URL,
+    route: Route,
+  ): Promise<Response> {
     if (request.method === "OPTIONS") return preflight(route);
 
     const isHead = request.method === "HEAD";
@@ -28,10 +34,10 @@ export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Rout
     const handler = method === "GET" || method === "POST" ? route[method] : undefined;
     if (!handler) {
       const error = new ContractError("METHOD_NOT_ALLOWED");
-      call.note(error.code);
-      return respondError(error, { headers: { allow: allow(route) } });
+      scope.recordCode(error.code);
+      return respondError(error, { headers: { allow: allowHeader(route) } });
     }
-    const response = await handler(isHead ? toGet(request) : request, call, url);
+    const response = await handler(isHead ? toGet(request) : request, scope, url);
     return isHead ? new Response(null, response) : response;
   }
 
@@ -40,33 +46,33 @@ export function createEdge(needs: CallNeeds & { routes: ReadonlyMap<string, Rout
     { remoteAddress }: { remoteAddress?: string | undefined },
   ): Promise<Response> => {
     const origin = { remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") };
-    const call = new Call(needs, origin, request);
+    const scope = new HttpRequestScope(needs, origin, request);
     const url = URL.parse(request.url);
     const route = url ? needs.routes.get(url.pathname) : undefined;
-    const response = await call.answer(route?.operation ?? "other", async () => {
+    const response = await scope.answer(route?.operation ?? "other", async () => {
       try {
         if (!url || !route) throw new ContractError("NOT_FOUND");
-        return await answer(request, call, url, route);
+        return await handle(request, scope, url, route);
       } catch (error) {
-        return explain(error, call);
+        return respondFailure(error, scope);
       }
     });
-    for (const [name, value] of Object.entries({ "cache-control": "no-store", ...call.headers })) {
+    for (const [name, value] of Object.entries({ "cache-control": "no-store", ...scope.headers })) {
       if (!response.headers.has(name)) response.headers.set(name, value);
     }
     return response;
   };
 }
 
-/** The answer to a request that has failed; when its caller has gone away, one that nobody reads. */
-export function explain(error: unknown, call: Call): Response {
-  if (call.signal.aborted) {
-    call.log.debug({ err: error }, "a caller went away");
-    call.note("ABORTED");
+/** The response to a failed request. When its caller has disconnected, nobody reads it. */
+export function respondFailure(error: unknown, scope: HttpRequestScope): Response {
+  if (scope.signal.aborted) {
+    scope.log.debug({ err: error }, "the caller disconnected");
+    scope.recordCode("ABORTED");
     return respondError(new ContractError("LOOKUP_FAILED"));
   }
-  const shown = toCallerError(error, call.log);
-  call.note(shown.code);
+  const shown = scope.toCallerError(error);
+  scope.recordCode(shown.code);
   return respondError(shown);
 }
 
@@ -74,18 +80,13 @@ function toGet(request: Request): Request {
   return new Request(request.url, { headers: Object.fromEntries(request.headers) });
 }
 
-/** The header `Allow`: the methods that a route takes. */
-export function allow(route: Readonly<Partial<Record<"GET" | "POST", unknown>>>): string {
-  const methods = [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"];
-  return methods.join(", ");
-}
-
 function preflight(route: Route): Response {
+  const allow = allowHeader(route);
   return new Response(null, {
     status: 204,
     headers: {
-      allow: allow(route),
-      "access-control-allow-methods": allow(route),
+      allow,
+      "access-control-allow-methods": allow,
       "access-control-allow-headers": "*",
       "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
     },

@@ -1,28 +1,28 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 
-/** The gateway's way in for node:http. */
+/** The gateway's handler for node:http. */
 export type HandleNode = (
   request: IncomingMessage,
   response: ServerResponse,
   context: { remoteAddress: string | undefined },
 ) => Promise<void>;
 
-/** What a connection may take. */
+/** The limits of a connection. Times in ms. */
 export interface ConnectionLimits {
-  /** Until the head of a request is there, counted from the connection's start for the first one: 408. */
+  /** For the head of a request, counted from the start of the connection for the first one; then 408. */
   readonly headersTimeout: number;
-  /** Until all of a request is there: 408. When the process is told to end, what is still coming has so long once more. */
+  /** For a whole request; then 408. Requests that are still arriving at shutdown get it once more. */
   readonly requestTimeout: number;
-  /** How often connections are looked at for both. */
+  /** How often both are checked. */
   readonly connectionsCheckingInterval: number;
-  /** Between two requests. Longer than the 60 s, Caddy's 120 s, after which balancers give a connection up: they must be first. */
+  /** Between two requests. Longer than balancers keep a connection (60 s; Caddy: 120 s): they must close it first. */
   readonly keepAliveTimeout: number;
-  /** Bytes of a request's head: 431. */
+  /** Bytes of a request's head; more is 431. */
   readonly maxHeaderSize: number;
-  /** How long a caller may take nothing of an answer: it is dropped after this time, or twice this time at the latest. */
+  /** A caller that reads nothing of its response for this long is disconnected, within twice this time. */
   readonly stalledMs: number;
-  /** Some 10 kB each; what comes beyond is closed at once. */
+  /** Some 10 kB each. Further connections are closed at once. */
   readonly maxConnections: number;
 }
 
@@ -36,60 +36,59 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
 };
 
-/** Requests that may wait for their turn on a connection; each takes memory, and clients seldom have any. */
-const MAX_WAITING = 100;
+/** Pipelined requests that may wait on a connection. Each takes memory, and clients rarely pipeline. */
+const MAX_PIPELINED = 100;
 
-/** What stands for the host in a request's URL. */
+/** The host of every request's URL. */
 const HOST = "tributary";
 
-/** A gateway that listens. */
+/** A listening server. */
 export interface Listening {
-  /** With the port that was really taken, and without a path. */
+  /** With the actual port, without a path. */
   readonly url: string;
-  /** Accepts nothing more, and resolves when every request under way is answered. */
+  /** Accepts no more connections, and resolves when every request in flight is answered. */
   close(): Promise<void>;
 }
 
-/** Listens with node:http before the gateway, and tells it from which address each request came. */
+/** Serves the gateway with node:http, and passes it the socket's address of each request. */
 export async function listen(
   handle: HandleNode,
   { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
-  const underWay = new Set<IncomingMessage>();
-  /** What had been written to each connection when it was last looked at, if some of that had not been taken. */
+  const inFlight = new Set<IncomingMessage>();
+  /** The bytes written to each connection at the last check, if the caller had not read all of them. */
   const connections = new Map<Socket, number | undefined>();
-  /** How many requests wait on a connection behind the one that is being answered. */
-  const waiting = new WeakMap<Socket, number>();
+  /** The number of pipelined requests that wait on each connection. */
+  const pipelined = new WeakMap<Socket, number>();
   let isClosing = false;
   const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
-    // Of requests that come one behind the other on a connection each waits for its turn: a flood of them must
-    // not make as many answers that nobody reads.
+    // Pipelined requests are answered one at a time: a flood of them must not produce responses that nobody reads.
     if (response.socket) {
       answer(request, response);
       return;
     }
     const { socket } = request;
-    const ahead = waiting.get(socket) ?? 0;
-    waiting.set(socket, ahead + 1);
-    if (ahead === MAX_WAITING) {
+    const ahead = pipelined.get(socket) ?? 0;
+    pipelined.set(socket, ahead + 1);
+    if (ahead === MAX_PIPELINED) {
       socket.destroy();
       return;
     }
     response.once("socket", () => {
-      waiting.set(socket, waiting.get(socket)! - 1);
+      pipelined.set(socket, pipelined.get(socket)! - 1);
       answer(request, response);
     });
   });
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    underWay.add(request);
+    inFlight.add(request);
     response.once("close", () => {
-      underWay.delete(request);
-      closeUnused();
+      inFlight.delete(request);
+      closeIdle();
     });
     if (isClosing) response.setHeader("connection", "close");
-    // Only the path and the query are looked at, and nothing that a Host header says may become part of them.
+    // Only the path and the query are used: nothing of a Host header may become part of the URL.
     request.headers.host = HOST;
     request.url = toOriginForm(request.url ?? "/");
     handle(request, response, { remoteAddress: request.socket.remoteAddress }).catch(() => {
@@ -103,8 +102,8 @@ export async function listen(
     socket.once("close", () => connections.delete(socket));
   });
 
-  /** Drops callers who have taken nothing since the last look. The adapter takes node:http's own time-out off. */
-  const looking = setInterval(() => {
+  /** Disconnects callers that read nothing since the last check. The adapter removes node:http's own timeout. */
+  const stalledCheck = setInterval(() => {
     for (const [socket, before] of connections) {
       const written = socket.writableLength > 0 ? socket.bytesWritten : undefined;
       if (written !== undefined && written === before) socket.resetAndDestroy();
@@ -112,14 +111,14 @@ export async function listen(
     }
   }, stalledMs).unref();
 
-  /** A connection on which no request is under way would keep a closing server open for as long as it likes. */
-  function closeUnused(): void {
-    if (isClosing && underWay.size === 0) server.closeAllConnections();
+  /** An idle connection would keep a closing server open. */
+  function closeIdle(): void {
+    if (isClosing && inFlight.size === 0) server.closeAllConnections();
   }
 
-  /** A server that is closing looks at no `requestTimeout` any more. */
+  /** A closing server no longer applies `requestTimeout`. */
   function dropIncomplete(): void {
-    for (const request of underWay) if (!request.complete) request.socket.destroy();
+    for (const request of inFlight) if (!request.complete) request.socket.destroy();
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -132,16 +131,16 @@ export async function listen(
       new Promise((resolve) => {
         isClosing = true;
         server.close(() => {
-          clearInterval(looking);
+          clearInterval(stalledCheck);
           resolve();
         });
         setTimeout(dropIncomplete, limits.requestTimeout).unref();
-        closeUnused();
+        closeIdle();
       }),
   };
 }
 
-/** The path and query of a request's target, which a client of a proxy gives with the whole address before them. */
+/** The path and query of a request's target. A client that talks to a proxy sends the whole URL. */
 function toOriginForm(target: string): string {
   if (target.startsWith("/")) return target;
   const url = URL.parse(target);

@@ -3,20 +3,20 @@ import pretty from "pino-pretty";
 
 export type { Logger };
 
-/** A line is seen so much later at most. */
+/** Lines are written with at most this delay. */
 const FLUSH_MS = 100;
-/** Of lines that nobody takes; those beyond are lost. */
+/** Unread lines beyond this are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /**
- * A logger of JSON lines on standard output, readable ones in a terminal, or where it is told. Secrets are
- * kept out by never being given to it: see `Config.secrets`.
+ * A logger of JSON lines on standard output (readable ones in a terminal) or on `stream`. Secrets stay out of
+ * the log because nobody passes them to it: see `Config.secrets`.
  */
 export function createLogger(level: string, stream: DestinationStream = standardOutput()): Logger {
   return pino({ level, base: null }, stream);
 }
 
-/** Each request has a line, so lines are written many at once, and without waiting for a slow reader; at exit all of them. */
+/** Every request logs a line, so lines are written in blocks and never wait for a slow reader; at exit all are written. */
 function standardOutput(): DestinationStream {
   if (process.stdout.isTTY) return pretty({ singleLine: true });
   const stream = destination({
@@ -26,7 +26,7 @@ function standardOutput(): DestinationStream {
     maxLength: MAX_WAITING_BYTES,
     periodicFlush: FLUSH_MS,
   });
-  // A disk that is full costs lines, and not the service.
+  // A full disk loses lines but must not stop the service.
   stream.on("error", () => undefined);
   return stream;
 }

@@ -1,13 +1,13 @@
 import { SpanStatusCode, trace, type SpanOptions } from "@opentelemetry/api";
 
-/** Through OpenTelemetry's API alone: spans go nowhere until an operator brings an SDK. */
+/** Uses OpenTelemetry's API only: spans go nowhere until an operator adds an SDK. */
 const tracer = trace.getTracer("tributary");
 
-/** Runs something in a span of its own, which ends with it and says whether it failed. */
+/** Runs `run` in a span that ends with it and records whether it failed. */
 export function inSpan<T>(name: string, options: SpanOptions, run: () => T): T {
   return tracer.startActiveSpan(name, options, (span) => {
     const fail = (error: unknown): never => {
-      // By its code and never by its text: messages of other people's errors may quote addresses.
+      // The code or name, never the message: messages of other libraries may contain addresses with keys.
       const { code, name } = error as { code?: unknown; name?: unknown };
       span.setAttribute("error.type", String(code ?? name));
       span.setStatus({ code: SpanStatusCode.ERROR }).end();

@@ -1,15 +1,25 @@
-import type { CollectOutcome } from "../chain/collect/collector.ts";
+import type { Collector } from "../chain/collect/collector.ts";
+import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
+import { toContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
-import type { RequestContext } from "./context.ts";
-import { walletOfId } from "./look-up-wallet.ts";
+import type { RequestScope } from "./request-scope.ts";
+import type { WalletById } from "./wallet-by-id.ts";
 
 /**
- * Moves what waits in an account's vault to its address, at the service's expense, whoever asks.
- *
- * @throws {ContractError} INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS, COLLECT_FAILED
+ * Moves an account's fees from its vaults to its address, at the service's expense; any caller may ask for it.
+ * Rejects with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED.
  */
-export async function collectFees(socialId: string, context: RequestContext): Promise<CollectOutcome> {
-  return inSpan("collectFees", {}, () =>
-    context.collector.collect(walletOfId(socialId, context).addresses, context.startedAt),
-  );
+export type CollectFees = (socialId: string, scope: RequestScope) => Promise<CollectOutcome>;
+
+export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
+  const { walletById, collector } = needs;
+  return (socialId, { startedAt }) =>
+    inSpan("collectFees", {}, async () => {
+      const { addresses } = walletById(socialId);
+      try {
+        return await collector.collect(addresses, startedAt);
+      } catch (error) {
+        throw toContractError(error, "COLLECT_FAILED");
+      }
+    });
 }

@@ -1,29 +1,17 @@
-import type { AddressesOf } from "../chain/addresses.ts";
-import type { Collector } from "../chain/collect/collector.ts";
-import type { Vaults } from "../chain/balances.ts";
-import type { Directory } from "../social/account-lookup.ts";
-import type { Caller } from "./request-scope.ts";
-import { Loaders } from "./loaders.ts";
-import type { HandleFormat } from "./look-up-wallet.ts";
+import type { CollectFees } from "./collect-fees.ts";
+import type { LookUpWallet } from "./look-up-wallet.ts";
+import type { RequestScope } from "./request-scope.ts";
+import type { WalletById } from "./wallet-by-id.ts";
 
-/** What resolvers work with, the same for every request. */
-export interface Services {
-  readonly handleFormat: HandleFormat;
-  readonly directory: Directory;
-  readonly addressesOf: AddressesOf;
-  readonly vaults: Vaults;
-  readonly collector: Collector;
+/** What the schema's fields call. */
+export interface UseCases {
+  readonly lookUpWallet: LookUpWallet;
+  readonly walletById: WalletById;
+  readonly collectFees: CollectFees;
 }
 
-/** GraphQL's context: the services, who asks, and this request's loaders. */
-export interface RequestContext extends Services {
-  readonly caller: Caller;
-  /** In `performance.now()`: all that the request does together has its time from here. */
-  readonly startedAt: number;
-  readonly loaders: Loaders;
-}
-
-/** The context of one request of `caller`. */
-export function createRequestContext(services: Services, caller: Caller): RequestContext {
-  return { ...services, caller, startedAt: performance.now(), loaders: new Loaders(services, caller) };
+/** GraphQL's context: the use cases, and the request that they run for. */
+export interface Context {
+  readonly useCases: UseCases;
+  readonly scope: RequestScope;
 }

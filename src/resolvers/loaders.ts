@@ -1,44 +1,126 @@
 import DataLoader from "dataloader";
 import type { AccountAddresses } from "../chain/addresses.ts";
-import type { Balance } from "../chain/balances.ts";
+import type { Balance, Balances } from "../chain/balances.ts";
+import { toContractError as fromChain } from "../chain/to-contract-error.ts";
+import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
-import type { Caller } from "./request-scope.ts";
-import type { Services } from "./context.ts";
+import { toContractError as fromSocial } from "../social/to-contract-error.ts";
+
+/** How many accounts a request has read: from this process's cache, from the network, and from the chain. */
+export interface Reads {
+  cached: number;
+  social: number;
+  chain: number;
+}
+
+/** What loaders read from. */
+export interface LoaderSources {
+  readonly accountLookup: Pick<AccountLookup, "cached" | "findByHandles" | "findByIds">;
+  readonly balances: Pick<Balances, "getBalances">;
+}
 
 /**
- * One request's loaders: whatever its fields ask for twice is read once, and all that they ask for in the
- * same moment reaches the batchers of the process together. A caller who goes away gives up its places
- * there. Each loader is made when it is first needed.
+ * One request's loaders: the request's consistent view of accounts and balances. Within the request a handle,
+ * an account and a balance are read once and keep their value, on whatever tick they are requested; another
+ * request reads again. Fields that load on the same tick share one batch, and the process-wide batchers merge
+ * the batches of all requests. When the caller leaves, its pending reads are dropped.
+ *
+ * Every method fails with ContractError.
  */
 export class Loaders {
-  readonly #services: Services;
-  readonly #caller: Caller;
+  readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
+  readonly #sources: LoaderSources;
+  readonly #caller: { readonly signal: AbortSignal };
+  /** What the process's cache had when this request first asked for the handle. */
+  readonly #cachedByHandle = new Map<string, SocialAccount | Error>();
+  readonly #loadsByHandle = new Map<string, Promise<SocialAccount>>();
+  /** The accounts that were found by handle. */
+  readonly #foundById = new Map<string, SocialAccount>();
+  // Created when first needed: most requests need one or two.
   #accountByHandle: DataLoader<string, SocialAccount> | undefined;
   #accountById: DataLoader<string, SocialAccount> | undefined;
   #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
 
-  constructor(services: Services, caller: Caller) {
-    this.#services = services;
+  /** `caller.signal` is read only by loads that wait. */
+  constructor(sources: LoaderSources, caller: { readonly signal: AbortSignal }) {
+    this.#sources = sources;
     this.#caller = caller;
   }
 
-  get accountByHandle(): DataLoader<string, SocialAccount> {
-    return (this.#accountByHandle ??= new DataLoader(
-      (handles) => this.#services.directory.findByHandles(handles, this.#caller.signal),
-      { cacheKeyFn: (handle) => handle.toLowerCase() },
-    ));
+  /** The account of a handle in any case; without a promise when it is cached. */
+  accountByHandle(text: string): SocialAccount | Promise<SocialAccount> {
+    const handle = text.toLowerCase();
+    const load = this.#loadsByHandle.get(handle);
+    if (load) return load;
+    const cached = this.#cachedByHandle.get(handle) ?? this.#takeFromCache(handle);
+    if (cached instanceof Error) throw cached;
+    if (cached) return cached;
+    this.#accountByHandle ??= new DataLoader((handles) => this.#loadByHandles(handles), {
+      cacheMap: this.#loadsByHandle,
+    });
+    return this.#accountByHandle.load(handle);
   }
 
-  get accountById(): DataLoader<string, SocialAccount> {
-    return (this.#accountById ??= new DataLoader((ids) =>
-      this.#services.directory.findByIds(ids, this.#caller.signal),
-    ));
+  /** The account of a canonical id: the one that a handle of this request led to, if there is one. */
+  accountById(id: string): Promise<SocialAccount> {
+    this.#accountById ??= new DataLoader((ids) => this.#loadByIds(ids));
+    return this.#accountById.load(id);
   }
 
-  get balance(): DataLoader<AccountAddresses, Balance, string> {
-    return (this.#balance ??= new DataLoader(
-      (accounts) => this.#services.vaults.getBalances(accounts, this.#caller.signal),
-      { cacheKeyFn: ({ address }) => address },
-    ));
+  /** The balance of an account as the chain has it. */
+  balance(addresses: AccountAddresses): Promise<Balance> {
+    this.#balance ??= new DataLoader((accounts) => this.#loadBalances(accounts), {
+      cacheKeyFn: ({ address }) => address,
+    });
+    return this.#balance.load(addresses);
+  }
+
+  #takeFromCache(handle: string): SocialAccount | Error | undefined {
+    const cached = this.#sources.accountLookup.cached(handle);
+    if (!cached) return undefined;
+    this.reads.cached++;
+    const account = this.#remember(cached);
+    this.#cachedByHandle.set(handle, account);
+    return account;
+  }
+
+  #remember(account: SocialAccount | Error): SocialAccount | Error {
+    if (account instanceof Error) return fromSocial(account);
+    this.#foundById.set(account.id, account);
+    return account;
+  }
+
+  async #loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
+    this.reads.social += handles.length;
+    const accounts = await this.#sources.accountLookup.findByHandles(handles, this.#caller.signal);
+    return accounts.map((account) => this.#remember(account));
+  }
+
+  /** Waits for the handles of this request first, because one of them may lead to the same account. */
+  async #loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
+    const startedAt = performance.now();
+    await Promise.allSettled(this.#loadsByHandle.values());
+    const missing = ids.filter((id) => !this.#foundById.has(id));
+    this.reads.cached += ids.length - missing.length;
+    this.reads.social += missing.length;
+    const { accountLookup } = this.#sources;
+    const loaded =
+      missing.length > 0 ? await accountLookup.findByIds(missing, this.#caller.signal, startedAt) : [];
+    for (const account of loaded) this.#remember(account);
+    const byId = new Map(missing.map((id, i) => [id, loaded[i]!]));
+    return ids.map((id) => {
+      const account = this.#foundById.get(id) ?? byId.get(id)!;
+      return account instanceof Error ? fromSocial(account) : account;
+    });
+  }
+
+  async #loadBalances(accounts: readonly AccountAddresses[]): Promise<(Balance | Error)[]> {
+    this.reads.chain += accounts.length;
+    const balances = await this.#sources.balances
+      .getBalances(accounts, this.#caller.signal)
+      .catch((error: unknown) => accounts.map(() => error as Error));
+    return balances.map((balance) =>
+      balance instanceof Error ? fromChain(balance, "LOOKUP_FAILED") : balance,
+    );
   }
 }

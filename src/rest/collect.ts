@@ -1,11 +1,12 @@
 import { isUtf8 } from "node:buffer";
-import { ContractError, ERROR_TABLE, quote, type ErrorCode } from "../contract/errors.ts";
+import { ContractError, quote } from "../contract/contract-error.ts";
+import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
+import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
 import { parseJson } from "../upstream/parse-json.ts";
-import type { Caller } from "../resolvers/request-scope.ts";
-import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../social/account.ts";
 import { readBody } from "./body.ts";
 import type { Endpoint, EndpointAnswer } from "./endpoint.ts";
-import type { Prepare } from "./prepared-operation.ts";
+import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondError, respondJson } from "./respond.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
@@ -32,7 +33,7 @@ interface CollectData {
   };
 }
 
-/** A body with one id is some 40 bytes; this leaves room for whatever else a client sends along. */
+/** A body with one id is some 40 bytes; clients may send other members along. */
 const MAX_BODY_BYTES = 16_384;
 const EXAMPLE_BODY = { socialId: "1523400000000000123" };
 const BODY_EXPECTED = `The body must be JSON such as ${JSON.stringify(EXAMPLE_BODY)}`;
@@ -51,22 +52,23 @@ const COLLECTED = {
 } as const satisfies EndpointAnswer;
 
 const EMPTY_VAULT = {
-  status: ERROR_TABLE.NOTHING_TO_COLLECT.status,
-  description: `${ERROR_TABLE.NOTHING_TO_COLLECT.message} No transaction was made, unless somebody else emptied the vault on the chain in the same moment.`,
+  status: ERROR_CODES.NOTHING_TO_COLLECT.status,
+  description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was made, unless somebody else emptied the vault on the chain in the same moment.`,
   members: ["success", "error", "message", "collected"],
   fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
   example: {
     success: false,
     error: "NOTHING_TO_COLLECT",
-    message: ERROR_TABLE.NOTHING_TO_COLLECT.message,
+    message: ERROR_CODES.NOTHING_TO_COLLECT.message,
     collected: "0.0000",
   },
 } as const satisfies EndpointAnswer;
 
-/** `POST /collect` as it is told to its callers. */
+/** The description of `POST /collect`. */
 export const COLLECT_ENDPOINT: Endpoint = {
   method: "POST",
   path: "/collect",
+  contractOperation: "collect",
   operationId: "collectFees",
   summary: "Moves an account's fees from the launch platform's vault to its address",
   description:
@@ -96,34 +98,29 @@ export const COLLECT_ENDPOINT: Endpoint = {
       },
     },
   },
-  operation: COLLECT_OPERATION,
+  graphqlOperation: COLLECT_OPERATION,
   answers: [COLLECTED, EMPTY_VAULT],
-  errors: [
-    invalidSocialId("creator"),
-    tooLarge(),
-    new ContractError("INSUFFICIENT_FUNDS"),
-    new ContractError("COLLECT_FAILED"),
-  ],
+  errorExamples: [invalidSocialId("creator"), tooLarge()],
 };
 
-export type Collect = (request: Request, caller: Caller) => Promise<Response>;
-
 /** `POST /collect`: the result as the schema gives it, an empty vault as 400. */
-export function createCollect(prepare: Prepare): Collect {
+export function createCollectHandler(
+  prepare: PrepareOperation,
+): (request: Request, scope: RequestScope) => Promise<Response> {
   const run = prepare<CollectData>(COLLECT_OPERATION);
-  return async (request, caller) => {
+  return async (request, scope) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
     if (body === "too large") {
       const error = tooLarge();
-      caller.note(error.code);
+      scope.recordCode(error.code);
       return respondError(error, { headers: { connection: "close" } });
     }
     const socialId = readSocialId(body);
 
-    const { collect } = await run({ socialId }, caller).catch((cause: unknown) => {
+    const { collect } = await run({ socialId }, scope).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
     });
-    if (collect.error) caller.note(collect.error);
+    if (collect.error) scope.recordCode(collect.error);
     const { status, members } = collect.success ? COLLECTED : EMPTY_VAULT;
     return respondJson(status, Object.fromEntries(members.map((name) => [name, collect[name]])));
   };
@@ -136,7 +133,7 @@ function tooLarge(): ContractError {
   });
 }
 
-/** The id as the body has it. A JSON number is refused: ids are past 2^53, and it has lost digits already. */
+/** The id in the body. A JSON number is refused: ids exceed 2^53, so it has already lost digits. */
 function readSocialId(body: Uint8Array): string {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;

@@ -1,28 +1,36 @@
-import type { ContractError } from "../contract/errors.ts";
+import type { ContractError } from "../contract/contract-error.ts";
+import type { ContractOperation } from "../contract/error-codes.ts";
 
-/** What a REST endpoint is to its callers; the OpenAPI document is made from it. */
+/** The description of a REST endpoint, from which the OpenAPI document is generated. */
 export interface Endpoint {
   readonly method: "GET" | "POST";
   readonly path: string;
+  /** Whose error codes it answers with. */
+  readonly contractOperation: ContractOperation;
   readonly operationId: string;
   readonly summary: string;
   readonly description: string;
-  /** `parameters` or `requestBody`, as OpenAPI has them. */
+  /** `parameters` or `requestBody` of OpenAPI. */
   readonly request: object;
-  /** The text of the GraphQL operation whose result it answers with. */
-  readonly operation: string;
+  /** The text of the GraphQL operation that it runs. */
+  readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
-  /** One of each error that it throws. */
-  readonly errors: readonly ContractError[];
+  /** Errors that say more than their row of the table: used as examples, and one more for each other status. */
+  readonly errorExamples: readonly ContractError[];
 }
 
-/** A body that is made from the operation's result. */
+/** A response body generated from the operation's result. */
 export interface EndpointAnswer {
   readonly status: number;
   readonly description: string;
-  /** The members of the result that it has, none of them null; default: all that the operation selects. */
+  /** The members of the result in it, none of them null. Default: all that the operation selects. */
   readonly members?: readonly string[];
-  /** Members that always have this value. */
+  /** Members with one value. */
   readonly fixed?: Readonly<Record<string, boolean | string>>;
   readonly example: object;
+}
+
+/** The header `Allow` for the methods of a path. */
+export function allowHeader(methods: Readonly<Partial<Record<"GET" | "POST", unknown>>>): string {
+  return [...(methods.GET ? ["GET", "HEAD"] : []), ...(methods.POST ? ["POST"] : []), "OPTIONS"].join(", ");
 }

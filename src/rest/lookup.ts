@@ -1,8 +1,8 @@
-import { ContractError, quote } from "../contract/errors.ts";
-import type { Caller } from "../resolvers/request-scope.ts";
-import { invalidHandle, type HandleFormat } from "../resolvers/look-up-wallet.ts";
+import { ContractError, quote } from "../contract/contract-error.ts";
+import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
 import type { Endpoint } from "./endpoint.ts";
-import type { Prepare } from "./prepared-operation.ts";
+import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondJson } from "./respond.ts";
 
 const LOOKUP_OPERATION = /* GraphQL */ `
@@ -20,7 +20,7 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** What the sandbox answers at first. */
+/** The sandbox's first answer. */
 const EXAMPLE = {
   handle: "creator",
   socialId: "1523400000000000123",
@@ -28,11 +28,12 @@ const EXAMPLE = {
   balance: { vault: "3.1000", pda: "5.2000", total: "8.3000" },
 };
 
-/** `GET /wallet/lookup` as it is told to its callers. */
-export function lookupEndpoint({ pattern, expected }: HandleFormat): Endpoint {
+/** The description of `GET /wallet/lookup`. */
+export function lookupEndpoint(format: HandleFormat): Endpoint {
   return {
     method: "GET",
     path: "/wallet/lookup",
+    contractOperation: "lookup",
     operationId: "lookUpWallet",
     summary: "Looks up the address and the balance of a handle",
     description:
@@ -45,43 +46,38 @@ export function lookupEndpoint({ pattern, expected }: HandleFormat): Endpoint {
           name: "handle",
           in: "query",
           required: true,
-          description: `The account's handle: ${expected}, without the @, in upper or lower case.`,
-          schema: { type: "string", pattern: pattern.source },
+          description: `The account's handle: ${format.expected}, without the @, in upper or lower case.`,
+          schema: { type: "string", pattern: format.pattern.source },
           example: EXAMPLE.handle,
         },
       ],
     },
-    operation: LOOKUP_OPERATION,
+    graphqlOperation: LOOKUP_OPERATION,
     answers: [{ status: 200, description: "The account's wallet.", example: EXAMPLE }],
-    errors: [
-      new ContractError("HANDLE_REQUIRED"),
-      invalidHandle(expected, quote(`@${EXAMPLE.handle}`)),
-      new ContractError("SOCIAL_NOT_FOUND"),
+    errorExamples: [
+      invalidHandle(format, quote(`@${EXAMPLE.handle}`)),
       new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),
-      new ContractError("SOCIAL_API_UNAVAILABLE"),
-      new ContractError("SERVICE_BUSY"),
-      new ContractError("LOOKUP_FAILED"),
     ],
   };
 }
 
-export type LookUp = (handle: string, caller: Caller) => Promise<object>;
-
 /** The wallet of a handle as the schema gives it. */
-export function createLookUp(prepare: Prepare): LookUp {
+export type LookUp = (handle: string, scope: RequestScope) => Promise<object>;
+
+export function createLookUp(prepare: PrepareOperation): LookUp {
   const run = prepare<{ wallet: object }>(LOOKUP_OPERATION);
-  return async (handle, caller) => (await run({ handle }, caller)).wallet;
+  return async (handle, scope) => (await run({ handle }, scope)).wallet;
 }
 
 /** `GET /wallet/lookup?handle=`. */
 export function createLookupHandler(
   lookUp: LookUp,
-  { expected }: HandleFormat,
-): (query: URLSearchParams, caller: Caller) => Promise<Response> {
-  return async (query, caller) => {
+  format: HandleFormat,
+): (query: URLSearchParams, scope: RequestScope) => Promise<Response> {
+  return async (query, scope) => {
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
-    if (others.length > 0) throw invalidHandle(expected, `${others.length + 1} handles`);
-    return respondJson(200, await lookUp(handle, caller));
+    if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
+    return respondJson(200, await lookUp(handle, scope));
   };
 }

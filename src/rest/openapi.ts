@@ -1,34 +1,34 @@
 import type { GraphQLSchema } from "graphql";
 import packageJson from "../../package.json" with { type: "json" };
-import { ContractError } from "../contract/errors.ts";
-import type { Endpoint, EndpointAnswer } from "./endpoint.ts";
-import { JSON_HEADERS, toErrorBody } from "./respond.ts";
+import { ContractError } from "../contract/contract-error.ts";
+import { codesOf } from "../contract/error-codes.ts";
+import { allowHeader, type Endpoint, type EndpointAnswer } from "./endpoint.ts";
+import { toErrorBody } from "./respond.ts";
 import { resultSchema } from "./result-schema.ts";
-import { allow, type Handler } from "../http/router.ts";
-import { rateLimited, toPolicy, toStanding, type RateLimitConfig } from "../http/rate-limit/rate-limit.ts";
+
+/** What the document says about the rate limit. */
+export interface RateLimitDescription {
+  readonly max: number;
+  readonly windowSeconds: number;
+  /** The headers of every counted response: a JSON Schema and an example each. */
+  readonly headers: Readonly<Record<string, { description: string; schema: object; example: string }>>;
+  /** An example of its refusal. */
+  readonly refusal: ContractError;
+}
 
 interface OpenApiNeeds {
   readonly schema: GraphQLSchema;
   readonly basePath: string;
-  readonly rateLimit: RateLimitConfig;
+  readonly rateLimit: RateLimitDescription;
   readonly endpoints: readonly Endpoint[];
 }
 
-const DIGITS = "[0-9]+";
-
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const REQUEST_ID = headerRef("X-Request-Id");
-/** Of what is counted. */
-const LIMITED = { ...REQUEST_ID, ...headerRef("RateLimit"), ...headerRef("RateLimit-Policy") };
 
-/** `/openapi.json`: the REST endpoints as OpenAPI 3.1, made once, from what they answer with. */
-export function createOpenApi(needs: OpenApiNeeds): Handler {
-  const text = JSON.stringify(toDocument(needs));
-  return () => new Response(text, { headers: JSON_HEADERS });
-}
-
-function toDocument({ schema, basePath, rateLimit, endpoints }: OpenApiNeeds): object {
-  const { max, windowSeconds } = rateLimit;
+/** The OpenAPI 3.1 document of the REST endpoints, generated from what they answer with. */
+export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }: OpenApiNeeds): object {
+  const { max, windowSeconds, headers } = rateLimit;
   const notFound = new ContractError("NOT_FOUND");
   const paths = endpoints.map((endpoint): [string, object] => [
     endpoint.path,
@@ -60,33 +60,25 @@ function toDocument({ schema, basePath, rateLimit, endpoints }: OpenApiNeeds): o
           schema: { type: "string", format: "uuid" },
           example: "6f1c1a52-8d0e-4d4b-9a54-0f8d6f0f2b7e",
         },
-        RateLimit: {
-          description: "What is left to the caller's address: `r` requests now, and more in `t` seconds.",
-          required: true,
-          schema: { type: "string", pattern: `^${toStanding(DIGITS, DIGITS)}$` },
-          example: toStanding(max - 1, windowSeconds),
-        },
-        "RateLimit-Policy": {
-          description: "The limit: `q` requests of one address in any `w` seconds.",
-          required: true,
-          schema: { type: "string", const: toPolicy(rateLimit) },
-          example: toPolicy(rateLimit),
-        },
+        ...Object.fromEntries(
+          Object.entries(headers).map(([name, header]) => [name, { required: true, ...header }]),
+        ),
       },
     },
   };
 }
 
-function toOperation(schema: GraphQLSchema, rateLimit: RateLimitConfig, endpoint: Endpoint): object {
-  const { method, operationId, summary, description, request, operation } = endpoint;
+function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, endpoint: Endpoint): object {
+  const { method, operationId, summary, description, request } = endpoint;
   const answers = endpoint.answers.map((answer) => ({
     ...answer,
-    schema: toAnswerSchema(schema, operation, answer),
+    schema: toAnswerSchema(schema, endpoint, answer),
   }));
-  const errors = [...endpoint.errors, rateLimited(rateLimit, 1, rateLimit.windowSeconds)];
+  const errors = errorsOf(endpoint, rateLimit);
   const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
-  const methods = allow({ [method]: true });
+  const allow = allowHeader({ [method]: true });
   const notAllowed = new ContractError("METHOD_NOT_ALLOWED");
+  const counted = Object.keys(rateLimit.headers).map(headerRef);
   return {
     operationId,
     summary,
@@ -99,7 +91,7 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitConfig, endpoint
           toResponse(
             answers.filter(({ status }) => status === wanted),
             errors.filter(({ status }) => status === wanted),
-            LIMITED,
+            Object.assign({}, REQUEST_ID, ...counted) as object,
           ),
         ]),
       ),
@@ -108,24 +100,37 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitConfig, endpoint
         Allow: {
           description: "The methods that this path takes.",
           required: true,
-          schema: { type: "string", const: methods },
-          example: methods,
+          schema: { type: "string", const: allow },
+          example: allow,
         },
       }),
     },
   };
 }
 
+/** An error for each code of the operation that is not an answer of its own, with the endpoint's examples. */
+function errorsOf(endpoint: Endpoint, rateLimit: RateLimitDescription): ContractError[] {
+  const examples = [...endpoint.errorExamples, rateLimit.refusal];
+  const answered = endpoint.answers.map(({ fixed }) => fixed?.error);
+  return codesOf(endpoint.contractOperation)
+    .filter((code) => !answered.includes(code))
+    .flatMap((code) => {
+      const own = examples.filter((example) => example.code === code);
+      return own.length > 0 ? own : [new ContractError(code)];
+    });
+}
+
 /** The members of an answer, those with one value as that value. */
 function toAnswerSchema(
   schema: GraphQLSchema,
-  operation: string,
+  { graphqlOperation }: Endpoint,
   { members, fixed = {} }: EndpointAnswer,
 ): object {
-  const result = resultSchema(schema, operation, members);
+  const result = resultSchema(schema, graphqlOperation, members);
   const properties = Object.entries(result.properties).map(([name, property]): [string, object] => [
     name,
-    name in fixed ? { ...property, const: fixed[name] } : property,
+    // One value needs no list of values.
+    name in fixed ? { ...property, enum: undefined, const: fixed[name] } : property,
   ]);
   return { ...result, properties: Object.fromEntries(properties) };
 }
@@ -176,14 +181,14 @@ function toErrorSchema(errors: readonly ContractError[]): object {
 }
 
 function toRetryAfter(errors: readonly ContractError[]): object {
-  const telling = errors.filter(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
-  if (telling.length === 0) return {};
+  const withDelay = errors.filter(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
+  if (withDelay.length === 0) return {};
   return {
     "Retry-After": {
-      description: `How many seconds to wait before the next try; told with ${telling.map(({ code }) => `\`${code}\``).join(" and ")}.`,
-      required: telling.length === errors.length,
+      description: `How many seconds to wait before the next try; told with ${withDelay.map(({ code }) => `\`${code}\``).join(" and ")}.`,
+      required: withDelay.length === errors.length,
       schema: { type: "integer", minimum: 1 },
-      example: telling[0]!.retryAfterSeconds,
+      example: withDelay[0]!.retryAfterSeconds,
     },
   };
 }

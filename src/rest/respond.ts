@@ -1,12 +1,12 @@
-import { errorHeaders, type ContractError } from "../contract/errors.ts";
+import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
 
-/** Answers are of this moment and of this caller's asking: nobody keeps them. */
+/** Responses are valid only now, so nobody may cache them. */
 export const JSON_HEADERS = {
   "content-type": "application/json; charset=utf-8",
   "cache-control": "no-store",
 };
 
-/** A JSON answer. */
+/** A JSON response. */
 export function respondJson(status: number, body: unknown, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(body), {
     status,
@@ -19,7 +19,7 @@ export function toErrorBody({ code, message }: ContractError) {
   return { error: code, message };
 }
 
-/** An error as an answer, with the headers that it brings and the ones given. */
+/** An error as a response, with its own headers and the given ones. */
 export function respondError(
   error: ContractError,
   { headers = {} }: { headers?: Record<string, string> } = {},

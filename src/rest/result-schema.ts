@@ -2,6 +2,7 @@ import {
   assertObjectType,
   getNullableType,
   getOperationAST,
+  isEnumType,
   isListType,
   isNonNullType,
   isObjectType,
@@ -11,10 +12,10 @@ import {
   type GraphQLOutputType,
   type GraphQLSchema,
 } from "graphql";
-import { factsOf } from "../schema/field-metadata.ts";
 import { fieldsOf, fragmentsOf } from "../graphql/selected-fields.ts";
+import { metadataOf } from "../schema/field-metadata.ts";
 
-/** An object of JSON Schema 2020-12. */
+/** The JSON Schema 2020-12 of an object. */
 export interface ObjectSchema {
   readonly type: "object";
   readonly required: readonly string[];
@@ -24,9 +25,8 @@ export interface ObjectSchema {
 const SCALARS: Readonly<Record<string, string>> = { String: "string", Boolean: "boolean" };
 
 /**
- * The JSON Schema of what an operation gives for its one root field: the members that it selects, typed
- * and described as the GraphQL schema has them. With `members` it is a result that has only these, and
- * none of them null.
+ * The JSON Schema of the result of an operation's one root field: the selected members with the types and
+ * descriptions of the GraphQL schema. With `members`, only these, none of them null.
  */
 export function resultSchema(
   schema: GraphQLSchema,
@@ -42,8 +42,8 @@ export function resultSchema(
       const name = (node.alias ?? node.name).value;
       if (only && !only.includes(name)) continue;
       const field = type.getFields()[node.name.value]!;
-      const { pattern, isNullOnlyOnError } = factsOf(field);
-      // An operation with an error is answered with that error and nothing else.
+      const { pattern, isNullOnlyOnError } = metadataOf(field);
+      // A REST response to an operation with an error holds only the error.
       const isPresent = only !== undefined || isNullOnlyOnError;
       properties[name] = {
         ...(isPresent ? toPresent(getNullableType(field.type), node) : toValue(field.type, node)),
@@ -63,6 +63,7 @@ export function resultSchema(
   function toPresent(type: GraphQLOutputType, node: FieldNode): object {
     if (isListType(type)) return { type: "array", items: toValue(type.ofType, node) };
     if (isObjectType(type)) return toObject(type, node);
+    if (isEnumType(type)) return { type: "string", enum: type.getValues().map(({ name }) => name) };
     const scalar = SCALARS[String(type)];
     if (!scalar) throw new Error(`expected a scalar that JSON Schema has, got ${String(type)}`);
     return { type: scalar };

@@ -1,9 +1,9 @@
-/** What a person who started the sandbox needs to know, with lines to paste. Holds no secret. */
+/** The text for a person who started the sandbox: its addresses, and commands to paste. It contains no secret. */
 export function describeSandbox(at: {
   gatewayUrl: string;
   rpcUrl: string;
   socialUrl: string;
-  /** The id, and the address in base58, of the account that the lines use. */
+  /** The account used in the commands, with its address in base58. */
   example: { handle: string; id: string; address: string };
 }): string {
   const { gatewayUrl, rpcUrl, socialUrl, example } = at;
@@ -14,14 +14,14 @@ export function describeSandbox(at: {
     params: [example.address, 1_500_000_000],
   };
   return `
-Tributary runs on a sandbox: a chain and a social network of its own, in memory. No real money is in it.
+Tributary is running on a sandbox: its own chain and social network, in memory. No real money is involved.
 
   Gateway                 ${gatewayUrl}
   GraphiQL                ${gatewayUrl}/graphql
-  Sandbox's chain (RPC)   ${rpcUrl}
-  Sandbox's network       ${socialUrl}
+  Sandbox chain (RPC)     ${rpcUrl}
+  Sandbox social network  ${socialUrl}
 
-Look up ${example.handle}, collect, and put 1.5 SOL of new fees into the vault:
+Look up ${example.handle}, collect, and add 1.5 SOL of new fees to the vault:
 
   curl '${gatewayUrl}/wallet/lookup?handle=${example.handle}'
   curl -X POST ${gatewayUrl}/collect -d '${JSON.stringify({ socialId: example.id })}'

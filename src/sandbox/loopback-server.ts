@@ -16,43 +16,40 @@ export interface LoopbackAnswer {
   readonly body: string;
 }
 
-/**
- * A way to fail. The first fault added that matches a request is applied to it, alone; with no `delayMs`,
- * `until` or `then` it changes nothing.
- */
+/** A failure to inject. Of the faults that match a request, only the one added first applies. */
 interface Fault<Call> {
-  /** Which requests: those with a call (of a batch: any) for which this is true. Default: all. */
+  /** Limits the fault to calls for which this is true. Default: it applies to every request. */
   readonly when?: (call: Call) => boolean;
-  /** How many requests, before the fault is gone. Default: without end. */
+  /** Removes the fault after this many requests. Default: it stays. */
   readonly times?: number;
-  /** Waits this long first. Alone: slow, but right. */
+  /** Delays the answer. Without `then`, the answer is slow but correct. */
   readonly delayMs?: number;
-  /** Waits first until this has settled. Alone: late, but right. */
+  /** Delays the request until this settles. */
   readonly until?: Promise<unknown>;
   /**
-   * `reset` drops the connection without an answer; `hang` keeps it open and never answers; `cut` drops it
-   * halfway through the right answer; an answer is given in place of the right one.
+   * `reset` closes the connection without an answer, `hang` keeps it open without one, `cut` closes it halfway
+   * through the correct answer. An answer given here replaces the correct one.
    */
   readonly then?: "reset" | "hang" | "cut" | LoopbackAnswer;
-  /** The request is carried out first, then fails: what was sent took effect, and its answer is lost. */
+  /** Handles the request before failing it: the request takes effect, but the client sees no correct answer. */
   readonly after?: boolean;
 }
 
-/** The faults in force; tests add them, and nothing else does. */
+/** The active faults. Only tests and benchmarks add any. */
 interface Faults<Call> {
-  /** Returns a function that removes the fault again. */
+  /** Returns a function that removes the fault. */
   add(fault: Fault<Call>): () => void;
   clear(): void;
 }
 
-/** An HTTP server on 127.0.0.1 that remembers what it was asked, and fails when told to. */
+/** An HTTP server on 127.0.0.1 that records its calls and can inject faults. */
 export interface LoopbackServer<Call> {
-  /** Such as `http://127.0.0.1:8899`, with no slash at the end. */
+  /** For example `http://127.0.0.1:8899`, without a trailing slash. */
   readonly url: string;
-  /** What came in, oldest first, failed or not: the last 10,000. May be emptied (`calls.length = 0`). */
+  /** The last 10,000 calls, oldest first, including those that failed. Set `calls.length = 0` to clear it. */
   readonly calls: Call[];
   readonly faults: Faults<Call>;
-  /** Ends at once, whatever is under way. */
+  /** Closes at once, and with it the requests in flight. */
   close(): Promise<void>;
 }
 
@@ -61,24 +58,24 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" };
 
 /**
- * Starts a server on 127.0.0.1 at the preferred `port`, or at any free one when that is taken or 0.
- * `describe` says what the calls in a request are, for `calls` and for the `when` of faults.
+ * Starts a server on 127.0.0.1 at `port`, or at any free port if that one is taken or 0. `describe` turns a
+ * request into the call that `calls` records and that the `when` of a fault receives, if it is one.
  */
 export async function createLoopbackServer<Call>(options: {
   port: number;
-  handle: (request: LoopbackRequest) => LoopbackAnswer | Promise<LoopbackAnswer>;
-  describe: (request: LoopbackRequest) => readonly Call[];
+  handle: (request: LoopbackRequest) => LoopbackAnswer;
+  describe: (request: LoopbackRequest) => Call | undefined;
 }): Promise<LoopbackServer<Call>> {
   const calls: Call[] = [];
-  let faults: { readonly fault: Fault<Call>; left: number }[] = [];
+  let faults: { readonly fault: Fault<Call>; timesLeft: number }[] = [];
   const closing = new AbortController();
 
-  function takeFault(described: readonly Call[]): Fault<Call> {
-    const found = faults.find(({ fault }) => !fault.when || described.some(fault.when));
-    if (!found) return {};
-    found.left -= 1;
-    if (found.left <= 0) faults = faults.filter((other) => other !== found);
-    return found.fault;
+  function takeFault(call: Call | undefined): Fault<Call> {
+    const match = faults.find(({ fault }) => !fault.when || (call !== undefined && fault.when(call)));
+    if (!match) return {};
+    match.timesLeft -= 1;
+    if (match.timesLeft <= 0) faults = faults.filter((other) => other !== match);
+    return match.fault;
   }
 
   async function respond(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -90,29 +87,29 @@ export async function createLoopbackServer<Call>(options: {
     }
     const { method = "GET", headers } = incoming;
     const request = { method, url: new URL(incoming.url ?? "/", "http://127.0.0.1"), headers, body };
-    const described = options.describe(request);
-    calls.push(...described);
-    if (calls.length > MAX_CALLS) calls.splice(0, calls.length - MAX_CALLS);
+    const call = options.describe(request);
+    if (call !== undefined) calls.push(call);
+    if (calls.length > MAX_CALLS) calls.shift();
 
-    const { delayMs = 0, until, then, after = false } = takeFault(described);
-    const early = after ? await options.handle(request) : null;
+    const { delayMs = 0, until, then, after = false } = takeFault(call);
+    const earlyAnswer = after ? options.handle(request) : null;
     if (delayMs > 0) await sleep(delayMs, undefined, { ref: false, signal: closing.signal });
     await until;
 
     if (then === "hang") return;
     if (then === "reset") incoming.socket.resetAndDestroy();
-    else if (then === "cut") cut(response, early ?? (await options.handle(request)));
-    else write(response, then ?? early ?? (await options.handle(request)));
+    else if (then === "cut") cut(response, earlyAnswer ?? options.handle(request));
+    else write(response, then ?? earlyAnswer ?? options.handle(request));
   }
 
   const server = createServer((incoming, response) => {
     respond(incoming, response).catch((error: unknown) => {
-      // A mistake of the double's own must be seen; the end of it is none.
+      // Report a bug of the sandbox itself, but not a request that `close` aborts.
       if (closing.signal.aborted || response.headersSent) response.destroy();
       else write(response, { status: 500, body: `The sandbox failed: ${String(error)}` });
     });
   });
-  // The default, 5 s, would now and then reset a connection just as a client's pool takes it up again.
+  // With the default of 5 s, a connection may close just as a client's pool reuses it.
   server.keepAliveTimeout = 65_000;
 
   const listen = (port: number): Promise<void> =>
@@ -133,7 +130,7 @@ export async function createLoopbackServer<Call>(options: {
     calls,
     faults: {
       add(fault) {
-        const entry = { fault, left: fault.times ?? Infinity };
+        const entry = { fault, timesLeft: fault.times ?? Infinity };
         faults.push(entry);
         return () => {
           faults = faults.filter((other) => other !== entry);
@@ -154,7 +151,7 @@ export async function createLoopbackServer<Call>(options: {
   };
 }
 
-/** The body as text, or null when it is larger than allowed; the rest of such a body is let go by. */
+/** The body as text, or null if it is too large; such a body is still read to its end. */
 async function readBody(incoming: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -3,30 +3,31 @@ import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
 import type { AccountAddresses } from "../chain/addresses.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../chain/launchpad/program-ids.ts";
 import { describeSandbox } from "./banner.ts";
-import { createChainRpc } from "./rpc/rpc-server.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Chain } from "./chain/chain.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
-import type { JsonRpcCall } from "./rpc/json-rpc.ts";
 import type { LoopbackServer } from "./loopback-server.ts";
+import type { JsonRpcCall } from "./rpc/json-rpc.ts";
+import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
 
-/** An account of the seed data, with its addresses on the chain. */
+/** A seed account with its addresses on the chain. */
 export interface SandboxAccount extends NetworkAccount, AccountAddresses {}
 
-/** A chain and a social network that run in this process, with accounts on both, and no real money. */
+/** A chain and a social network in this process, with accounts on both and no real money. */
 export interface Sandbox {
-  /** The operator's variables that make a gateway use this sandbox. Two of them are secrets. */
+  /** The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and FEE_PAYER_KEYPAIR are secrets. */
   readonly env: SandboxEnv;
   readonly chain: Chain;
   readonly rpc: LoopbackServer<JsonRpcCall>;
   readonly social: SocialNetwork;
-  /** Every account of seed.json, in its order. */
+  /** The accounts of seed.json, in its order. */
   readonly accounts: readonly SandboxAccount[];
-  /** A text for the person who started it, once a gateway listens at that address. */
+  /** The banner to print once a gateway listens at `gatewayUrl`. */
   describe(gatewayUrl: string): string;
   close(): Promise<void>;
 }
@@ -42,12 +43,9 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
   readonly LAUNCHPAD_AMM_PROGRAM_ID: string;
 }
 
-/** The ids of the launch platform's programs on mainnet; here stand-ins for them have these. */
-const LAUNCHPAD_PROGRAM_ID = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const LAUNCHPAD_AMM_PROGRAM_ID = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
-/** Addresses are derived from it; there is no program at it, and collecting needs none. */
+/** The gateway derives addresses from it. */
 const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
 const ESCROW_SEED = "social";
 
@@ -62,8 +60,8 @@ const addressesOf = createAddresses({
 });
 
 /**
- * Starts a sandbox. `slotMs` is the length of the chain's slots (0: they pass only by `chain.advanceSlots`).
- * A port that is taken is replaced by a free one, and so is 0.
+ * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. A port
+ * that is taken or 0 is replaced by a free one.
  */
 export async function startSandbox({
   slotMs = 400,
@@ -75,7 +73,7 @@ export async function startSandbox({
     programs: [
       { id: LAUNCHPAD_PROGRAM_ID, file: programFile("launchpad.so") },
       { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
-      // Nobody withdraws here: that there is a program is all that is asked of it, and any one will do.
+      // The gateway only checks that this program exists, and nothing calls it, so any program will do.
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
   });
@@ -126,7 +124,7 @@ export async function startSandbox({
   };
 }
 
-/** Decimal SOL with up to 9 digits after the point, in lamports. */
+/** Converts decimal SOL with up to 9 fraction digits to lamports. */
 function parseSol(sol: string): bigint {
   const [whole = "", fraction = ""] = sol.split(".");
   return BigInt(whole + fraction.padEnd(9, "0"));

@@ -2,29 +2,27 @@ import { createLoopbackServer } from "./loopback-server.ts";
 import type { LoopbackAnswer, LoopbackRequest, LoopbackServer } from "./loopback-server.ts";
 
 export interface NetworkAccount {
-  /** In the spelling its owner chose; names are compared without regard to case. */
+  /** As its owner spells it; lookups ignore case. */
   readonly handle: string;
   /** Decimal digits, at most 2^64 - 1. */
   readonly id: string;
-  /** The name shown beside the handle. */
+  /** The display name. */
   readonly name: string;
   readonly suspended?: boolean | undefined;
 }
 
-/** A lookup as it came in, whether it was then answered or refused. */
+/** A request, successful or not. */
 interface SocialCall {
-  readonly method: string;
-  readonly path: string;
-  /** The handles or ids asked for. */
+  /** The requested handles or ids. */
   readonly names: readonly string[];
 }
 
 export interface SocialNetwork extends LoopbackServer<SocialCall> {
-  /** Gives an account another handle; the old one is then nobody's. */
+  /** Changes the handle of an account; the old handle is then free. */
   rename(handle: string, newHandle: string): void;
 }
 
-/** The two lookups. Ids are digits; names have at most 15 characters. */
+/** The two lookups: by handle and by id. */
 const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> = {
   "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
   "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
@@ -33,11 +31,11 @@ const MAX_NAMES = 100;
 
 const PROBLEMS = "https://api.example/2/problems";
 
-/** What one app may ask in a window of 15 minutes. Counted in the headers, never enforced: see `faults`. */
+/** Requests per window. The headers count them down, but only a fault makes the sandbox refuse any. */
 const RATE_LIMIT = 300;
 const RATE_WINDOW_SECONDS = 15 * 60;
 
-/** Serves the API v2's lookups of accounts by handle and by id, to whoever shows `token`. */
+/** Serves the account lookups of the social network's API v2 to callers that send the bearer `token`. */
 export async function createSocialNetwork(options: {
   accounts: readonly NetworkAccount[];
   token: string;
@@ -70,21 +68,21 @@ export async function createSocialNetwork(options: {
     for (const name of new Set(names)) {
       const account = parameter === "ids" ? byId.get(name) : byHandle.get(name.toLowerCase());
       if (!account)
-        errors.push(missing(parameter, name, "Not Found Error", `Could not find user with ${parameter}`));
+        errors.push(notFound(parameter, name, "Not Found Error", `Could not find user with ${parameter}`));
       else if (account.suspended)
-        errors.push(missing(parameter, name, "Forbidden", "User has been suspended"));
+        errors.push(notFound(parameter, name, "Forbidden", "User has been suspended"));
       else data.push({ id: account.id, name: account.name, username: account.handle });
     }
     return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
   }
 
-  const nextRateHeaders = createRateHeaders();
+  const nextRateLimitHeaders = createRateLimitHeaders();
   const server = await createLoopbackServer<SocialCall>({
     port: options.port,
-    describe: (request) => [{ method: request.method, path: request.url.pathname, names: namesIn(request) }],
+    describe: (request) => ({ names: namesIn(request) }),
     handle(request) {
       const answer = handle(request);
-      return { ...answer, headers: { ...answer.headers, ...nextRateHeaders() } };
+      return { ...answer, headers: { ...answer.headers, ...nextRateLimitHeaders() } };
     },
   });
 
@@ -92,7 +90,7 @@ export async function createSocialNetwork(options: {
     ...server,
     rename(handle, newHandle) {
       const account = byHandle.get(handle.toLowerCase());
-      if (!account) throw new Error(`There is no account ${handle}.`);
+      if (!account) throw new Error(`No account has the handle ${handle}`);
       byHandle.delete(handle.toLowerCase());
       add({ ...account, handle: newHandle });
     },
@@ -109,10 +107,10 @@ function problemOf(names: readonly string[], parameter: string, format: RegExp):
   if (names.length > MAX_NAMES) {
     return `The number of values in the \`${parameter}\` query parameter list [${names.length}] is not between 1 and ${MAX_NAMES}`;
   }
-  const bad = names.find((name) => !format.test(name));
-  return bad === undefined
+  const invalid = names.find((name) => !format.test(name));
+  return invalid === undefined
     ? undefined
-    : `The \`${parameter}\` query parameter value [${bad}] does not match ${format.source}`;
+    : `The \`${parameter}\` query parameter value [${invalid}] does not match ${format.source}`;
 }
 
 function invalidRequest(parameter: string, names: readonly string[], message: string): object {
@@ -124,8 +122,8 @@ function invalidRequest(parameter: string, names: readonly string[], message: st
   };
 }
 
-/** An account that is not there, or that nobody may see: told apart by the title alone. */
-function missing(parameter: string, name: string, title: string, detail: string): object {
+/** The error for an unknown or suspended account. Only the title and the detail differ. */
+function notFound(parameter: string, name: string, title: string, detail: string): object {
   return {
     value: name,
     detail: `${detail}: [${name}].`,
@@ -145,8 +143,8 @@ function json(status: number, body: object): LoopbackAnswer {
   };
 }
 
-/** The rate limit's headers, counting down; the reset is in seconds since 1970. */
-function createRateHeaders(): () => Record<string, string> {
+/** Headers that count down the rate limit; the reset time is in seconds since 1970. */
+function createRateLimitHeaders(): () => Record<string, string> {
   let reset = 0;
   let remaining = RATE_LIMIT;
   return () => {

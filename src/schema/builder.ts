@@ -1,10 +1,10 @@
 import SchemaBuilder from "@pothos/core";
 import type { Lamports } from "../chain/lamports.ts";
-import type { RequestContext } from "../resolvers/context.ts";
+import type { Context } from "../resolvers/context.ts";
 
-/** The builder that every type is made with. It has no types of its own. */
+/** The builder of every type. It defines none itself. */
 export const builder = new SchemaBuilder<{
-  Context: RequestContext;
+  Context: Context;
   DefaultFieldNullability: false;
   Scalars: { Lamports: { Input: never; Output: Lamports } };
 }>({ defaultFieldNullability: false });

@@ -1,10 +1,9 @@
-import type { CollectOutcome } from "../chain/collect/collector.ts";
+import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
-import { ERROR_TABLE, type ErrorCode } from "../contract/errors.ts";
-import { collectFees } from "../resolvers/collect-fees.ts";
+import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { builder } from "./builder.ts";
-import { solField } from "./field-metadata.ts";
-import { MAX_COLLECTS } from "../graphql/limits/operation-limits.ts";
+import { ErrorCodeType, listCodes } from "./error-code.ts";
+import { MAX_COLLECTS, solField, withMetadata } from "./field-metadata.ts";
 
 const EMPTY_VAULT = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
@@ -45,7 +44,8 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
         "The signature of the transaction that moved the fees, in base58. There is none on an empty vault.",
       resolve: (outcome) => (outcome.kind === "collected" ? outcome.signature : null),
     }),
-    error: t.string({
+    error: t.field({
+      type: ErrorCodeType,
       nullable: true,
       description: "NOTHING_TO_COLLECT on an empty vault. There is none on success.",
       resolve: ({ kind }) => (kind === "nothing" ? EMPTY_VAULT : null),
@@ -53,19 +53,22 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     message: t.string({
       nullable: true,
       description: "Human-readable text to `error`.",
-      resolve: ({ kind }) => (kind === "nothing" ? ERROR_TABLE[EMPTY_VAULT].message : null),
+      resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[EMPTY_VAULT].message : null),
     }),
   }),
 });
+
+const COLLECT_CODES = listCodes("collect", ["NOTHING_TO_COLLECT", "RATE_LIMITED"]);
 
 builder.mutationFields((t) => ({
   collect: t.field({
     type: CollectResultType,
     nullable: true,
-    description: `Moves the fees that wait in an account's vault to its address. Anyone may call it for anyone; the service pays for the transaction. Answers when the transaction is confirmed. Fails with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED in \`extensions.code\`. Each \`collect\` of an operation costs one request; it may have at most ${MAX_COLLECTS}.`,
+    ...withMetadata({ cost: { collects: 1, requests: 1 } }),
+    description: `Moves the fees that wait in an account's vault to its address. Anyone may call it for anyone; the service pays for the transaction. Answers when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` of an operation costs one request; it may have at most ${MAX_COLLECTS}.`,
     args: {
       socialId: t.arg.string({ required: true, description: "The `socialId` of a wallet, not its handle." }),
     },
-    resolve: (_root, { socialId }, context) => collectFees(socialId, context),
+    resolve: (_root, { socialId }, { useCases, scope }) => useCases.collectFees(socialId, scope),
   }),
 }));

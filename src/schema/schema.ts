@@ -1,5 +1,6 @@
 import { builder } from "./builder.ts";
 import "./collect-result.ts";
+import "./error-code.ts";
 import "./lamports.ts";
 import "./wallet.ts";
 

@@ -1,17 +1,18 @@
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { ContractError } from "../contract/errors.ts";
+import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { Redis, Script } from "../upstream/redis.ts";
-import { toSocialId, type SocialAccount } from "./account.ts";
+import type { SocialAccount } from "./account.ts";
+import { SocialError } from "./social-error.ts";
 
-/** The account of a handle, or SOCIAL_NOT_FOUND. */
-export type KnownAccount = SocialAccount | ContractError;
+/** The account of a handle, or a {@link SocialError} `not-found`. */
+export type CachedAccount = SocialAccount | SocialError;
 
 const MAX_HANDLES = 100_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
-/** KEYS: one a handle. Gives Redis's time in ms, and for each key its value and for how many ms it is believed. */
+/** KEYS: one per handle. Returns Redis's time in ms, and for each key its value and its remaining time in ms. */
 const READ: Script<[number, [string | null, number][]]> = {
   answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
   text: `
@@ -21,7 +22,7 @@ return {redis.call('TIME')[1] * 1000, found}
 `,
 };
 
-/** KEYS: one a handle. ARGV: for each its value, and until when, in ms of Redis's time, it is believed. */
+/** KEYS: one per handle. ARGV: for each its value, and when it expires, in ms of Redis's time. */
 const WRITE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -35,9 +36,9 @@ const ACCOUNT = z.object({ id: z.string().refine((id) => toSocialId(id) === id),
 const NOT_FOUND = "";
 
 /**
- * Which account a handle, in lower case, belongs to: believed for `cacheSeconds`, "no such account" for
- * 60 s at most. This process remembers it, and all replicas do when there is Redis; what one of them has
- * learnt another does not believe for longer.
+ * Caches which account a lower-case handle belongs to: accounts for `cacheSeconds`, "no such account" for
+ * 60 s at most. The cache is this process's, and with Redis also shared: an entry that another replica wrote
+ * expires here when it expires there.
  */
 export function createAccountCache({
   apiUrl,
@@ -48,17 +49,17 @@ export function createAccountCache({
   cacheSeconds: number;
   redis: Redis | undefined;
 }) {
-  const known = new LRUCache<string, KnownAccount>({ max: MAX_HANDLES, perf: performance });
+  const entries = new LRUCache<string, CachedAccount>({ max: MAX_HANDLES, perf: performance });
   const toKey = (handle: string) => `account:${apiUrl.host}:${handle}`;
-  /** Redis's time when the clock of this process was at 0, since it was last asked. */
+  /** Redis's time when this process's clock was at 0, as of the last answer. */
   let redisEpoch: number | undefined;
 
   return {
-    /** What this process knows. */
-    get: (handle: string): KnownAccount | undefined => known.get(handle),
+    /** What this process has cached. */
+    get: (handle: string): CachedAccount | undefined => entries.get(handle),
 
-    /** Asks what all replicas know of handles, so that `get` knows it afterwards. */
-    async learn(handles: readonly string[]): Promise<void> {
+    /** Fetches what the replicas share, so that `get` returns it afterwards. */
+    async fetchShared(handles: readonly string[]): Promise<void> {
       if (!redis || cacheSeconds === 0) return;
       const answer = await redis.run(READ, handles.map(toKey), []);
       if (!answer) return;
@@ -66,24 +67,24 @@ export function createAccountCache({
       redisEpoch = time - performance.now();
       found.forEach(([value, ttl], i) => {
         const account = value === null ? undefined : decode(handles[i]!, value);
-        if (account && ttl > 0) known.set(handles[i]!, account, { ttl });
+        if (account && ttl > 0) entries.set(handles[i]!, account, { ttl });
       });
     },
 
-    /** Remembers what the network has just told, here and for all replicas. */
-    remember(answers: ReadonlyMap<string, KnownAccount>): void {
+    /** Stores fresh answers of the network, here and for all replicas. */
+    store(answers: ReadonlyMap<string, CachedAccount>): void {
       if (cacheSeconds === 0) return;
       const keys: string[] = [];
       const values: (string | number)[] = [];
       const now = performance.now();
       for (const [handle, answer] of answers) {
-        const isFound = !(answer instanceof ContractError);
-        if (!isFound && answer.code !== "SOCIAL_NOT_FOUND") continue;
+        const isFound = !(answer instanceof SocialError);
+        if (!isFound && answer.failure.kind !== "not-found") continue;
         const ttl = 1000 * (isFound ? cacheSeconds : Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS));
-        known.set(handle, answer, { ttl });
+        entries.set(handle, answer, { ttl });
         if (redisEpoch === undefined) continue;
         keys.push(toKey(handle));
-        // A moment and no span: who knows how long the script lies before a Redis that does not run.
+        // A point in time, not a duration: a frozen Redis may run the script much later.
         values.push(isFound ? JSON.stringify(answer) : NOT_FOUND, Math.floor(redisEpoch + now) + ttl);
       }
       if (keys.length > 0) void redis?.run(WRITE, keys, values);
@@ -91,9 +92,9 @@ export function createAccountCache({
   };
 }
 
-/** Undefined for what is no account of this handle: an address follows from it, so nothing is taken on trust. */
-function decode(handle: string, value: string): KnownAccount | undefined {
-  if (value === NOT_FOUND) return new ContractError("SOCIAL_NOT_FOUND");
+/** Undefined for a value that is not an account of this handle: an address follows from it, so check everything. */
+function decode(handle: string, value: string): CachedAccount | undefined {
+  if (value === NOT_FOUND) return new SocialError({ kind: "not-found" });
   const { success, data } = ACCOUNT.safeParse(parseJson(value));
   return success && data.handle.toLowerCase() === handle ? data : undefined;
 }

@@ -9,104 +9,82 @@ import {
   retry,
   wrap,
 } from "cockatiel";
-import { ContractError, toRetryAfterSeconds } from "../contract/errors.ts";
+import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import { BrokenConnection } from "../upstream/http.ts";
+import { isOutage, isTransient, SocialError } from "./social-error.ts";
 
-/** Failures in a row before the network is left alone for a while. */
+/** Failures in a row that open the circuit. */
 const FAILURES_TO_OPEN = 5;
 const OPEN_MS = { initialDelay: 1_000, maxDelay: 30_000 };
 const RETRIES = 1;
 const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
 
-/** The network's refusal of a call, by its HTTP status; the cause of a {@link ContractError}. */
-export class Refusal extends Error {
-  override readonly name = "Refusal";
-  readonly status: number;
-
-  constructor(status: number, type: string) {
-    super(`the social network answered ${status} ${type}`.trimEnd());
-    this.status = status;
-  }
-}
-
-/** Whether the network refused a call for its form: one name that it does not take fails a whole batch. */
-export function isRefusedForForm(error: unknown): boolean {
-  return error instanceof ContractError && error.cause instanceof Refusal && error.cause.status === 400;
-}
-
-function isUnavailable(error: unknown): error is ContractError {
-  return (
-    error instanceof ContractError && error.code === "SOCIAL_API_UNAVAILABLE" && !isRefusedForForm(error)
-  );
-}
-
-/** Whether the same call may well succeed a moment later: the connection broke, or the network said 5xx. */
-function isPassing(error: unknown): boolean {
-  if (!isUnavailable(error)) return false;
-  return error.cause instanceof Refusal ? error.cause.status >= 500 : error.cause instanceof BrokenConnection;
-}
-
-/** Makes calls to the network, or says at once that there is no use in making one. */
-export interface Guard {
-  /** The end of the time that one question to the network may take, all its calls together. */
+/** Makes calls to the network, or fails at once when a call would be of no use. */
+export interface CircuitBreaker {
+  /** Aborts when one question to the network has taken its time, all its calls together. */
   newDeadline(): AbortSignal;
+  /** Fails with what `call` throws, or with {@link SocialError} `rate-limited` or `circuit-open`. */
   call<T>(call: (signal: AbortSignal) => Promise<T>, deadline: AbortSignal): Promise<T>;
 }
 
 /**
- * Stands before every call to the network: tries a failed one once more, within `timeoutMs` in all; after
- * a 429 makes none before the reset that it named; and after repeated failures makes none for a second,
- * then for longer steps up to half a minute, and then one alone, until one succeeds.
- *
- * @throws {ContractError} what the call threw; SOCIAL_RATE_LIMITED with the time that remains; SOCIAL_API_UNAVAILABLE
+ * Stands before every call to the network. It retries a failed call once, within `timeoutMs` in all. After a
+ * 429 it makes no call before the reset. After repeated failures it makes none for a second, then for longer
+ * steps up to half a minute, each followed by a single trial call, until one succeeds.
  */
-export function createGuard({ timeoutMs, log }: { timeoutMs: number; log: Logger }): Guard {
-  const breaker = circuitBreaker(handleWhen(isUnavailable), {
-    // Without jitter, which could make the first rest as short as nothing.
+export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
+  const breaker = circuitBreaker(handleWhen(isOutage), {
+    // Without jitter, which could make the first open period as short as nothing.
     halfOpenAfter: new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator }),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
   });
   breaker.onBreak(() => {
-    log.warn("the social network fails again and again: it is left alone for a while");
+    log.warn("the social network fails repeatedly: the circuit is open, no calls for a while");
   });
   const policy = wrap(
     breaker,
-    retry(handleWhen(isPassing), { maxAttempts: RETRIES, backoff: new ExponentialBackoff(RETRY_MS) }),
+    retry(handleWhen(isTransient), { maxAttempts: RETRIES, backoff: new ExponentialBackoff(RETRY_MS) }),
   );
-  let heldUntil = 0;
+  let limitedUntil = 0;
 
-  function assertNotHeld(): void {
-    const heldMs = heldUntil - performance.now();
-    if (heldMs <= 0) return;
-    throw new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: toRetryAfterSeconds(heldMs) });
+  function assertNotLimited(): void {
+    const leftMs = limitedUntil - performance.now();
+    if (leftMs <= 0) return;
+    throw new SocialError({ kind: "rate-limited", retryAfterSeconds: toRetryAfterSeconds(leftMs) });
+  }
+
+  function recordRateLimit(error: unknown): void {
+    if (!(error instanceof SocialError) || error.failure.kind !== "rate-limited") return;
+    const { retryAfterSeconds } = error.failure;
+    if (limitedUntil <= performance.now()) {
+      log.warn(
+        { retryAfterSeconds },
+        "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset",
+      );
+    }
+    limitedUntil = Math.max(limitedUntil, performance.now() + retryAfterSeconds * 1000);
   }
 
   return {
     newDeadline: () => AbortSignal.timeout(timeoutMs),
 
     async call(call, deadline) {
-      assertNotHeld();
-      // One call tries whether the network works again; the others do not wait for it.
-      if (breaker.state === CircuitState.HalfOpen) throw new ContractError("SOCIAL_API_UNAVAILABLE");
+      assertNotLimited();
+      // One trial call finds out whether the network works again; the others do not wait for it.
+      if (breaker.state === CircuitState.HalfOpen) throw new SocialError({ kind: "circuit-open" });
       try {
         return await policy.execute(async () => {
-          // Another call may have been told to wait since this one was let in.
-          assertNotHeld();
+          // Another call may have received a 429 since this one started.
+          assertNotLimited();
           return call(deadline).catch((error: unknown) => {
-            hold(error);
+            recordRateLimit(error);
             throw error;
           });
         });
       } catch (error) {
-        if (isBrokenCircuitError(error)) throw new ContractError("SOCIAL_API_UNAVAILABLE");
+        if (isBrokenCircuitError(error)) throw new SocialError({ kind: "circuit-open" });
         throw error;
       }
     },
   };
-
-  function hold(error: unknown): void {
-    if (!(error instanceof ContractError) || error.code !== "SOCIAL_RATE_LIMITED") return;
-    heldUntil = Math.max(heldUntil, performance.now() + (error.retryAfterSeconds ?? 0) * 1000);
-  }
 }

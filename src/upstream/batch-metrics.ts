@@ -1,10 +1,10 @@
 import { Gauge, Histogram, type Registry } from "@prometheus-io/client";
 
-/** What a batcher tells of itself. */
+/** The metrics of one batcher. */
 export interface BatchMetrics {
-  /** A batch of so many keys has left. */
+  /** Counts a batch of `keys` keys. */
   sent(keys: number): void;
-  /** How many keys wait is asked whenever somebody looks. */
+  /** `waiting` returns the number of waiting keys, at each scrape. */
   watch(waiting: () => number): void;
 }
 

@@ -1,49 +1,48 @@
 import type { BatchMetrics } from "./batch-metrics.ts";
 
-/** Merges the keys that many callers ask for into few calls. */
+/** Merges the keys that many callers request into few calls. */
 export interface Batcher<Value> {
   /**
-   * The values of keys, in their order, or for each the Error that `ask` gave or threw, or `refuse()`. A
-   * caller who gives up by `signal` gets its reason for what is missing, and a key that nobody waits for any
-   * more is not asked.
+   * The values of keys, in their order; for a key that failed, the Error that `ask` returned or threw, or
+   * `refuse()`. When `signal` aborts, missing values become its reason, and keys that no caller waits for
+   * any more are not requested.
    */
   load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]>;
 }
 
 interface Entry<Value> {
-  /** Are told the answer. */
   readonly waiters: ((answer: Value | Error) => void)[];
-  /** Until when it waits for company at most. */
-  readonly leavesAt: number;
+  /** When it is sent at the latest, calls permitting. */
+  readonly sendAt: number;
   callers: number;
 }
 
 /**
- * A batcher for the whole process. A key that comes while it is idle leaves at once, with all that came in
- * the same turn of the event loop. Keys that come while calls are under way gather: a batch leaves when it
- * is full, when no more keys may wait, when its oldest has waited `maxWaitMs`, or, with `leaveAfterCalls`,
- * as soon as no call is under way any more; and never more than `maxCalls` at once. Beyond `maxWaiting` the
- * newest are refused, and the ones that wait keep their places.
+ * A batcher for the whole process. Batching must cost a lone request nothing and must merge most under load.
+ * So a key that arrives while no call is in flight is sent at once, together with all keys of the same turn
+ * of the event loop. Keys that arrive while calls are in flight gather: a batch is sent when it is full, when
+ * the queue is full, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no
+ * call is in flight. At most `maxCalls` calls are in flight. Beyond `maxWaiting` keys the newest are refused.
  *
- * `ask` gives a value or an Error for each key. With `joinUnderWay` a key that is being asked for
- * somebody who still waits is not asked again. Keys of different `groupOf` never share a call.
+ * `ask` returns a value or an Error for each key. With `joinInFlight` a key that is in flight for a caller
+ * who still waits is not requested again. Keys with different `groupOf` never share a call.
  */
 export function createBatcher<Value>(options: {
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;
   maxKeys: number;
   maxCalls: number;
   maxWaitMs: number;
-  leaveAfterCalls?: boolean;
+  sendAfterCalls?: boolean;
   maxWaiting?: number;
   refuse?: () => Error;
-  joinUnderWay?: boolean;
+  joinInFlight?: boolean;
   groupOf?: (key: string) => unknown;
   metrics?: BatchMetrics | undefined;
 }): Batcher<Value> {
   const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity } = options;
-  const { leaveAfterCalls = false, joinUnderWay = false, groupOf = () => undefined } = options;
+  const { sendAfterCalls = false, joinInFlight = false, groupOf = () => undefined } = options;
   const waiting = new Map<string, Entry<Value>>();
-  const underWay = new Map<string, Entry<Value>>();
+  const inFlight = new Map<string, Entry<Value>>();
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
@@ -80,17 +79,17 @@ export function createBatcher<Value>(options: {
   }
 
   function join(key: string): Entry<Value> {
-    const asked = joinUnderWay ? underWay.get(key) : undefined;
-    // A call that everyone has given up on is likely to end as it did for them.
-    const entry = waiting.get(key) ?? (asked && asked.callers > 0 ? asked : undefined) ?? add(key);
+    const sent = joinInFlight ? inFlight.get(key) : undefined;
+    // A call that all its callers gave up on is likely to fail for this caller too.
+    const entry = waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined) ?? add(key);
     entry.callers++;
     return entry;
   }
 
   function add(key: string): Entry<Value> {
     const isAlone = calls === 0 && waiting.size === 0;
-    const leavesAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-    const entry: Entry<Value> = { waiters: [], leavesAt, callers: 0 };
+    const sendAt = performance.now() + (isAlone ? 0 : maxWaitMs);
+    const entry: Entry<Value> = { waiters: [], sendAt, callers: 0 };
     waiting.set(key, entry);
     if (!isScheduled) {
       isScheduled = true;
@@ -103,24 +102,23 @@ export function createBatcher<Value>(options: {
   }
 
   function send(): void {
-    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilLeaving() <= 0) void sendOne();
+    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilSend() <= 0) void sendOne();
     if (waiting.size > maxWaiting) {
       for (const [key, entry] of [...waiting].slice(maxWaiting)) {
         waiting.delete(key);
-        settle(entry, options.refuse?.() ?? new Error("too many keys wait"));
+        settle(entry, options.refuse?.() ?? new Error("too many keys are waiting"));
       }
     }
     clearTimeout(timer);
-    if (waiting.size > 0 && calls < maxCalls)
-      timer = setTimeout(send, Math.max(0, millisecondsUntilLeaving()));
+    if (waiting.size > 0 && calls < maxCalls) timer = setTimeout(send, Math.max(0, millisecondsUntilSend()));
   }
 
-  /** How long the batch that leaves next waits for company still; 0 or less when it waits for none. */
-  function millisecondsUntilLeaving(): number {
+  /** How long the next batch still gathers; 0 or less when it is due. */
+  function millisecondsUntilSend(): number {
     const isFull = waiting.size >= maxKeys || waiting.size > maxWaiting;
-    if (isFull || (leaveAfterCalls && calls === 0)) return 0;
+    if (isFull || (sendAfterCalls && calls === 0)) return 0;
     const [oldest] = waiting.values();
-    return oldest!.leavesAt - performance.now();
+    return oldest!.sendAt - performance.now();
   }
 
   async function sendOne(): Promise<void> {
@@ -130,7 +128,7 @@ export function createBatcher<Value>(options: {
     const answers = await ask([...batch.keys()]).catch((error: unknown) => error as Error);
     calls--;
     for (const [key, entry] of batch) {
-      if (underWay.get(key) === entry) underWay.delete(key);
+      if (inFlight.get(key) === entry) inFlight.delete(key);
       settle(
         entry,
         answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`)),
@@ -139,7 +137,7 @@ export function createBatcher<Value>(options: {
     send();
   }
 
-  /** The oldest keys of the oldest key's group. */
+  /** Takes the oldest keys of the oldest key's group. */
   function takeBatch(): Map<string, Entry<Value>> {
     const batch = new Map<string, Entry<Value>>();
     const [oldest] = waiting.keys();
@@ -148,7 +146,7 @@ export function createBatcher<Value>(options: {
       if (groupOf(key) !== groupOf(oldest!)) continue;
       batch.set(key, entry);
       waiting.delete(key);
-      underWay.set(key, entry);
+      inFlight.set(key, entry);
     }
     return batch;
   }

@@ -3,14 +3,14 @@ import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import { Agent, request } from "undici";
 import { inSpan } from "../observability/tracing.ts";
 
-/** What an upstream answered: its status, and its body as text. */
+/** An upstream's response. */
 export interface UpstreamAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-/** One call. `upstream` and `method` name it for the operator; there are a few of them. */
+/** One call. `upstream` and `method` label it in metrics and traces: few values. */
 export interface UpstreamRequest {
   readonly upstream: "social" | "chain";
   readonly method: string;
@@ -21,19 +21,19 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal;
 }
 
-/** Nobody answered, or what came could not be taken: there was no connection, it broke, or far too much came. */
-export class BrokenConnection extends Error {
+/** There was no connection, it broke, or the response was too large. */
+class BrokenConnection extends Error {
   override readonly name = "BrokenConnection";
 }
 
-/** Far above the longest answer that either upstream has reason to give; the rest is not read. */
+/** Far above the longest legitimate response of either upstream. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 const DURATION_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type CallUpstream = ReturnType<typeof createCallUpstream>;
 
-/** Calls upstreams over HTTP, each in a span and counted, and follows no redirect: no credential goes elsewhere. */
+/** Calls upstreams over HTTP, with a span and metrics for each call. Follows no redirect: credentials stay where they belong. */
 export function createCallUpstream(registry: Registry) {
   const calls = new Counter({
     name: "tributary_upstream_calls_total",
@@ -50,7 +50,7 @@ export function createCallUpstream(registry: Registry) {
   });
   const agent = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
 
-  /** With undici's `request`: what `fetch` makes for each call lives long enough to make every collection of garbage slow. */
+  /** Uses undici's `request`, because the objects that `fetch` creates for each call slow down garbage collection. */
   async function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
     try {
       const answer = await request(url, {
@@ -66,14 +66,14 @@ export function createCallUpstream(registry: Registry) {
   }
 
   /**
-   * What `read` makes of the answer, whatever its status. Throws what `read` throws, the signal's reason, or
-   * {@link BrokenConnection}.
+   * The result of `read` for the response, whatever its status. Throws what `read` throws, the signal's
+   * reason, or {@link BrokenConnection}.
    */
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
     const { upstream, method, signal } = call;
     const startedAt = performance.now();
     let status: number | undefined;
-    const tell = (result: string) => {
+    const record = (result: string) => {
       calls.inc({ upstream, method, result });
       durations.observe({ upstream, method }, (performance.now() - startedAt) / 1000);
     };
@@ -82,21 +82,21 @@ export function createCallUpstream(registry: Registry) {
         const answer = await ask(call);
         status = answer.status;
         const value = read(answer);
-        tell("ok");
+        record("ok");
         return value;
       } catch (error) {
-        if (status !== undefined) tell(isOk(status) ? "error" : String(status));
-        else if (error instanceof BrokenConnection) tell("unreachable");
-        else tell(isTimeout(signal.reason) ? "timeout" : "aborted");
+        if (status !== undefined) record(isOk(status) ? "error" : String(status));
+        else if (error instanceof BrokenConnection) record("unreachable");
+        else record(isTimeout(signal.reason) ? "timeout" : "aborted");
         throw error;
       }
     });
   };
 }
 
-/** Whether a status says that the call was answered as it was meant. */
+/** Whether a status is 2xx. */
 export const isOk = (status: number): boolean => status >= 200 && status < 300;
 
-/** Whether this is why a call was given up: its time was up. */
+/** Whether an abort reason is a timeout. */
 export const isTimeout = (reason: unknown): boolean =>
   reason instanceof Error && reason.name === "TimeoutError";

@@ -1,8 +1,8 @@
 /**
- * Shares one reading between all who ask within `maxAgeMs` of its start. A reading that fails is given to
- * those who wait for it, and not kept.
+ * Shares one result of `read` between all calls within `maxAgeMs` of its start. A failed read is given to
+ * the calls that wait for it, and not kept.
  */
-export function createRecent<T>(read: () => Promise<T>, maxAgeMs: number): () => Promise<T> {
+export function memoize<T>(read: () => Promise<T>, maxAgeMs: number): () => Promise<T> {
   let last: { readonly value: Promise<T>; readonly startedAt: number } | undefined;
   return () => {
     const now = performance.now();

@@ -1,4 +1,4 @@
-/** What a text says as JSON; undefined when it is none, which no JSON text can say. */
+/** The value of a JSON text; undefined when it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

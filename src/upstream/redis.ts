@@ -4,7 +4,7 @@ import { Redis as Client, ReplyError } from "ioredis";
 import { z } from "zod";
 import type { Logger } from "../observability/log.ts";
 
-/** A Lua script, which Redis runs as a whole or not at all, and what it answers. */
+/** A Lua script, which Redis runs atomically, and the schema of its result. */
 export interface Script<Answer> {
   readonly text: string;
   readonly answer: z.ZodType<Answer>;
@@ -12,52 +12,52 @@ export interface Script<Answer> {
 
 type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
-/** What all replicas share. */
+/** The state that all replicas share. */
 export interface Redis {
   /**
-   * Runs a script in one round trip. Undefined when Redis cannot be had: at once while it is known to be
-   * away, else after `answerTimeoutMs` at most; the script may have run all the same.
+   * Runs a script in one round trip. Undefined when Redis is unavailable: at once while it is known to be
+   * down, else after `answerTimeoutMs` at most, and then the script may still have run.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
-   * Runs a script whose answer nobody waits for; when Redis cannot be had, as soon as it can. It may run
-   * twice, and then must do no harm.
+   * Runs a script without waiting for its result; while Redis is unavailable, as soon as it is back. The
+   * script may run twice, so it must be idempotent.
    */
   runLater(script: Script<unknown>, ...args: Arguments): void;
-  /** Resolves when Redis is there for the first time, or has not come within a second. */
+  /** Resolves when Redis first answers, or after a second without an answer. */
   readonly ready: Promise<void>;
   close(): void;
 }
 
-/** All keys start with it. */
+/** The prefix of all keys. */
 const KEY_PREFIX = "tributary:";
 
-/** A collect waits for four answers one after the other at most, and no longer than half a second for all. */
+/** A collect waits for at most four answers in a row, so for half a second in all. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond so many the oldest of the scripts that wait for Redis are forgotten. */
-const MAX_WAITING_SCRIPTS = 10_000;
+/** Beyond this the oldest queued scripts are dropped. */
+const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 const RECONNECT_MAX_MS = 1_000;
-/** A connection on which an answer is due and nothing comes for so long, or for `answerTimeoutMs`, is replaced by a new one. */
+/** A connection that owes an answer and stays silent for this long, or for `answerTimeoutMs`, is replaced. */
 const SILENT_CONNECTION_MS = 3_000;
-/** Scripts can fail as often as there are requests. */
+/** A failing script fails for every request. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
-/** Shows that Redis answers, and that it takes writes. */
+/** Checks that Redis answers and accepts writes. */
 const PROBE: Script<"OK"> = {
   text: "return redis.call('SET', KEYS[1], '1', 'PX', 1000)",
   answer: z.literal("OK"),
 };
 
-/** Errors that speak of a script and its keys. All others speak of Redis: full, read-only, loading, forbidden. */
-const IS_OF_SCRIPT = /^(ERR|WRONGTYPE)\b/;
+/** Errors of one script and its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
+const SCRIPT_ERROR = /^(ERR|WRONGTYPE)\b/;
 
 const CONSEQUENCE = "limits, caches and locks are each replica's own until it is back";
 
 /**
- * Redis at `url`, which may go away at any time. Whoever first gets no answer in time finds this out for
- * all: nobody else waits for it until a probe has been answered.
+ * Redis at `url`, which may become unavailable at any time. The first script without a timely answer marks it
+ * as down, and nothing waits for it again until it answers a probe.
  */
 export function createRedis({
   url,
@@ -84,22 +84,22 @@ export function createRedis({
   const client = new Client(url.href, {
     keyPrefix: KEY_PREFIX,
     enableOfflineQueue: false,
-    // What was sent on a connection that broke is not sent again: nobody waits for it any more.
+    // Scripts sent on a broken connection are not sent again: nobody waits for them any more.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
     retryStrategy: (attempts) => Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS),
-    // After a fail-over the name leads to another server, but the connection still to the old one.
+    // After a failover the name resolves to another server, but the connection is still to the old one.
     reconnectOnError: ({ message }) => message.startsWith("READONLY"),
   });
   let isUp = false;
   let isClosed = false;
-  const waiting: [Script<unknown>, ...Arguments][] = [];
-  /** Why there is no connection, as far as is known. */
+  const queued: [Script<unknown>, ...Arguments][] = [];
+  /** The last error of the connection. */
   let connectionError = "";
   let failureLoggedAt = -Infinity;
 
-  // Of the client's errors only the message is logged: they carry the commands, and so the password.
+  // Only the message of the client's errors is logged: the errors hold commands, and with them the password.
   client.on("error", (error: NodeJS.ErrnoException) => {
     connectionError = error.message || (error.code ?? "");
   });
@@ -126,7 +126,7 @@ export function createRedis({
     isUp = true;
     up.set(1);
     log.info("Redis is there");
-    for (const script of waiting.splice(0)) runLater(...script);
+    for (const script of queued.splice(0)) runLater(...script);
   }
 
   async function becomeReady(): Promise<void> {
@@ -134,11 +134,11 @@ export function createRedis({
     if (!isUp) log.warn({ reason: connectionError }, `Redis has not come: ${CONSEQUENCE}`);
   }
 
-  /** The script's answer, or an error when there is none in time. */
+  /** The script's result, or an error when there is none in time. */
   function ask({ text }: Script<unknown>, ...[keys, args]: Arguments): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const timer = setTimeout(() => {
-      // When it was this process that was busy, the answer lies in the socket and is read before this runs.
+      // If this process was busy, the answer is already in the socket and is read before this runs.
       setImmediate(resolve, new Error(`no answer within ${answerTimeoutMs} ms`));
     }, answerTimeoutMs);
     client.eval(text, keys.length, ...keys, ...args).then(resolve, resolve);
@@ -153,23 +153,23 @@ export function createRedis({
     const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
     if (!failure) return answer as Answer;
     failures.inc();
-    if (failure === answer && !IS_OF_SCRIPT.test(failure.message)) goDown(failure.message);
-    else warnOfFailure(failure.message);
+    if (failure === answer && !SCRIPT_ERROR.test(failure.message)) goDown(failure.message);
+    else warnAboutFailure(failure.message);
     return undefined;
   }
 
-  function warnOfFailure(reason: string): void {
+  function warnAboutFailure(reason: string): void {
     if (performance.now() - failureLoggedAt < LOG_FAILURES_EVERY_MS) return;
     failureLoggedAt = performance.now();
     log.warn({ reason }, "Redis has failed at something that the replica now does by itself");
   }
 
-  /** In order: what waits is sent, on one connection, before anything that comes after Redis is back. */
+  /** Keeps the order: queued scripts are sent, on one connection, before any later one. */
   function runLater(...script: [Script<unknown>, ...Arguments]): void {
     void run(...script).then((answer) => {
       if (answer !== undefined) return;
-      waiting.push(script);
-      if (waiting.length > MAX_WAITING_SCRIPTS) waiting.shift();
+      queued.push(script);
+      if (queued.length > MAX_QUEUED_SCRIPTS) queued.shift();
     });
   }
 

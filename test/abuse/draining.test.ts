@@ -95,7 +95,7 @@ describe("what an attacker can make the service spend", () => {
 
   it("the budget, the highest fee at a time, by driving the price of priority up", async () => {
     world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "120000" });
-    world.sandbox.chain.setPriorityFees([1_000_000_000]);
+    world.sandbox.chain.setPriorityFee(1_000_000_000);
     const answers = await Promise.all(artists(6).map(({ id }) => world.collect(id)));
     expect(codes(answers).toSorted()).toEqual([...many(4, "COLLECT_FAILED"), ...many(2, undefined)]);
     for (const fee of fees()) expect(fee).toBeLessThanOrEqual(BASE_FEE + 50_000n);

@@ -8,7 +8,7 @@ const launchpadAmmProgramId = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
 const programs = { escrowProgramId, escrowSeed: "social", launchpadProgramId, launchpadAmmProgramId };
 
 describe("addresses", () => {
-  it("are the program-derived addresses of the decided seeds", () => {
+  it("are the program-derived addresses of the documented seeds", () => {
     const { address, creatorVault } = createAddresses(programs)("1523400000000000123");
     const [expected] = PublicKey.findProgramAddressSync(
       [new TextEncoder().encode("social"), new TextEncoder().encode("1523400000000000123")],
@@ -23,7 +23,7 @@ describe("addresses", () => {
     expect(PublicKey.isOnCurve(address)).toBe(false);
   });
 
-  it("stay the same from version to version: people have pointed money at them", () => {
+  it("never change from version to version, because tokens already pay to them", () => {
     expect(createAddresses(programs)("12345")).toMatchObject({
       address: "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX",
       creatorVault: "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS",

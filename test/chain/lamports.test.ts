@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { formatSol, subtractToZero, toLamports } from "../../src/chain/lamports.ts";
 
-describe("amounts", () => {
+describe("lamports", () => {
   it.each([
     [0n, "0.0000"],
     [1n, "0.0000"],
@@ -11,16 +11,16 @@ describe("amounts", () => {
     [3_100_099_999n, "3.1000"],
     [999_999_999n, "0.9999"],
     [18_446_744_073_709_551_615n, "18446744073.7095"],
-  ])("%s lamports are shown as %s SOL, cut and never rounded up", (lamports, shown) => {
+  ])("format %s as %s SOL, cut and never rounded up", (lamports, shown) => {
     expect(formatSol(toLamports(lamports))).toBe(shown);
   });
 
-  it("refuses a JSON number that has lost digits", () => {
+  it("refuse a JSON number that has lost digits", () => {
     expect(() => toLamports(2 ** 53)).toThrow("below 2^53");
     expect(() => toLamports(0.5)).toThrow("whole number");
   });
 
-  it("never shows a negative amount", () => {
+  it("are never negative", () => {
     expect(() => formatSol(toLamports(-1n))).toThrow("0 or more");
     expect(subtractToZero(toLamports(5n), toLamports(7n))).toBe(0n);
     expect(subtractToZero(toLamports(7n), toLamports(5n))).toBe(2n);

@@ -13,7 +13,7 @@ interface Line {
   readonly msg: string;
 }
 
-/** The lines of one request, the one that tells of its answer first. */
+/** The lines of one request, the one about its answer first. */
 function linesOf(id: string | null): Line[] {
   const lines = world.logLines
     .map((line) => JSON.parse(line) as Line)
@@ -76,7 +76,38 @@ describe("the log", () => {
     ]);
   });
 
-  it("tells of refused requests as well", async () => {
+  it.each([
+    [
+      "the social network",
+      () => world.sandbox.social.faults.add({ then: { status: 503, body: "" } }),
+      "SOCIAL_API_UNAVAILABLE",
+      "SOCIAL_API_URL",
+    ],
+    ["the chain", () => world.sandbox.rpc.faults.add({ then: "reset" }), "LOOKUP_FAILED", "SOLANA_RPC_URL"],
+  ])(
+    "has one warning for an outage of %s, with the code, the cause and what to check",
+    async (_name, fail, code, variable) => {
+      const lift = fail();
+      const handles = ["artist001", "artist002", "artist003"];
+      const { headers, body } = await world.graphql(
+        "query ($handles: [String!]!) { wallets(handles: $handles) { balance { total } } }",
+        { handles },
+      );
+      lift();
+      expect(body.errors).toHaveLength(3);
+      const warnings = linesOf(headers.get("x-request-id")).filter(({ level }) => level > 30);
+      expect(warnings).toEqual([
+        expect.objectContaining({
+          level: 40,
+          code,
+          err: expect.objectContaining({ message: expect.any(String) }),
+          msg: expect.stringContaining(variable),
+        }),
+      ]);
+    },
+  );
+
+  it("has a line for refused requests as well", async () => {
     const from = { "x-forwarded-for": "192.0.2.9" };
     await world.lookup("creator", from);
     await world.lookup("creator", from);

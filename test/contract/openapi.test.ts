@@ -2,13 +2,13 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { readConfig } from "../../src/config.ts";
-import { ERROR_TABLE } from "../../src/contract/errors.ts";
+import { ERROR_CODES, rowOf, type ErrorCode } from "../../src/contract/error-codes.ts";
+import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
 import type { Answer } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 /** A window so long that no slow machine outlives it. */
-const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "2", RATE_LIMIT_WINDOW_SECONDS: "3600" };
+const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" };
 
 let world: World;
 /** As it is served. */
@@ -103,7 +103,7 @@ describe("/openapi.json", () => {
         codesOf(response).flatMap((code) => (code ? `${status} ${code}` : [])),
       ),
     );
-    const table = Object.entries(ERROR_TABLE).map(([code, { status }]) => `${status} ${code}`);
+    const table = Object.entries(ERROR_CODES).map(([code, { status }]) => `${status} ${code}`);
     expect(new Set(pairs)).toEqual(new Set([...table, "413 INVALID_SOCIAL_ID"]));
   });
 
@@ -171,85 +171,23 @@ describe("/openapi.json", () => {
   });
 });
 
-const failing = (...methods: string[]) => ({
-  when: ({ method }: { method: string }) => methods.includes(method),
-  then: "reset" as const,
-});
+const OPERATION_IDS = { lookup: "lookUpWallet", collect: "collectFees" } as const;
 
-/** The third request of a caller, who may make two. */
-async function third(ask: (headers: Record<string, string>) => Promise<Answer>, address: string) {
-  const caller = { "x-forwarded-for": address };
-  await ask(caller);
-  await ask(caller);
-  return ask(caller);
-}
-
-async function withoutFunds(): Promise<Answer> {
-  const { chain, env } = world.sandbox;
-  const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
-  const before = chain.balance(feePayer);
-  chain.setBalance(feePayer, 0n);
-  return world.collect(world.account("artist001").id).finally(() => {
-    chain.setBalance(feePayer, before);
-  });
-}
-
-async function whileNetworkIsLimited(): Promise<Answer> {
-  const limited = await startWorld(ENV);
-  limited.sandbox.social.faults.add({ then: { status: 429, body: "{}" } });
-  return limited.lookup("creator").finally(() => limited.close());
-}
-
-async function whileQueueIsFull(): Promise<Answer> {
-  const busy = await startWorld({
-    ...ENV,
-    SOCIAL_CONCURRENCY: "1",
-    SOCIAL_QUEUE_MAX: "1",
-  });
-  busy.sandbox.social.faults.add({ then: "hang" });
-  const leaving = new AbortController();
-  const ask = (handle: string) => busy.request(`/wallet/lookup?handle=${handle}`, { signal: leaving.signal });
-  const first = ask("artist001");
-  await expect.poll(() => busy.sandbox.social.calls.length).toBe(1);
-  // Of two more one waits for the first, and the other is refused.
-  const others = [ask("artist002"), ask("artist003")];
-  const refused = await Promise.race(others);
-  leaving.abort();
-  await Promise.allSettled([first, ...others]);
-  await busy.close();
-  return refused;
-}
+/** A request of each documented response, and the world that it is made in. */
+type Ask = (world: World) => Promise<Answer>;
 
 describe("every documented answer is given, and is as documented", () => {
-  const ANSWERS: Record<string, () => Promise<Answer>> = {
-    "lookUpWallet 200 success": () => world.lookup("creator"),
-    "lookUpWallet 400 HANDLE_REQUIRED": () => world.request("/wallet/lookup"),
-    "lookUpWallet 400 INVALID_HANDLE": () => world.lookup("@creator"),
-    "lookUpWallet 404 SOCIAL_NOT_FOUND": () => world.lookup("nobodyatall"),
-    "lookUpWallet 405 METHOD_NOT_ALLOWED": () => world.request("/wallet/lookup", { method: "POST" }),
-    "lookUpWallet 429 RATE_LIMITED": () => third((headers) => world.lookup("creator", headers), "192.0.2.2"),
-    "lookUpWallet 429 SOCIAL_RATE_LIMITED": whileNetworkIsLimited,
-    "lookUpWallet 500 LOOKUP_FAILED": () => {
-      world.sandbox.rpc.faults.add(failing("getMultipleAccounts"));
-      return world.lookup("creator");
-    },
-    "lookUpWallet 503 SOCIAL_API_UNAVAILABLE": () => {
-      world.sandbox.social.faults.add({ then: { status: 503, body: "" } });
-      return world.lookup("artist002");
-    },
-    "lookUpWallet 503 SERVICE_BUSY": whileQueueIsFull,
-    "collectFees 200 success": () => world.collect(world.account("creator").id),
-    "collectFees 400 NOTHING_TO_COLLECT": () => world.collect(world.account("newcomer").id),
-    "collectFees 400 INVALID_SOCIAL_ID": () => world.collect("creator"),
-    "collectFees 405 METHOD_NOT_ALLOWED": () => world.request("/collect"),
-    "collectFees 413 INVALID_SOCIAL_ID": () => world.collect("1".repeat(20_000)),
-    "collectFees 429 RATE_LIMITED": () => third((headers) => world.collect("x", headers), "192.0.2.3"),
-    "collectFees 500 INSUFFICIENT_FUNDS": withoutFunds,
-    "collectFees 500 COLLECT_FAILED": () => {
-      world.sandbox.rpc.faults.add(failing("simulateTransaction"));
-      return world.collect(world.account("artist001").id);
-    },
+  const ANSWERS: Record<string, Ask> = {
+    "lookUpWallet 200 success": (world) => world.lookup("creator"),
+    "lookUpWallet 405 METHOD_NOT_ALLOWED": (world) => world.request("/wallet/lookup", { method: "POST" }),
+    "collectFees 200 success": (world) => world.collect(world.account("creator").id),
+    "collectFees 405 METHOD_NOT_ALLOWED": (world) => world.request("/collect"),
+    "collectFees 413 INVALID_SOCIAL_ID": (world) => world.collect("1".repeat(20_000)),
   };
+  for (const operation of ["lookup", "collect"] as const) {
+    for (const [code, ask] of Object.entries(SCENARIOS[operation]))
+      ANSWERS[keyOf(OPERATION_IDS[operation], rowOf(code as ErrorCode).status, code)] = ask;
+  }
 
   it("and there are no others", () => {
     const documented = operations().flatMap(({ operationId, responses }) =>
@@ -262,7 +200,8 @@ describe("every documented answer is given, and is as documented", () => {
 
   it.each(Object.entries(ANSWERS))("%s", async (key, ask) => {
     const operation = operations().find(({ operationId }) => key.startsWith(operationId));
-    const answer = await ask();
+    const scenario = await startScenarioWorld(ENV);
+    const answer = await ask(scenario).finally(() => scenario.close());
     expect(keyOf(operation.operationId, answer.status, answer.body.error)).toBe(key);
     check(operation.responses[answer.status], answer);
   });

@@ -155,13 +155,11 @@ describe("SIGTERM in the middle of a collect", () => {
     const lost = collect(url, sandbox.account("creator").id).catch(() => "lost");
     await expect.poll(isOpen).toBe(true);
     program.child.kill("SIGTERM");
-    await expect.poll(() => program.output()).toContain("told to end");
+    await expect.poll(() => program.output()).toContain("shutting down");
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(1);
     expect(await lost).toBe("lost");
-    expect(program.output()).toMatch(
-      /"signatures":\["\w+"\],.*ended while these transactions were under way/,
-    );
+    expect(program.output()).toMatch(/"signatures":\["\w+"\],.*exiting with these transactions in flight/);
   });
 });
 

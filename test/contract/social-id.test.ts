@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { toSocialId } from "../../src/social/account.ts";
+import { toSocialId } from "../../src/contract/social-id.ts";
 
 it.each([
   ["0", "0"],

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
-import type { ErrorCode } from "../../src/contract/errors.ts";
+import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import { schema } from "../../src/schema/schema.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { expectGraphQL, expectNoErrorLogged } from "../support/fuzz/contract.ts";

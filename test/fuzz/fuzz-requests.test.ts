@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
 import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
 import { readConfig } from "../../src/config.ts";
-import { ERROR_TABLE, type ErrorCode } from "../../src/contract/errors.ts";
+import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 import type { Answer } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { expectError, expectGraphQL, expectLookup, expectNoErrorLogged } from "../support/fuzz/contract.ts";
@@ -19,8 +19,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** What bad input may bring about; everything else is the service's or an upstream's doing. */
-const BAD_INPUT = Object.keys(ERROR_TABLE).filter(
-  (code) => ERROR_TABLE[code as ErrorCode].status < 500 && !code.endsWith("RATE_LIMITED"),
+const BAD_INPUT = Object.keys(ERROR_CODES).filter(
+  (code) => ERROR_CODES[code as ErrorCode].status < 500 && !code.endsWith("RATE_LIMITED"),
 ) as ErrorCode[];
 
 /** A request as it is, with whatever path, over node:http, whose client changes nothing of it. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect } from "vitest";
 import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
-import type { ErrorCode } from "../../src/contract/errors.ts";
+import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ERROR_TABLE } from "../../src/contract/errors.ts";
+import { ERROR_CODES } from "../../src/contract/error-codes.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const read = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), "utf8");
@@ -94,7 +94,7 @@ describe("what the alerts and the dashboard name", () => {
       ),
     );
     expect(codes).toContain("SERVICE_BUSY");
-    expect(codes.filter((code) => code !== "OK" && !Object.hasOwn(ERROR_TABLE, code))).toEqual([]);
+    expect(codes.filter((code) => code !== "OK" && !Object.hasOwn(ERROR_CODES, code))).toEqual([]);
   });
 });
 

@@ -38,7 +38,7 @@ function eventAuthority(program: string): string {
   return PublicKey.findProgramAddressSync(seeds, new PublicKey(program))[0].toBase58();
 }
 
-/** `writable` are the positions of the accounts that the program may change. */
+/** `writable` holds the indexes of the writable accounts. */
 function instruction(program: string, data: string, accounts: string[], writable: number[]) {
   return new TransactionInstruction({
     programId: new PublicKey(program),
@@ -75,7 +75,7 @@ const collect = (of: Account) =>
     [0, 1],
   );
 
-/** Sends it as a legacy transaction. */
+/** Sends the instructions as one transaction. */
 async function execute(...instructions: TransactionInstruction[]) {
   sandbox.chain.advanceSlots(1);
   const latest = sandbox.chain.latestBlockhash("confirmed");
@@ -86,7 +86,7 @@ async function execute(...instructions: TransactionInstruction[]) {
   return sandbox.chain.landed(result)!;
 }
 
-const refusal = (error: unknown) => ({ InstructionError: [0, error] });
+const instructionError = (error: unknown) => ({ InstructionError: [0, error] });
 
 const balances = ({ address, creatorVault, ammVaultAuthority, ammVault }: Account) => ({
   address: sandbox.chain.balance(address),
@@ -95,12 +95,12 @@ const balances = ({ address, creatorVault, ammVaultAuthority, ammVault }: Accoun
   ammVault: sandbox.chain.balance(ammVault),
 });
 
-/** In lamports, as a reader of the token account finds it. */
+/** The amount in lamports that the vault's token account records. */
 const wrappedIn = ({ ammVault }: Account) =>
   Buffer.from(sandbox.chain.account(ammVault)!.data).readBigUInt64LE(64);
 
 describe("the sandbox's AMM", () => {
-  it("has graduate's fees in both vaults, and one transaction brings them to the address", async () => {
+  it("holds graduate's fees beside the creator vault, and one transaction moves both to the address", async () => {
     const graduate = account("graduate");
     const before = balances(graduate);
     expect(before.creatorVault).toBe(sandbox.chain.rentExemptMinimum(0) + 1_000_000_000n);
@@ -116,21 +116,21 @@ describe("the sandbox's AMM", () => {
       ammVaultAuthority: 0n,
       ammVault: TOKEN_ACCOUNT_RENT,
     });
-    // What was put there by hand is what the Token program itself makes, but for the amount.
+    // Apart from the amount, the seeded account equals the one that the Token program then created.
     const empty = Buffer.from(seeded.data);
     empty.writeBigUInt64LE(0n, 64);
     expect(Buffer.from(sandbox.chain.account(graduate.ammVault)!.data)).toEqual(empty);
     expect(sandbox.chain.account(graduate.ammVault)!.owner).toBe(seeded.owner);
 
-    const called = landed.innerInstructions[0]!.filter(({ stackHeight }) => stackHeight === 2).map(
+    const invokedPrograms = landed.innerInstructions[0]!.filter(({ stackHeight }) => stackHeight === 2).map(
       ({ programIdIndex }) => landed.message.staticAccounts[programIdIndex],
     );
-    expect(called).toEqual([TOKEN_PROGRAM, ASSOCIATED_TOKEN_PROGRAM, SYSTEM_PROGRAM]);
+    expect(invokedPrograms).toEqual([TOKEN_PROGRAM, ASSOCIATED_TOKEN_PROGRAM, SYSTEM_PROGRAM]);
     expect(landed.bytes.length).toBeLessThan(1232);
     expect(landed.unitsConsumed).toBeLessThan(100_000);
   });
 
-  it("takes new fees into its vault on request, and skips less than a token account's rent", async () => {
+  it("receives new fees on request, and keeps amounts below a token account's rent", async () => {
     const artist = account("artist110");
     const add = (lamports: number) => rpc("sandboxAddCreatorFees", [artist.address, lamports, "amm"]);
     expect(sandbox.chain.account(artist.ammVault)).toBeNull();
@@ -153,7 +153,7 @@ describe("the sandbox's AMM", () => {
     expect((await execute(transferFees(artist))).err).toBeNull();
   });
 
-  it("moves lamports that were never wrapped along with the others, and leaves the authority its own", async () => {
+  it("also moves lamports that were never wrapped, but none of the authority's own", async () => {
     const artist = account("artist120");
     await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
     sandbox.chain.transfer(artist.ammVault, 7n);
@@ -178,7 +178,7 @@ describe("the sandbox's AMM", () => {
     ["creator vault", 7, "InvalidSeeds"],
     ["event authority", 8, "InvalidSeeds"],
     ["program", 9, "IncorrectProgramId"],
-  ])("refuses another %s", async (_, position, error) => {
+  ])("rejects a wrong %s", async (_, position, error) => {
     await rpc("sandboxAddCreatorFees", [account("artist130").address, 2_000_000, "amm"]);
     const accounts = transferAccounts(account("artist130"));
     const others = [
@@ -194,13 +194,13 @@ describe("the sandbox's AMM", () => {
       [5, 6, 7],
     );
     const before = balances(account("artist130"));
-    expect((await execute(wrong)).err).toEqual(refusal(error));
+    expect((await execute(wrong)).err).toEqual(instructionError(error));
     expect(balances(account("artist130"))).toEqual(before);
   });
 
-  it("refuses a vault that does not exist, accounts it may not change, and what it does not know", async () => {
+  it("rejects a missing vault, read-only accounts, and unknown instructions", async () => {
     const artist = account("artist140");
-    expect((await execute(transferFees(artist))).err).toEqual(refusal("UninitializedAccount"));
+    expect((await execute(transferFees(artist))).err).toEqual(instructionError("UninitializedAccount"));
 
     await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
     const accounts = transferAccounts(artist);
@@ -214,7 +214,7 @@ describe("the sandbox's AMM", () => {
       [accounts, TRANSFER_CREATOR_FEES_TO_PUMP + "00", [5, 6, 7], "InvalidInstructionData"],
     ] as const) {
       const wrong = instruction(AMM, data, [...given], [...writable]);
-      expect((await execute(wrong)).err).toEqual(refusal(error));
+      expect((await execute(wrong)).err).toEqual(instructionError(error));
     }
     expect((await execute(transferFees(artist))).err).toBeNull();
     expect(sandbox.chain.balance(artist.creatorVault)).toBe(2_000_000n);

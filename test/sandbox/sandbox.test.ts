@@ -6,8 +6,7 @@ import {
   LAMPORTS_PER_SOL,
   PublicKey,
   SystemProgram,
-  TransactionMessage,
-  VersionedTransaction,
+  Transaction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
@@ -30,6 +29,28 @@ const rpc = async (method: string, params: unknown[]): Promise<any> => {
   return response.json();
 };
 
+const createUser = () => {
+  const user = Keypair.generate();
+  sandbox.chain.setBalance(user.publicKey.toBase58(), BigInt(LAMPORTS_PER_SOL));
+  return user;
+};
+
+/** A signed transfer to a new address. */
+function signTransfer(user: Keypair, blockhash: string, lamports: number): Buffer {
+  const transaction = new Transaction({ feePayer: user.publicKey, blockhash, lastValidBlockHeight: 0 }).add(
+    SystemProgram.transfer({ fromPubkey: user.publicKey, toPubkey: PublicKey.unique(), lamports }),
+  );
+  transaction.sign(user);
+  return transaction.serialize();
+}
+
+async function transfer(user: Keypair, lamports: number): Promise<string> {
+  const { blockhash } = await connection.getLatestBlockhash();
+  return connection.sendRawTransaction(signTransfer(user, blockhash, lamports), { skipPreflight: true });
+}
+
+const statusOf = async (signature: string) => (await connection.getSignatureStatus(signature)).value;
+
 describe("the sandbox's programs", () => {
   it.each(["launchpad", "amm"])("are built from the sources beside them: %s", (name) => {
     const file = (name: string) =>
@@ -45,79 +66,67 @@ describe("the sandbox's programs", () => {
 
 describe("the sandbox's chain", () => {
   it("serves a user of @solana/web3.js", async () => {
-    const user = Keypair.generate();
-    const airdrop = await connection.requestAirdrop(user.publicKey, LAMPORTS_PER_SOL);
+    const user = createUser();
+    const signature = await transfer(user, 10_000_000);
+    expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "processed" });
     sandbox.chain.advanceSlots(1);
-    expect((await connection.getSignatureStatus(airdrop)).value).toMatchObject({
-      err: null,
-      confirmationStatus: "confirmed",
-    });
-    expect(await connection.getBalance(user.publicKey)).toBe(LAMPORTS_PER_SOL);
-
-    const { blockhash } = await connection.getLatestBlockhash();
-    const transaction = new VersionedTransaction(
-      new TransactionMessage({
-        payerKey: user.publicKey,
-        recentBlockhash: blockhash,
-        instructions: [
-          SystemProgram.transfer({
-            fromPubkey: user.publicKey,
-            toPubkey: PublicKey.unique(),
-            lamports: 10_000_000,
-          }),
-        ],
-      }).compileToV0Message(),
-    );
-    transaction.sign([user]);
-    const signature = await connection.sendTransaction(transaction);
-    sandbox.chain.advanceSlots(1);
+    expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "confirmed" });
     const landed = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
     expect(landed?.meta?.fee).toBe(5_000);
-    expect(await connection.getBalance(user.publicKey)).toBe(LAMPORTS_PER_SOL - 10_005_000);
+    const account = await connection.getAccountInfo(user.publicKey);
+    expect(account?.lamports).toBe(LAMPORTS_PER_SOL - 10_005_000);
     expect(await connection.getMinimumBalanceForRentExemption(0)).toBe(650_240);
-    expect(await connection.getSlot()).toBeGreaterThan(0);
-    expect(await connection.getVersion()).toHaveProperty("solana-core");
+    expect(await connection.getSlot()).toBe(landed?.slot);
   });
 
-  it("takes a transaction once, and none whose blockhash has expired", async () => {
-    const user = Keypair.generate();
-    sandbox.chain.setBalance(user.publicKey.toBase58(), 1_000_000_000n);
-    const sign = (blockhash: string, lamports: number) => {
-      const transfer = SystemProgram.transfer({
-        fromPubkey: user.publicKey,
-        toPubkey: PublicKey.unique(),
-        lamports,
-      });
-      const message = new TransactionMessage({
-        payerKey: user.publicKey,
-        recentBlockhash: blockhash,
-        instructions: [transfer],
-      });
-      const transaction = new VersionedTransaction(message.compileToLegacyMessage());
-      transaction.sign([user]);
-      return Buffer.from(transaction.serialize()).toString("base64");
-    };
-    const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
-    const options = { encoding: "base64", skipPreflight: true };
-    const once = sign(blockhash, 1_000_000);
-    const first = await rpc("sendTransaction", [once, options]);
-    const again = await rpc("sendTransaction", [once, options]);
-    expect(again.result).toBe(first.result);
-    const balance = await connection.getBalance(user.publicKey);
-    expect(balance).toBe(1_000_000_000 - 1_005_000);
+  it("executes a transaction once, and never after its blockhash has expired", async () => {
+    const user = createUser();
+    const balance = () => sandbox.chain.balance(user.publicKey.toBase58());
+    const { blockhash } = await connection.getLatestBlockhash();
+    const options = { skipPreflight: true };
+    const bytes = signTransfer(user, blockhash, 1_000_000);
+    const signature = await connection.sendRawTransaction(bytes, options);
+    expect(await connection.sendRawTransaction(bytes, options)).toBe(signature);
+    expect(balance()).toBe(1_000_000_000n - 1_005_000n);
 
-    const late = sign(blockhash, 2_000_000);
-    expect((await connection.isBlockhashValid(blockhash)).value).toBe(true);
-    sandbox.chain.advanceSlots(152);
-    expect(await connection.getBlockHeight()).toBeGreaterThan(lastValidBlockHeight);
-    expect((await connection.isBlockhashValid(blockhash)).value).toBe(false);
-    const { result: lateSignature } = await rpc("sendTransaction", [late, options]);
+    // The `confirmed` blockhash is one block old.
+    sandbox.chain.advanceSlots(149);
+    await connection.sendRawTransaction(signTransfer(user, blockhash, 2_000_000), options);
+    expect(balance()).toBe(999_000_000n - 2_010_000n);
+
     sandbox.chain.advanceSlots(1);
-    expect((await connection.getSignatureStatus(lateSignature)).value).toBeNull();
-    expect(await connection.getBalance(user.publicKey)).toBe(balance);
+    const late = await connection.sendRawTransaction(signTransfer(user, blockhash, 3_000_000), options);
+    sandbox.chain.advanceSlots(1);
+    expect(await statusOf(late)).toBeNull();
+    expect(balance()).toBe(999_000_000n - 2_010_000n);
   });
 
-  it("puts new fees into a creator's vault on request, and says what is wrong with a request", async () => {
+  it("reads no state older than `minContextSlot`", async () => {
+    const slot = sandbox.chain.slot("confirmed");
+    const read = (minContextSlot: number) => rpc("getSlot", [{ commitment: "confirmed", minContextSlot }]);
+    expect((await read(slot)).result).toBe(slot);
+    expect((await read(slot + 1)).error).toMatchObject({ code: -32016, data: { contextSlot: slot } });
+  });
+
+  it("lists an address's transactions, newest first, in pages", async () => {
+    const user = createUser();
+    const sent = [await transfer(user, 1_000_000), await transfer(user, 2_000_000)];
+    sandbox.chain.advanceSlots(1);
+    sent.push(await transfer(user, 3_000_000));
+    const list = async (page?: { limit?: number; before?: string; until?: string }) => {
+      const found = await connection.getSignaturesForAddress(user.publicKey, page);
+      return found.map(({ signature }) => sent.indexOf(signature));
+    };
+    // The third is not confirmed yet.
+    expect(await list()).toEqual([1, 0]);
+    sandbox.chain.advanceSlots(1);
+    expect(await list()).toEqual([2, 1, 0]);
+    expect(await list({ limit: 1 })).toEqual([2]);
+    expect(await list({ limit: 1, before: sent[2]! })).toEqual([1]);
+    expect(await list({ until: sent[0]! })).toEqual([2, 1]);
+  });
+
+  it("pays new fees into a creator's vault on request, and rejects invalid requests", async () => {
     const { address, creatorVault } = sandbox.accounts.find(({ handle }) => handle === "newcomer")!;
     expect(sandbox.chain.balance(creatorVault)).toBe(0n);
     const { result } = await rpc("sandboxAddCreatorFees", [address, 1_000_000]);
@@ -136,13 +145,13 @@ describe("the sandbox's chain", () => {
     }
   });
 
-  it("knows no other methods", async () => {
+  it("rejects unknown methods", async () => {
     expect((await rpc("getEverything", [])).error.code).toBe(-32601);
   });
 });
 
 describe("the sandbox's accounts", () => {
-  it("have ids past 2^53 among them, each its own", () => {
+  it("have different ids, some of them past 2^53", () => {
     expect(new Set(sandbox.accounts.map(({ id }) => id)).size).toBe(sandbox.accounts.length);
     expect(sandbox.accounts.length).toBeGreaterThanOrEqual(204);
     expect(sandbox.accounts.some(({ id }) => BigInt(id) > 2n ** 63n)).toBe(true);

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import { ContractError } from "../../src/contract/errors.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
-import { createDirectory } from "../../src/social/account-lookup.ts";
+import { createAccountLookup } from "../../src/social/account-lookup.ts";
+import { SocialError } from "../../src/social/social-error.ts";
 
 const defaults = {
   concurrency: 4,
@@ -14,15 +14,15 @@ const names = (count: number, prefix = "name") => Array.from({ length: count }, 
 const answerAll = (keys: readonly string[]): SocialAnswers =>
   new Map(keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase() }]));
 const neverById = () => Promise.reject(new Error("must not be asked by id"));
-const codes = (answers: readonly unknown[]) =>
-  answers.map((answer) => (answer instanceof ContractError ? answer.code : "found"));
+const results = (answers: readonly unknown[]) =>
+  answers.map((answer) => (answer instanceof SocialError ? answer.failure.kind : "found"));
 
-/** Keys leave at the end of the turn of the event loop in which they came. */
+/** Keys are sent at the end of the turn of the event loop in which they arrived. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-/** And when other calls are under way, after they have gathered. */
+/** While other calls are in flight, keys are sent after they have gathered. */
 const gathered = () => new Promise((resolve) => setTimeout(resolve, 200));
 
-/** A network that keeps every call until it is told to answer. */
+/** A network that holds every call until the test answers it. */
 function heldNetwork() {
   const calls: {
     keys: readonly string[];
@@ -42,10 +42,14 @@ function heldNetwork() {
   return { calls, client: { findByHandles, findByIds: neverById } };
 }
 
-describe("the directory", () => {
-  it("asks for many handles in calls of up to 100, equal ones once, in whatever case", async () => {
+describe("the account lookup", () => {
+  it("requests many handles in calls of up to 100, equal ones once, in any case", async () => {
     const { calls, client } = heldNetwork();
-    const answers = createDirectory({ ...defaults, client }).findByHandles([...names(250), "NAME0", "Name1"]);
+    const answers = createAccountLookup({ ...defaults, client }).findByHandles([
+      ...names(250),
+      "NAME0",
+      "Name1",
+    ]);
     await turn();
     expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100]);
     await gathered();
@@ -57,12 +61,12 @@ describe("the directory", () => {
     expect((await answers)[250]).toEqual({ id: "5", handle: "NAME0" });
   });
 
-  it("sends a lone lookup at once, and gathers what comes while its calls are under way", async () => {
+  it("sends a lone lookup at once, and gathers keys while its calls are in flight", async () => {
     const { calls, client } = heldNetwork();
-    const directory = createDirectory({ ...defaults, concurrency: 1, client });
-    const first = directory.findByHandles(["name0"]);
+    const lookup = createAccountLookup({ ...defaults, concurrency: 1, client });
+    const first = lookup.findByHandles(["name0"]);
     await turn();
-    const all = names(40).map((name) => directory.findByHandles([name]));
+    const all = names(40).map((name) => lookup.findByHandles([name]));
     await turn();
     expect(calls.map(({ keys }) => keys)).toEqual([["name0"]]);
     calls[0]!.answer();
@@ -74,79 +78,79 @@ describe("the directory", () => {
     await Promise.all(all);
   });
 
-  it("refuses what does not fit into the queue with SERVICE_BUSY, and serves what waits", async () => {
+  it("refuses what does not fit into the queue, and serves what waits", async () => {
     const { calls, client } = heldNetwork();
-    const directory = createDirectory({ ...defaults, concurrency: 1, queueMax: 2, client });
-    const first = directory.findByHandles(["first"]);
+    const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 2, client });
+    const first = lookup.findByHandles(["first"]);
     await turn();
-    const waiting = directory.findByHandles(["second", "third"]);
-    const [refused] = await directory.findByHandles(["fourth"]);
-    expect(refused).toMatchObject({ code: "SERVICE_BUSY", retryAfterSeconds: 30 });
-    const joined = directory.findByHandles(["THIRD"]);
+    const waiting = lookup.findByHandles(["second", "third"]);
+    const [refused] = await lookup.findByHandles(["fourth"]);
+    expect(refused).toMatchObject({ failure: { kind: "queue-full" } });
+    const joined = lookup.findByHandles(["THIRD"]);
     calls[0]!.answer();
     await first;
     await gathered();
     calls[1]!.answer();
-    expect(codes([...(await waiting), ...(await joined)])).toEqual(["found", "found", "found"]);
-    const again = directory.findByHandles(["fourth"]);
+    expect(results([...(await waiting), ...(await joined)])).toEqual(["found", "found", "found"]);
+    const again = lookup.findByHandles(["fourth"]);
     await turn();
     calls[2]!.answer();
-    expect(codes(await again)).toEqual(["found"]);
+    expect(results(await again)).toEqual(["found"]);
   });
 
-  it("refuses of a batch only what does not fit", async () => {
+  it("refuses only the part of a batch that does not fit", async () => {
     const { calls, client } = heldNetwork();
-    const directory = createDirectory({ ...defaults, concurrency: 1, queueMax: 10, client });
-    const answers = directory.findByHandles(names(120));
+    const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 10, client });
+    const answers = lookup.findByHandles(names(120));
     await turn();
     calls[0]!.answer();
     await vi.waitFor(() => {
       expect(calls).toHaveLength(2);
     });
     calls[1]!.answer();
-    expect(codes(await answers)).toEqual([
+    expect(results(await answers)).toEqual([
       ...names(110).map(() => "found"),
-      ...names(10).map(() => "SERVICE_BUSY"),
+      ...names(10).map(() => "queue-full"),
     ]);
   });
 
-  it("asks for no one who has given up while waiting, and frees the place", async () => {
+  it("drops the key of a caller who left the queue, and frees its place", async () => {
     const { calls, client } = heldNetwork();
-    const directory = createDirectory({ ...defaults, concurrency: 1, queueMax: 1, client });
-    const first = directory.findByHandles(["first"]);
+    const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 1, client });
+    const first = lookup.findByHandles(["first"]);
     await turn();
     const leaving = new AbortController();
-    const left = directory.findByHandles(["left"], leaving.signal);
+    const left = lookup.findByHandles(["left"], leaving.signal);
     await turn();
     leaving.abort(new Error("gone"));
     expect(await left).toEqual([new Error("gone")]);
-    const next = directory.findByHandles(["next"]);
+    const next = lookup.findByHandles(["next"]);
     await turn();
     calls[0]!.answer();
     await first;
     await gathered();
     calls[1]!.answer();
-    expect(codes(await next)).toEqual(["found"]);
+    expect(results(await next)).toEqual(["found"]);
     expect(calls.map(({ keys }) => keys)).toEqual([["first"], ["next"]]);
   });
 
-  it("believes an account for the configured time, no such account for 60 s at most, a failure never", async () => {
+  it("caches an account for the configured time, not-found for 60 s at most, and no failure", async () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1);
     try {
       const asked = vi.fn((keys: readonly string[]) => {
-        if (keys[0] === "broken") return Promise.reject(new ContractError("SOCIAL_API_UNAVAILABLE"));
+        if (keys[0] === "broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
         if (keys[0] === "nobody")
-          return Promise.resolve(new Map([["nobody", new ContractError("SOCIAL_NOT_FOUND")]]));
+          return Promise.resolve(new Map([["nobody", new SocialError({ kind: "not-found" })]]));
         return Promise.resolve(answerAll(keys));
       });
-      const directory = createDirectory({
+      const lookup = createAccountLookup({
         ...defaults,
         client: { findByHandles: asked, findByIds: neverById },
       });
       const askFor = async (name: string) => {
         asked.mockClear();
-        await directory.findByHandles([name]);
+        await lookup.findByHandles([name]);
         return asked.mock.calls.length;
       };
       expect([await askFor("known"), await askFor("KNOWN")]).toEqual([1, 0]);
@@ -161,25 +165,25 @@ describe("the directory", () => {
     }
   });
 
-  it("believes nothing when it is told so", async () => {
+  it("caches nothing when the time is 0 s", async () => {
     const asked = vi.fn((keys: readonly string[]) => Promise.resolve(answerAll(keys)));
     const client = { findByHandles: asked, findByIds: neverById };
-    const directory = createDirectory({ ...defaults, cacheSeconds: 0, client });
-    await directory.findByHandles(["known"]);
-    await directory.findByHandles(["known"]);
+    const lookup = createAccountLookup({ ...defaults, cacheSeconds: 0, client });
+    await lookup.findByHandles(["known"]);
+    await lookup.findByHandles(["known"]);
     expect(asked).toHaveBeenCalledTimes(2);
   });
 
-  it("gives the error of a call to all who wait for it, and goes on", async () => {
+  it("gives the error of a call to all its callers, and continues", async () => {
     const { calls, client } = heldNetwork();
-    const directory = createDirectory({ ...defaults, client });
-    const answers = directory.findByHandles(["one", "two"]);
+    const lookup = createAccountLookup({ ...defaults, client });
+    const answers = lookup.findByHandles(["one", "two"]);
     await turn();
-    calls[0]!.fail(new ContractError("SOCIAL_API_UNAVAILABLE"));
-    expect(codes(await answers)).toEqual(["SOCIAL_API_UNAVAILABLE", "SOCIAL_API_UNAVAILABLE"]);
-    const again = directory.findByHandles(["one"]);
+    calls[0]!.fail(new SocialError({ kind: "unreachable" }));
+    expect(results(await answers)).toEqual(["unreachable", "unreachable"]);
+    const again = lookup.findByHandles(["one"]);
     await turn();
     calls[1]!.answer();
-    expect(codes(await again)).toEqual(["found"]);
+    expect(results(await again)).toEqual(["found"]);
   });
 });

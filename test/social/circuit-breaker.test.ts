@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { ContractError } from "../../src/contract/errors.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { createGuard, Refusal } from "../../src/social/circuit-breaker.ts";
-import { BrokenConnection } from "../../src/upstream/http.ts";
+import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
+import { SocialError } from "../../src/social/social-error.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -11,116 +10,116 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const newGuard = () => createGuard({ timeoutMs: 5_000, log: createLogger("silent") });
-const unavailable = (cause: Error) => new ContractError("SOCIAL_API_UNAVAILABLE", { cause });
-const broken = () => unavailable(new BrokenConnection("the connection failed"));
+const newBreaker = () => createCircuitBreaker({ timeoutMs: 5_000, log: createLogger("silent") });
+const refused = (status: number) => new SocialError({ kind: "refused", status, problem: "" });
+const limited = (retryAfterSeconds: number) => new SocialError({ kind: "rate-limited", retryAfterSeconds });
+const unreachable = () => new SocialError({ kind: "unreachable" });
+const unreadable = () => new SocialError({ kind: "unreadable" });
 
-/** The code that a guarded call ends with, while time goes by; `call` is called as often as the guard does. */
-async function codeOf(guard: ReturnType<typeof newGuard>, call: () => Promise<unknown>) {
-  const code = guard.call(call, guard.newDeadline()).then(
+/** How a call through the breaker ends, while time passes; `call` is made as often as the breaker makes it. */
+async function resultOf(breaker: ReturnType<typeof newBreaker>, call: () => Promise<unknown>) {
+  const result = breaker.call(call, breaker.newDeadline()).then(
     () => "ok",
-    (error: unknown) => (error as ContractError).code,
+    (error: unknown) => (error as SocialError).failure.kind,
   );
   await vi.advanceTimersByTimeAsync(400);
-  return code;
+  return result;
 }
 
-describe("the guard before the network", () => {
+describe("the circuit breaker", () => {
   it.each([
-    ["a broken connection", broken(), 2],
-    ["503", unavailable(new Refusal(503, "")), 2],
-    ["an answer that cannot be read", unavailable(new Error("unreadable")), 1],
-    ["a time-out", unavailable(new DOMException("timed out", "TimeoutError")), 1],
-    ["401", unavailable(new Refusal(401, "")), 1],
-    ["400", unavailable(new Refusal(400, "")), 1],
-    ["429", new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 10 }), 1],
-  ])("makes a call that ends with %s as often as is of use", async (_name, error, times) => {
+    ["a broken connection", unreachable(), 2],
+    ["503", refused(503), 2],
+    ["an unreadable response", unreadable(), 1],
+    ["a timeout", new SocialError({ kind: "timeout" }), 1],
+    ["401", refused(401), 1],
+    ["400", refused(400), 1],
+    ["429", limited(10), 1],
+  ])("retries a call only when a retry can help: %s", async (_name, error, times) => {
     const call = vi.fn(() => Promise.reject(error));
-    expect(await codeOf(newGuard(), call)).toBe(error.code);
+    expect(await resultOf(newBreaker(), call)).toBe(error.failure.kind);
     expect(call).toHaveBeenCalledTimes(times);
   });
 
   it("succeeds when the second try does", async () => {
-    const call = vi.fn().mockRejectedValueOnce(broken()).mockResolvedValueOnce("value");
-    expect(await codeOf(newGuard(), call)).toBe("ok");
+    const call = vi.fn().mockRejectedValueOnce(unreachable()).mockResolvedValueOnce("value");
+    expect(await resultOf(newBreaker(), call)).toBe("ok");
   });
 
-  it("makes no call after a 429 before the reset that it named, and tells the time that remains", async () => {
-    const guard = newGuard();
-    const limited = new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 100 });
-    await codeOf(guard, () => Promise.reject(limited));
+  it("makes no call between a 429 and its reset, and reports the remaining time", async () => {
+    const breaker = newBreaker();
+    await resultOf(breaker, () => Promise.reject(limited(100)));
     await vi.advanceTimersByTimeAsync(59_600);
     const call = vi.fn(() => Promise.resolve("value"));
-    await expect(guard.call(call, guard.newDeadline())).rejects.toMatchObject({
-      code: "SOCIAL_RATE_LIMITED",
-      retryAfterSeconds: 40,
+    await expect(breaker.call(call, breaker.newDeadline())).rejects.toMatchObject({
+      failure: { kind: "rate-limited", retryAfterSeconds: 40 },
     });
     await vi.advanceTimersByTimeAsync(40_000);
-    expect(await codeOf(guard, call)).toBe("ok");
+    expect(await resultOf(breaker, call)).toBe("ok");
     expect(call).toHaveBeenCalledTimes(1);
   });
 
   it("makes no call after five failures in a row, then one at a time until one succeeds", async () => {
-    const guard = newGuard();
-    const failing = vi.fn(() => Promise.reject(unavailable(new Error("unreadable"))));
-    for (let i = 0; i < 5; i++) expect(await codeOf(guard, failing)).toBe("SOCIAL_API_UNAVAILABLE");
+    const breaker = newBreaker();
+    const failing = vi.fn(() => Promise.reject(unreadable()));
+    for (let i = 0; i < 5; i++) expect(await resultOf(breaker, failing)).toBe("unreadable");
     expect(failing).toHaveBeenCalledTimes(5);
-    await expect(guard.call(failing, guard.newDeadline())).rejects.toMatchObject({
-      code: "SOCIAL_API_UNAVAILABLE",
+    await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+      failure: { kind: "circuit-open" },
     });
     expect(failing).toHaveBeenCalledTimes(5);
-    // codeOf has let 400 ms go by: the rest of the first second is as quiet.
+    // resultOf has let 400 ms pass; the circuit stays open for the rest of the first second.
     await vi.advanceTimersByTimeAsync(590);
-    await expect(guard.call(failing, guard.newDeadline())).rejects.toMatchObject({
-      code: "SOCIAL_API_UNAVAILABLE",
+    await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+      failure: { kind: "circuit-open" },
     });
     expect(failing).toHaveBeenCalledTimes(5);
 
     await vi.advanceTimersByTimeAsync(30_000);
     const working = vi.fn(() => Promise.resolve("value"));
-    expect(await codeOf(guard, working)).toBe("ok");
-    expect(await codeOf(guard, working)).toBe("ok");
+    expect(await resultOf(breaker, working)).toBe("ok");
+    expect(await resultOf(breaker, working)).toBe("ok");
     expect(working).toHaveBeenCalledTimes(2);
   });
 
-  it("keeps to the longest wait that it was told, however many are told at once", async () => {
-    const guard = newGuard();
-    const limited = (retryAfterSeconds: number) => () =>
-      Promise.reject(new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds }));
-    await Promise.all([codeOf(guard, limited(800)), codeOf(guard, limited(60))]);
+  it("keeps to the longest reset of several concurrent 429s", async () => {
+    const breaker = newBreaker();
+    const reject = (seconds: number) => () => Promise.reject(limited(seconds));
+    await Promise.all([resultOf(breaker, reject(800)), resultOf(breaker, reject(60))]);
     const call = vi.fn(() => Promise.resolve("value"));
-    await expect(guard.call(call, guard.newDeadline())).rejects.toMatchObject({ retryAfterSeconds: 800 });
+    await expect(breaker.call(call, breaker.newDeadline())).rejects.toMatchObject({
+      failure: { retryAfterSeconds: 800 },
+    });
   });
 
-  it("tries again with one call while the others are answered at once", async () => {
-    const guard = newGuard();
-    const failing = () => Promise.reject(unavailable(new Error("unreadable")));
-    for (let i = 0; i < 5; i++) await codeOf(guard, failing);
+  it("makes one trial call and fails the others at once", async () => {
+    const breaker = newBreaker();
+    const failing = () => Promise.reject(unreadable());
+    for (let i = 0; i < 5; i++) await resultOf(breaker, failing);
     await vi.advanceTimersByTimeAsync(30_000);
     const hanging = vi.fn(() => new Promise<string>(() => undefined));
-    void guard.call(hanging, guard.newDeadline()).catch(() => undefined);
+    void breaker.call(hanging, breaker.newDeadline()).catch(() => undefined);
     await vi.advanceTimersByTimeAsync(0);
     const other = vi.fn(() => Promise.resolve("value"));
-    await expect(guard.call(other, guard.newDeadline())).rejects.toMatchObject({
-      code: "SOCIAL_API_UNAVAILABLE",
+    await expect(breaker.call(other, breaker.newDeadline())).rejects.toMatchObject({
+      failure: { kind: "circuit-open" },
     });
     expect([hanging, other].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
   });
 
-  it("makes no second try when it has been told to wait meanwhile", async () => {
-    const guard = newGuard();
-    const call = vi.fn(() => Promise.reject(broken()));
-    const first = codeOf(guard, call);
-    const limited = new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 100 });
-    void guard.call(() => Promise.reject(limited), guard.newDeadline()).catch(() => undefined);
-    expect(await first).toBe("SOCIAL_RATE_LIMITED");
+  it("does not retry when another call has received a 429 in the meantime", async () => {
+    const breaker = newBreaker();
+    const call = vi.fn(() => Promise.reject(unreachable()));
+    const first = resultOf(breaker, call);
+    void breaker.call(() => Promise.reject(limited(100)), breaker.newDeadline()).catch(() => undefined);
+    expect(await first).toBe("rate-limited");
     expect(call).toHaveBeenCalledTimes(1);
   });
 
-  it("takes a refusal of one call's form for no failure of the network", async () => {
-    const guard = newGuard();
-    const refused = vi.fn(() => Promise.reject(unavailable(new Refusal(400, ""))));
-    for (let i = 0; i < 10; i++) await codeOf(guard, refused);
-    expect(refused).toHaveBeenCalledTimes(10);
+  it("does not count a rejected form as an outage", async () => {
+    const breaker = newBreaker();
+    const rejected = vi.fn(() => Promise.reject(refused(400)));
+    for (let i = 0; i < 10; i++) await resultOf(breaker, rejected);
+    expect(rejected).toHaveBeenCalledTimes(10);
   });
 });

@@ -73,7 +73,7 @@ describe("a batcher", () => {
   });
 
   it("lets them leave with the end of the last call where it is told to", async () => {
-    const { load, calls, sizes } = held({ leaveAfterCalls: true });
+    const { load, calls, sizes } = held({ sendAfterCalls: true });
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -109,8 +109,8 @@ describe("a batcher", () => {
   });
 
   it("asks a key that waits once for all its callers, and one under way anew, or not, as it is told", async () => {
-    for (const joinUnderWay of [false, true]) {
-      const { load, calls } = held({ joinUnderWay, leaveAfterCalls: true });
+    for (const joinInFlight of [false, true]) {
+      const { load, calls } = held({ joinInFlight, sendAfterCalls: true });
       const [one, two] = [load("a"), load("a")];
       await turn();
       const three = load("a");
@@ -118,14 +118,14 @@ describe("a batcher", () => {
       calls[0]!.end();
       expect(await Promise.all([one, two])).toEqual(["value of a", "value of a"]);
       await turn();
-      expect(calls).toHaveLength(joinUnderWay ? 1 : 2);
+      expect(calls).toHaveLength(joinInFlight ? 1 : 2);
       calls.at(-1)!.end();
       expect(await three).toBe("value of a");
     }
   });
 
   it("rejects a caller who gives up, asks for nobody who has, and goes on for the others", async () => {
-    const { load, calls } = held({ maxCalls: 1, leaveAfterCalls: true });
+    const { load, calls } = held({ maxCalls: 1, sendAfterCalls: true });
     void load("first");
     await turn();
     const [leaving, staying] = [new AbortController(), new AbortController()];
@@ -144,7 +144,7 @@ describe("a batcher", () => {
   });
 
   it("asks anew for a caller who comes when all others have given up on the call under way", async () => {
-    const { load, calls } = held({ joinUnderWay: true, leaveAfterCalls: true });
+    const { load, calls } = held({ joinInFlight: true, sendAfterCalls: true });
     const leaving = new AbortController();
     const gone = load("a", leaving.signal);
     await turn();
@@ -161,7 +161,7 @@ describe("a batcher", () => {
     const { load, calls } = held({
       maxCalls: 1,
       maxWaiting: 2,
-      leaveAfterCalls: true,
+      sendAfterCalls: true,
       refuse: () => new Error("full"),
     });
     void load("first");
@@ -187,7 +187,7 @@ describe("a batcher", () => {
   });
 
   it("never puts keys of different groups into one call", async () => {
-    const { load, calls } = held({ leaveAfterCalls: true, groupOf: (key) => key[0] });
+    const { load, calls } = held({ sendAfterCalls: true, groupOf: (key) => key[0] });
     for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
     await turn();
     calls[0]!.end();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createRecent } from "../../src/upstream/memoize.ts";
+import { memoize } from "../../src/upstream/memoize.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -10,7 +10,7 @@ afterEach(() => {
 
 it("reads once for all who ask within the time, and anew after it", async () => {
   const read = vi.fn(() => Promise.resolve(read.mock.calls.length));
-  const recent = createRecent(read, 1_000);
+  const recent = memoize(read, 1_000);
   expect(await Promise.all([recent(), recent()])).toEqual([1, 1]);
   vi.advanceTimersByTime(1_000);
   expect(await recent()).toBe(1);
@@ -23,7 +23,7 @@ it("keeps no reading that has failed", async () => {
     .fn<() => Promise<string>>()
     .mockRejectedValueOnce(new Error("down"))
     .mockResolvedValueOnce("up");
-  const recent = createRecent(read, 1_000);
+  const recent = memoize(read, 1_000);
   const [one, two] = [recent(), recent()];
   await expect(one).rejects.toThrow("down");
   await expect(two).rejects.toThrow("down");

@@ -3,48 +3,49 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { parseJson } from "../../upstream/parse-json.ts";
 import type { Redis, Script } from "../../upstream/redis.ts";
+import { CollectError } from "../collect-error.ts";
 
-/** A signed transaction as it is kept: all that is needed to bring it into the chain and to learn its fate. */
-export interface KeptTransaction {
+/** A signed transaction as it is stored in Redis: everything another replica needs to send and follow it. */
+export interface StoredTransaction {
   readonly base64: string;
   readonly signature: string;
   readonly lastValidBlockHeight: number;
 }
 
-/** The right to sign an account's next transaction, or the news that another replica has signed it. */
-export interface Claim {
-  /** Its fate must be known before anything else is signed. */
-  readonly signedElsewhere: KeptTransaction | undefined;
-  /** The slot in which the account's last transaction landed, when that was a moment ago; else 0. */
+/** The exclusive right to sign an account's next transaction, or the transaction that must end first. */
+export interface Lease {
+  /** A transaction that another replica has signed. Nothing else may be signed before its outcome is known. */
+  readonly openTransaction: StoredTransaction | undefined;
+  /** The slot in which the account's last transaction landed, if within the last minute; else 0. */
   readonly landedSlot: number;
   /**
-   * Keeps a transaction for others to find; it may be sent only afterwards. False when another replica
-   * has claimed the account meanwhile: then it must not be sent.
+   * Stores a signed transaction; it may be sent only after this. False when another replica has acquired
+   * the lock since: then the transaction must not be sent.
    */
-  keep(transaction: KeptTransaction): Promise<boolean>;
-  /** Nothing was signed, or its fate is known: `landedSlot`, or never. */
-  end(landedSlot?: number): void;
+  store(transaction: StoredTransaction): Promise<boolean>;
+  /** Call when nothing was signed, or when the outcome is known, with the slot if the transaction landed. */
+  release(landedSlot?: number): void;
 }
 
-/** For so long a replica that died before it signed keeps others from collecting the account. */
-const CLAIM_MS = 15_000;
+/** A lease without a transaction expires after this long, in case its replica has died. */
+const LEASE_MS = 15_000;
 /**
- * A signed transaction is kept until its fate is known. Its blockhash does not age while the cluster stands
- * still, which it has done for the better part of a day.
+ * A signed transaction is stored until its outcome is known. Its blockhash does not age while the cluster
+ * stands still, which it once did for most of a day.
  */
 const SIGNED_MS = 7 * 24 * 3_600_000;
-/** For so long others find a transaction whose fate is known, and slow nodes may not have seen it. */
+/** How long other replicas find an ended transaction and its slot: slow nodes may not have seen it yet. */
 const LANDED_MS = 60_000;
-const ASK_AGAIN_MS = 100;
+const POLL_MS = 100;
 
 /**
- * KEYS: the claim, the slot of the last landing. ARGV: a token, the token that is waited for or "", CLAIM_MS.
- * Gives the token of whoever has the claim now, its transaction or "", and the slot or 0.
+ * KEYS: the lock; the slot of the last landed transaction. ARGV: a new token; the token waited for, or "";
+ * LEASE_MS. Returns the holder's token, its transaction or "", and the slot or 0.
  *
- * A claim that is done is free, but whoever waited for just that one is to hear of its transaction. The
- * first command is a write: a Redis that takes none may not have been told that a claim is done.
+ * A lock that is done is free, but a replica that waited for exactly this holder still receives its
+ * transaction. The first command is a write: a read-only Redis may not know yet that a lock is done.
  */
-const TAKE: Script<[holder: string, transaction: string, slot: number]> = {
+const ACQUIRE: Script<[holder: string, transaction: string, slot: number]> = {
   answer: z.tuple([z.string(), z.string(), z.int()]),
   text: `
 redis.call('HSET', KEYS[1], 'asked', '1')
@@ -58,8 +59,8 @@ return {ARGV[1], '', slot}
 `,
 };
 
-/** KEYS: the claim. ARGV: the token, its transaction, SIGNED_MS. Gives 1, or 0 when the claim is another's. */
-const KEEP: Script<number> = {
+/** KEYS: the lock. ARGV: the token, its transaction, SIGNED_MS. Returns 1, or 0 when another token holds the lock. */
+const STORE: Script<number> = {
   answer: z.int(),
   text: `
 local token = redis.call('HGET', KEYS[1], 'token')
@@ -70,8 +71,8 @@ return 1
 `,
 };
 
-/** KEYS: as for TAKE. ARGV: the token, the slot or 0, LANDED_MS. Ends nothing when the claim is another's. */
-const END: Script<unknown> = {
+/** KEYS: as for ACQUIRE. ARGV: the token, the slot or 0, LANDED_MS. Leaves the lock alone when another token holds it. */
+const RELEASE: Script<unknown> = {
   answer: z.unknown(),
   text: `
 local slot, known = tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[2])) or 0
@@ -83,62 +84,76 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[3])
 `,
 };
 
-const KEPT = z.object({ base64: z.string(), signature: z.string(), lastValidBlockHeight: z.int() });
+const STORED_TRANSACTION = z.object({
+  base64: z.string(),
+  signature: z.string(),
+  lastValidBlockHeight: z.int(),
+});
 
-export type Claims = ReturnType<typeof createClaims>;
+export type AccountLocks = ReturnType<typeof createAccountLocks>;
 
 /**
- * Sees to it that of all replicas one at a time signs a transaction for an account, and that the others
- * find what it has signed, whatever becomes of it.
+ * Lets one replica at a time sign a transaction for an account.
  *
- * Without Redis, and while it cannot be had, every claim is granted. The chain guards the money then: a
- * vault is emptied once, whoever asks, so that two replicas that collect one account in the same moment
- * waste one fee, out of the budget of one of them.
+ * A replica acquires the account's lock under a random token, signs, and stores the signed transaction in
+ * the lock before it sends it for the first time. A replica that finds the lock taken waits until it holds a
+ * transaction, and then follows that transaction from its bytes, so it does not matter whether the signer is
+ * still alive. Before it is signed the lock expires by itself after 15 s; a signer that was slower finds
+ * another token in the lock when it stores, and does not send. Once a transaction is stored, only a known
+ * outcome ends the lock: any replica that has seen it releases the lock, under the token it read there, so
+ * that it cannot release a later one.
+ *
+ * Without Redis, or while it is away, every lease is granted. The chain protects the money then: a vault
+ * is emptied once, whatever is sent, so two replicas that collect one account at the same moment waste one
+ * fee, which comes out of the budget of one of them.
  */
-export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
-  /** Waits while another replica is about to sign. Undefined when Redis cannot be had. */
-  async function take(keys: string[], token: string, isGivenUp: () => boolean) {
-    let awaited = "";
+export function createAccountLocks({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
+  /** Waits while another replica is about to sign. Undefined when Redis is away. */
+  async function take(keys: string[], token: string, hasGivenUp: () => boolean) {
+    let awaitedHolder = "";
     for (;;) {
-      if (isGivenUp()) throw new Error("another replica took longer to sign than a caller waits");
-      const taken = await redis?.run(TAKE, keys, [token, awaited, CLAIM_MS]);
+      if (hasGivenUp()) throw new CollectError({ kind: "lease-not-acquired" });
+      const taken = await redis?.run(ACQUIRE, keys, [token, awaitedHolder, LEASE_MS]);
       if (!taken) return undefined;
       const [holder, transaction] = taken;
       if (holder === token || transaction !== "") return taken;
-      awaited = holder;
-      await sleep(ASK_AGAIN_MS);
+      awaitedHolder = holder;
+      await sleep(POLL_MS);
     }
   }
 
   return {
-    /** Claims the account with this address; throws once `isGivenUp`. */
-    async claim(address: string, isGivenUp: () => boolean): Promise<Claim> {
+    /**
+     * Acquires the lock of the account with this address; waits while another replica is about to sign.
+     * Throws {@link CollectError}: `lease-not-acquired` once `hasGivenUp`, `stored-transaction-unreadable`.
+     */
+    async acquire(address: string, hasGivenUp: () => boolean): Promise<Lease> {
       const keys = [`collect:${feePayer}:${address}`, `landed:${feePayer}:${address}`];
       const token = randomUUID();
-      const [holder, transaction, slot] = (await take(keys, token, isGivenUp)) ?? [token, "", 0];
-      let isSigned = holder !== token;
+      const [holder, transaction, slot] = (await take(keys, token, hasGivenUp)) ?? [token, "", 0];
+      let hasTransaction = holder !== token;
 
-      const end = (landedSlot = 0) => {
+      const release = (landedSlot = 0) => {
         const args = [holder, landedSlot, LANDED_MS];
-        // What is lost of a claim without a transaction expires by itself.
-        if (isSigned) redis?.runLater(END, keys, args);
-        else void redis?.run(END, keys, args);
+        // A lock without a transaction expires by itself, so losing its release is harmless.
+        if (hasTransaction) redis?.runLater(RELEASE, keys, args);
+        else void redis?.run(RELEASE, keys, args);
       };
-      const kept = KEPT.safeParse(parseJson(transaction));
-      if (holder !== token && !kept.success) {
-        end();
-        throw new Error("what another replica has signed cannot be read", { cause: kept.error });
+      const stored = STORED_TRANSACTION.safeParse(parseJson(transaction));
+      if (holder !== token && !stored.success) {
+        release();
+        throw new CollectError({ kind: "stored-transaction-unreadable" }, stored.error);
       }
       return {
-        signedElsewhere: kept.data,
+        openTransaction: stored.data,
         landedSlot: slot,
-        async keep(signed) {
-          isSigned = true;
+        async store(signed) {
+          hasTransaction = true;
           const args = [token, JSON.stringify(signed), SIGNED_MS];
-          // 0 is the one answer that forbids to send it: while Redis cannot be had there is none.
-          return (await redis?.run(KEEP, keys.slice(0, 1), args)) !== 0;
+          // Only 0 forbids sending. Undefined means that Redis is away, and collects go on without it.
+          return (await redis?.run(STORE, keys.slice(0, 1), args)) !== 0;
         },
-        end,
+        release,
       };
     },
   };

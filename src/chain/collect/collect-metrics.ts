@@ -1,44 +1,44 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import { createRecent } from "../../upstream/memoize.ts";
+import { memoize } from "../../upstream/memoize.ts";
 import type { Lamports } from "../lamports.ts";
 
-/** The fee payer's balance is read once for all who ask in this time. */
+/** One read of the fee payer's balance serves all scrapes within this time. */
 const BALANCE_MAX_AGE_MS = 10_000;
 
 const RESULTS = ["collected", "nothing", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
-/** What is counted of the money. `readBalance` reads what the fee payer holds. */
+/** Metrics of collects and of the fee payer, whose lamports `readBalance` reads. */
 export function createCollectMetrics(registry: Registry, readBalance: () => Promise<Lamports>) {
   const registers = [registry];
   const collects = new Counter({
     name: "tributary_collects_total",
-    help: "Collects that came to an end, one for all callers who shared it: collected, nothing, or the code of the error.",
+    help: "Collects that ended, counted once for all callers who shared them. result: collected, nothing, or the code of the error.",
     labelNames: ["result"],
     registers,
   });
-  // From the start, so that a first failure is seen as an increase.
+  // From zero, so that a first failure shows as an increase.
   for (const result of RESULTS) collects.inc({ result }, 0);
   const collected = new Counter({
     name: "tributary_collected_lamports_total",
-    help: "Lamports that transactions signed by this replica have moved to accounts' addresses.",
+    help: "Lamports that transactions signed by this replica moved to accounts' addresses.",
     registers,
   });
   const fees = new Counter({
     name: "tributary_fees_spent_lamports_total",
-    help: "Lamports that the fee payer has paid for landed transactions signed by this replica.",
+    help: "Lamports that the fee payer paid for landed transactions signed by this replica.",
     registers,
   });
-  const getBalance = createRecent(readBalance, BALANCE_MAX_AGE_MS);
+  const getBalance = memoize(readBalance, BALANCE_MAX_AGE_MS);
   let isKnown = false;
   const balance = new Gauge({
     name: "tributary_fee_payer_lamports",
-    help: "What the fee payer held when it was last read, for the scrape before or after a collect; NaN while it is not known.",
+    help: "The fee payer's balance when it was last read, at the previous scrape or after a collect; NaN until the first read.",
     registers,
     collect() {
       if (!isKnown) this.set(NaN);
-      // Not waited for: a chain that hangs must not keep the other metrics back.
+      // Not awaited: a chain that hangs must not delay the other metrics.
       getBalance().then(setBalance, () => undefined);
     },
   });
@@ -49,6 +49,7 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
   }
 
   return {
+    /** `result`: `collected`, `nothing` or the code of the error. */
     ended(result: string): void {
       collects.inc({ result });
     },

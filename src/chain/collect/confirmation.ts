@@ -1,40 +1,51 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
-import { createRecent } from "../../upstream/memoize.ts";
-import { createConfirmations } from "./signature-poller.ts";
-import type { KeptTransaction } from "./account-lock.ts";
-import type { Rpc, SignatureStatus, TransactionError } from "../rpc/rpc-client.ts";
+import { memoize } from "../../upstream/memoize.ts";
+import type { Rpc, SignatureStatus } from "../rpc/rpc-client.ts";
+import type { TransactionError } from "../rpc/transaction-error.ts";
+import type { StoredTransaction } from "./account-lock.ts";
+import { createSignaturePoller } from "./signature-poller.ts";
 
-/** How a transaction ended: in a block, well or badly, or past the time in which it could get into one. */
-export type Fate =
+/** How a transaction ended: in a block, whether it succeeded or failed there, or expired without ever landing. */
+export type TransactionOutcome =
   | { readonly kind: "landed"; readonly err: TransactionError | null; readonly slot: number }
-  | { readonly kind: "dead" };
+  | { readonly kind: "expired" };
 
 const RESEND_MS = 2_000;
 const READ_AGAIN_MS = 400;
-/** One look at the newest finalized block serves all transactions that are under way. */
+/** One read of the newest finalized block serves all transactions in flight. */
 const FINALIZED_MAX_AGE_MS = 1_000;
 
-/** Brings signed transactions into the chain and says what became of them. */
-export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
-  const watch = createConfirmations({ rpc, log });
-  const getFinalizedBlock = createRecent(rpc.getFinalizedBlock, FINALIZED_MAX_AGE_MS);
+/**
+ * Gets signed transactions confirmed.
+ *
+ * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless,
+ * because the chain executes a signature once. A transaction may be replaced by a new one only when it can
+ * never land, or the account would be collected twice. Two things prove that together. First, the finalized
+ * block height is past the last one at which its blockhash is valid, so no later block takes it; a confirmed
+ * height is not enough, because that fork may still be dropped. Second, a search of the whole history finds
+ * no status, and its answer is from a node that has seen that finalized slot; a node that is behind does not
+ * know yet what landed in the last blocks. Failed calls prove nothing and are repeated.
+ */
+export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
+  const watchSignature = createSignaturePoller({ rpc, log });
+  const getFinalizedBlock = memoize(rpc.getFinalizedBlock, FINALIZED_MAX_AGE_MS);
 
-  /** For calls that are simply made again: a failure tells nothing about the transaction. */
+  /** Undefined for a call that failed: the caller repeats it. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
     try {
       return await call;
     } catch (error) {
-      log.debug({ err: error }, "a call to the chain failed while a transaction was under way");
+      log.debug({ err: error }, "a call to the chain failed while a transaction was in flight");
       return undefined;
     }
   }
 
-  /**
-   * A transaction is dead once its blockhash has expired in a finalized block, and a node that has seen
-   * that block finds the transaction nowhere in its history. Undefined: still open.
-   */
-  async function findFate(signature: string, lastValidBlockHeight: number): Promise<Fate | undefined> {
+  /** Undefined: the transaction can still land. */
+  async function findOutcome(
+    signature: string,
+    lastValidBlockHeight: number,
+  ): Promise<TransactionOutcome | undefined> {
     const { blockHeight, absoluteSlot } = await getFinalizedBlock();
     if (blockHeight <= lastValidBlockHeight) return undefined;
     const { statuses, slot } = await rpc.getSignatureStatuses([signature], {
@@ -42,27 +53,27 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
     });
     const [status] = statuses;
     if (status) return status.confirmed ? toLanded(status) : undefined;
-    return slot >= absoluteSlot ? { kind: "dead" } : undefined;
+    return slot >= absoluteSlot ? { kind: "expired" } : undefined;
   }
 
   return {
     /**
-     * Sends the same bytes again and again until the chain confirms them or never can any more; first of
-     * all gives them some time when they may have been sent already.
+     * Sends a transaction until it has landed or expired, however long that takes. A transaction that may
+     * have been sent before is given two seconds to land first. Never rejects.
      */
-    async land(
-      { base64, signature, lastValidBlockHeight }: KeptTransaction,
-      mayBeSent: boolean,
-    ): Promise<Fate> {
-      const { confirmed, stop } = watch(signature);
+    async confirm(
+      { base64, signature, lastValidBlockHeight }: StoredTransaction,
+      { mayBeSent }: { mayBeSent: boolean },
+    ): Promise<TransactionOutcome> {
+      const { confirmed, stop } = watchSignature(signature);
       const landed = confirmed.then(toLanded);
       try {
-        for (let isWaiting = mayBeSent; ; isWaiting = false) {
-          if (!isWaiting) void orUndefined(rpc.sendTransaction(base64));
-          const fate =
+        for (let shouldSend = !mayBeSent; ; shouldSend = true) {
+          if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
+          const outcome =
             (await Promise.race([landed, sleep(RESEND_MS)])) ??
-            (await Promise.race([landed, orUndefined(findFate(signature, lastValidBlockHeight))]));
-          if (fate) return fate;
+            (await Promise.race([landed, orUndefined(findOutcome(signature, lastValidBlockHeight))]));
+          if (outcome) return outcome;
         }
       } finally {
         stop();
@@ -70,20 +81,20 @@ export function createLanding({ rpc, log }: { rpc: Rpc; log: Logger }) {
     },
 
     /**
-     * A landed transaction with its balances. Nodes may need a moment after its confirmation until they
-     * know it; undefined when they need longer than `timeoutMs`.
+     * A landed transaction with its balances. Nodes may know it only a moment after its confirmation;
+     * undefined when they take longer than `timeoutMs`.
      */
     async readLanded(signature: string, timeoutMs: number) {
       const giveUpAt = performance.now() + timeoutMs;
       for (;;) {
-        const found = await orUndefined(rpc.getTransaction(signature));
-        if (found || performance.now() > giveUpAt) return found;
+        const transaction = await orUndefined(rpc.getTransaction(signature));
+        if (transaction || performance.now() > giveUpAt) return transaction;
         await sleep(READ_AGAIN_MS);
       }
     },
   };
 }
 
-function toLanded({ err, slot }: SignatureStatus): Fate {
+function toLanded({ err, slot }: SignatureStatus): TransactionOutcome {
   return { kind: "landed", err, slot };
 }

@@ -1,40 +1,39 @@
 import { LRUCache } from "lru-cache";
-import { ContractError, toRetryAfterSeconds } from "../../contract/errors.ts";
+import { CollectError } from "../collect-error.ts";
 
-/** How long an account rests after its first failure in a row; after each further one twice as long, up to the longest; forgotten an hour after it. */
-const FIRST_PAUSE_MS = 60_000;
-const LONGEST_PAUSE_MS = 3_600_000;
-/** Whoever makes this one forget an account has paid for as many failures, and so has the budget. */
+const FIRST_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_MS = 3_600_000;
+/** How long the number of failures in a row is kept after a backoff ends. */
+const REMEMBERED_MS = 3_600_000;
+/** Evicting an entry takes 10,000 paid failures, and the hour's budget bounds those. */
 const MAX_ACCOUNTS = 10_000;
 
 /**
- * Lets accounts rest whose transactions fail on the chain after a simulation that did not: such a failure
- * costs its fee, and whoever can bring one about can do it again.
+ * Makes accounts back off whose transactions fail on the chain although their simulation succeeded: each
+ * such failure costs its fee, and anyone who can cause one can cause it again. The backoff is a minute, and
+ * twice as long after each further failure in a row, up to an hour.
  */
-export function createFailurePauses() {
-  const pauses = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
+export function createFailureBackoff() {
+  const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
     max: MAX_ACCOUNTS,
   });
 
   return {
-    /** @throws {ContractError} COLLECT_FAILED while the account rests. */
-    assertRested(address: string): void {
-      const leftMs = (pauses.get(address)?.endsAt ?? 0) - performance.now();
-      if (leftMs <= 0) return;
-      throw new ContractError("COLLECT_FAILED", {
-        message: `This account's last transaction failed on the chain, though its simulation did not. No other was sent: try again in ${toRetryAfterSeconds(leftMs)} seconds.`,
-      });
+    /** Throws {@link CollectError} `backing-off` while the account backs off. */
+    assertReady(address: string): void {
+      const leftMs = (backoffs.get(address)?.endsAt ?? 0) - performance.now();
+      if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
     },
 
     failed(address: string): void {
-      const last = pauses.get(address);
-      const ms = last ? Math.min(2 * last.ms, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
-      pauses.set(address, { ms, endsAt: performance.now() + ms }, { ttl: ms + LONGEST_PAUSE_MS });
+      const last = backoffs.get(address);
+      const ms = last ? Math.min(2 * last.ms, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
+      backoffs.set(address, { ms, endsAt: performance.now() + ms }, { ttl: ms + REMEMBERED_MS });
     },
 
-    /** It has collected: what failed before is forgotten. */
+    /** Forgets the account's failures. */
     succeeded(address: string): void {
-      pauses.delete(address);
+      backoffs.delete(address);
     },
   };
 }

@@ -2,21 +2,21 @@ import { z } from "zod";
 import type { Redis, Script } from "../../upstream/redis.ts";
 import type { Lamports } from "../lamports.ts";
 
-/** What was taken out of the budget. */
+/** A fee that is taken out of the budget. */
 export interface Reservation {
-  /** Puts it back: what it was taken for was never sent. */
+  /** Puts the fee back, because its transaction was never sent. */
   release(): void;
 }
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 const MINUTE_MS = 60_000;
-/** What was spent in a minute counts until all of it is an hour old. */
+/** The spending of a minute counts until all of it is an hour old. */
 const MINUTES_COUNTED = 61;
 
 /**
- * KEYS: the spending of the last hour, lamports by minute. ARGV: what to take, the budget.
- * Gives the minute that it was taken in, or nothing when less is left.
+ * KEYS: the spending of the last hour, lamports by minute. ARGV: the fee, the budget.
+ * Returns the minute that the fee counts in, or nothing when less than the fee is left.
  */
 const RESERVE: Script<number[]> = {
   answer: z.array(z.int()).max(1),
@@ -35,8 +35,8 @@ return {minute}
 `,
 };
 
-/** KEYS: as above. ARGV: a minute, and what was taken in it. */
-const GIVE_BACK: Script<unknown> = {
+/** KEYS: as for RESERVE. ARGV: a minute, and a fee that was reserved in it. */
+const RELEASE: Script<unknown> = {
   answer: z.unknown(),
   text: `
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HINCRBY', KEYS[1], ARGV[1], -ARGV[2]) end
@@ -45,8 +45,8 @@ return true
 };
 
 /**
- * What all transactions of a fee payer together may cost in any hour: `budgetLamportsPerHour` at most on this
- * process, and on all replicas together while Redis can be had.
+ * Limits the fees of all transactions of a fee payer in any hour to `budgetLamportsPerHour`: in this process
+ * always, and of all replicas together while Redis is up.
  */
 export function createFeeBudget({
   feePayer,
@@ -65,8 +65,8 @@ export function createFeeBudget({
     if (spent !== undefined) spentInMinute.set(minute, spent + lamports);
   }
 
-  /** The minute that `fee` was taken in here, or undefined when less is left. */
-  function reserveHere(fee: Lamports): number | undefined {
+  /** The minute that `fee` counts in, or undefined when less than it is left in this process. */
+  function reserveInMemory(fee: Lamports): number | undefined {
     const minute = Math.floor(performance.now() / MINUTE_MS);
     let spent = 0n;
     for (const [earlier, lamports] of spentInMinute) {
@@ -79,20 +79,20 @@ export function createFeeBudget({
   }
 
   return {
-    /** Takes `fee` out of the budget; undefined when less than that is left. */
+    /** Takes `fee` out of the budget; undefined when less than it is left. */
     async reserve(fee: Lamports): Promise<Reservation | undefined> {
-      const minute = reserveHere(fee);
+      const minute = reserveInMemory(fee);
       if (minute === undefined) return undefined;
-      const taken = await redis?.run(RESERVE, keys, [String(fee), String(budgetLamportsPerHour)]);
-      if (taken?.length === 0) {
+      const sharedMinutes = await redis?.run(RESERVE, keys, [String(fee), String(budgetLamportsPerHour)]);
+      if (sharedMinutes?.length === 0) {
         add(minute, 0n - fee);
         return undefined;
       }
       return {
         release() {
           add(minute, 0n - fee);
-          // When this is lost the budget is smaller than it could be; done twice it would be too large.
-          for (const shared of taken ?? []) void redis?.run(GIVE_BACK, keys, [shared, String(fee)]);
+          // Not repeated: lost, it leaves the budget too small; done twice, it would make it too large.
+          for (const shared of sharedMinutes ?? []) void redis?.run(RELEASE, keys, [shared, String(fee)]);
         },
       };
     },

@@ -1,33 +1,35 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
-import type { FeeBudget, Reservation } from "./fee-budget.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
+import type { FeeBudget, Reservation } from "./fee-budget.ts";
 import { priorityFee } from "./priority-fee.ts";
 
-/** The fee of one signature, before any priority fee. Source: the chain's fee structure, unchanged since its start. */
+/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since its start. */
 export const BASE_FEE_LAMPORTS = 5_000n;
+/** When the fee payer can pay for fewer collects than this, the operator is warned. */
+export const FEW_COLLECTS = 100n;
 
-// The instructions of the compute budget program, by their first byte.
+// The first byte of the compute budget program's instructions.
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 
-/** A transaction ready to be sent, and the signature it is known by. */
+/** A transaction that is ready to send. */
 export interface SignedTransaction {
   readonly base64: string;
   readonly signature: string;
-  /** All that it can cost. */
+  /** The most it can cost, whether it succeeds or fails. */
   readonly fee: Lamports;
-  /** Has taken it out of the budget; to be released only when the transaction is never sent. */
+  /** The fee's part of the budget; release it only when the transaction was never sent. */
   readonly reservation: Reservation;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * The only holder of the fee payer's key, and of the budget that all its transactions share. It signs nothing but calls of `programIds` and of the compute
- * budget program in which it is the fee payer and takes no other part, for a priority fee of
- * `maxPriorityFee` at most.
+ * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs only calls
+ * of `programIds` and of the compute budget program, in which the fee payer pays the fee and is no other
+ * account, for a priority fee of at most `maxPriorityFee`.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
@@ -40,7 +42,7 @@ export function createFeePayer(needs: {
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([...needs.programIds, computeBudget]);
 
-  /** The fee of a harmless message; throws when it is not one. */
+  /** The fee of a harmless message; throws for any other. */
   function assertHarmless(message: Message): Lamports {
     const [payer] = message.accountKeys;
     if (!payer?.equals(keypair.publicKey) || message.header.numRequiredSignatures !== 1) {
@@ -79,12 +81,12 @@ export function createFeePayer(needs: {
     publicKey: keypair.publicKey,
 
     /**
-     * Takes the message's fee out of the budget, then signs it; undefined when less than that is left.
-     * Asynchronous so that a remote signer can take this place. Throws when the message is not harmless.
+     * Reserves the message's fee in the budget, then signs it; undefined when the budget is too small for
+     * it. Throws when the message is not harmless.
      */
     async sign(message: Message): Promise<SignedTransaction | undefined> {
       const fee = assertHarmless(message);
-      // Before anything is taken out: a blockhash that is none makes this throw.
+      // Before the fee is reserved, because this throws for an invalid blockhash.
       const bytes = message.serialize();
       const reservation = await budget.reserve(fee);
       if (!reservation) return undefined;
@@ -100,7 +102,7 @@ export function createFeePayer(needs: {
   };
 }
 
-/** For node:crypto, which signs some twenty times as fast as the library. */
+/** The key for node:crypto, which signs about twenty times as fast as web3.js. */
 function toPrivateKey({ secretKey, publicKey }: Keypair): KeyObject {
   const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
   const jwk = {

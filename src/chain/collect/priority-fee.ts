@@ -2,31 +2,31 @@ import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
-/** Of the recent slots, the part in which the price taken would have been enough. */
+/** The price would have been enough in this part of the recent slots. */
 const PERCENTILE = 0.75;
-/** In micro-lamports a compute unit: some lamports a collect, which put it before those who offer nothing. */
+/** In micro-lamports per compute unit: a few lamports a collect, to go ahead of transactions that offer nothing. */
 const FLOOR_PRICE = 1_000n;
 
-/** What a priority costs: `price` micro-lamports for each of `unitLimit` compute units, used or not, rounded up. */
+/** The fee in lamports for `price` micro-lamports per unit of `unitLimit`, used or not, rounded up. */
 export function priorityFee(price: bigint, unitLimit: number): bigint {
   return (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
 }
 
 /**
- * The price, in micro-lamports a compute unit, that puts a transaction which writes to `addresses` into a
- * block soon, as the recent slots tell, with a floor; never so high that the whole fee for `unitLimit`
- * units would exceed `maxFee`. When the chain does not tell, the floor: a collect does not fail for it.
+ * The price in micro-lamports per compute unit that gets a transaction writing to `addresses` into a block
+ * soon, going by the recent slots, with a floor; its fee for `unitLimit` units is at most `maxFee`. Never
+ * rejects: the floor when the recent prices cannot be read.
  */
 export async function choosePrice(
-  rpc: Rpc,
+  rpc: Pick<Rpc, "getRecentPrices">,
   addresses: readonly string[],
   unitLimit: number,
   maxFee: Lamports,
 ): Promise<bigint> {
   const prices = await rpc.getRecentPrices(addresses).catch(() => []);
   const sorted = prices.toSorted((a, b) => a - b);
-  const recent = BigInt(sorted[Math.floor(sorted.length * PERCENTILE)] ?? 0);
-  const wanted = recent > FLOOR_PRICE ? recent : FLOOR_PRICE;
+  const percentile = BigInt(sorted[Math.floor(sorted.length * PERCENTILE)] ?? 0);
+  const wanted = percentile > FLOOR_PRICE ? percentile : FLOOR_PRICE;
   const affordable = (maxFee * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
   return wanted < affordable ? wanted : affordable;
 }

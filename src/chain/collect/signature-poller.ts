@@ -5,15 +5,15 @@ import { MAX_SIGNATURES_A_CALL, type Rpc, type SignatureStatus } from "../rpc/rp
 /** About one slot. */
 const POLL_MS = 400;
 
-/** A signature that is watched. */
-export interface Watch {
-  /** Resolves when the chain has confirmed the transaction, however it ended. */
+/** A signature that is polled. */
+interface Watch {
+  /** Resolves when the chain has confirmed the transaction, whether it succeeded or failed. Never rejects. */
   readonly confirmed: Promise<SignatureStatus>;
   stop(): void;
 }
 
-/** Watches all open signatures with one poller, up to 256 in a call, which rests while there are none. */
-export function createConfirmations({ rpc, log }: { rpc: Rpc; log: Logger }): (signature: string) => Watch {
+/** Polls the statuses of all open signatures together, up to 256 in a call; idle while there are none. */
+export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): (signature: string) => Watch {
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
 
@@ -23,13 +23,13 @@ export function createConfirmations({ rpc, log }: { rpc: Rpc; log: Logger }): (s
       await sleep(POLL_MS);
       const signatures = [...open.keys()];
       for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_A_CALL) {
-        await ask(signatures.slice(i, i + MAX_SIGNATURES_A_CALL));
+        await readStatuses(signatures.slice(i, i + MAX_SIGNATURES_A_CALL));
       }
     }
     isPolling = false;
   }
 
-  async function ask(signatures: readonly string[]): Promise<void> {
+  async function readStatuses(signatures: readonly string[]): Promise<void> {
     try {
       const { statuses } = await rpc.getSignatureStatuses(signatures, { searchTransactionHistory: false });
       signatures.forEach((signature, i) => {
@@ -37,7 +37,7 @@ export function createConfirmations({ rpc, log }: { rpc: Rpc; log: Logger }): (s
         if (status?.confirmed) open.get(signature)?.(status);
       });
     } catch (error) {
-      log.debug({ err: error }, "the statuses of open transactions could not be read: asked again");
+      log.debug({ err: error }, "the statuses of open transactions cannot be read: trying again");
     }
   }
 

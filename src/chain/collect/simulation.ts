@@ -6,78 +6,80 @@ import {
   type Message,
 } from "@solana/web3.js";
 import type { AccountAddresses } from "../addresses.ts";
+import type { Balances } from "../balances.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
-import { choosePrice } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { isTooLittleToArrive, toFailure } from "./transaction-error.ts";
-import type { Vaults } from "../balances.ts";
+import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
+import { CollectError } from "../collect-error.ts";
+import { choosePrice } from "./priority-fee.ts";
 
-/** What a collect's transaction is made for: the units it may use and their price, and whether it asks the AMM. */
-interface Terms {
+/** What a collect's transaction is composed from, beside its account and blockhash. */
+interface TransactionTerms {
   readonly unitLimit: number;
-  /** In micro-lamports a compute unit. */
+  /** In micro-lamports per compute unit. */
   readonly price: bigint;
   readonly withAmm: boolean;
 }
 
-/** What a rehearsal has shown: the terms, and what the fee payer would have left above its rent-exempt minimum. */
-interface Rehearsal {
-  readonly terms: Terms;
+interface Simulation {
+  readonly terms: TransactionTerms;
+  /** The fee payer's lamports above its rent-exempt minimum, after the base fee; undefined when unknown. */
   readonly spendable: bigint | undefined;
 }
 
-/** Far above what a collect uses; only the simulation runs with it. */
+/** Far above what a collect uses; for the simulation only. */
 const SIMULATION_UNIT_LIMIT = 400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
-/** A blockhash for simulations, which replace it. */
+/** Simulations replace it. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
 
-export type Rehearsals = ReturnType<typeof createRehearsals>;
+export type Simulator = ReturnType<typeof createSimulator>;
 
-/** Finds out by simulation what a collect would do, and composes its transaction, which `payer` pays for. */
-export function createRehearsals(needs: {
+/** Simulates collects and composes their transactions, whose fees `payer` pays. */
+export function createSimulator(needs: {
   rpc: Rpc;
-  vaults: Vaults;
+  balances: Balances;
   launchpad: Launchpad;
   payer: PublicKey;
   minLamports: Lamports;
   maxPriorityFee: Lamports;
 }) {
-  const { rpc, vaults, launchpad, payer, minLamports, maxPriorityFee } = needs;
+  const { rpc, balances, launchpad, payer, minLamports, maxPriorityFee } = needs;
 
   /**
-   * Reads and simulates what a collect would do; "nothing" when it would not move enough.
-   *
-   * @throws {ContractError} INSUFFICIENT_FUNDS, COLLECT_FAILED
+   * Simulates a collect; undefined when it would move less than `minLamports`. Throws {@link CollectError}
+   * `fee-payer-short`, `simulation-failed`.
    */
-  async function rehearse(account: AccountAddresses): Promise<Rehearsal | "nothing"> {
-    const { collectable, inAmm, inCreatorVault } = await vaults.getFees(account);
-    if (collectable < minLamports) return "nothing";
+  async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
+    const { collectable, inAmm, inCreatorVault } = await balances.getWaitingFees(account);
+    if (collectable < minLamports) return undefined;
 
     const withAmm = inAmm > 0n;
-    const rehearsal = compose(account, NO_BLOCKHASH, {
+    const message = compose(account, NO_BLOCKHASH, {
       unitLimit: SIMULATION_UNIT_LIMIT,
       price: 0n,
       withAmm,
     });
-    const base64 = Buffer.from(new VersionedTransaction(rehearsal).serialize()).toString("base64");
-    const { err, unitsConsumed, balances, logs } = await rpc.simulateTransaction(base64, [
-      account.creatorVault,
-      payer.toBase58(),
-    ]);
+    const base64 = Buffer.from(new VersionedTransaction(message).serialize()).toString("base64");
+    const simulated = await rpc.simulateTransaction(base64, [account.creatorVault, payer.toBase58()]);
+    const { err, unitsConsumed, logs } = simulated;
     if (err !== null) {
-      if (isTooLittleToArrive(err)) return "nothing";
-      throw toFailure(err, `simulated: ${logs.join(" | ")}`);
+      if (isReceiverBelowRent(err)) return undefined;
+      if (isFeePayerShort(err)) {
+        throw new CollectError({ kind: "fee-payer-short", detail: `simulated: ${JSON.stringify(err)}` });
+      }
+      throw new CollectError({ kind: "simulation-failed", err, logs });
     }
-    // Told by the vaults, because the address may lose a withdrawal in the same moment.
-    const [left, funds] = balances ?? [];
-    if (left !== undefined && inCreatorVault + inAmm - left < minLamports) return "nothing";
+    const [vaultAfter, feePayerAfter] = simulated.balances ?? [];
+    // What the vaults lose, not what the address gains: a withdrawal may empty the address at any moment.
+    if (vaultAfter !== undefined && inCreatorVault + inAmm - vaultAfter < minLamports) return undefined;
 
     const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
-    const written = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
-    const price = await choosePrice(rpc, written, unitLimit, maxPriorityFee);
-    const spendable = funds === undefined ? undefined : funds - (await vaults.getRentMinimum());
+    const writable = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
+    const price = await choosePrice(rpc, writable, unitLimit, maxPriorityFee);
+    const spendable =
+      feePayerAfter === undefined ? undefined : feePayerAfter - (await balances.getRentMinimum());
     return { terms: { unitLimit, withAmm, price }, spendable };
   }
 
@@ -85,7 +87,7 @@ export function createRehearsals(needs: {
   function compose(
     account: AccountAddresses,
     blockhash: string,
-    { unitLimit, price, withAmm }: Terms,
+    { unitLimit, price, withAmm }: TransactionTerms,
   ): Message {
     return new TransactionMessage({
       payerKey: payer,
@@ -99,5 +101,5 @@ export function createRehearsals(needs: {
     }).compileToLegacyMessage();
   }
 
-  return { rehearse, compose };
+  return { simulate, compose };
 }

@@ -1,28 +1,29 @@
 import { PublicKey, SystemProgram, TransactionInstruction, type AccountMeta } from "@solana/web3.js";
-import {
-  ASSOCIATED_TOKEN_PROGRAM_ID,
-  deriveAddress,
-  TOKEN_PROGRAM_ID,
-  WRAPPED_SOL_MINT,
-  type AccountAddresses,
-} from "../addresses.ts";
+import { deriveAddress } from "../derive-address.ts";
+import { ASSOCIATED_TOKEN_PROGRAM_ID, TOKEN_PROGRAM_ID, WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import type { CreatorVaults } from "./vaults.ts";
 
-// The Anchor discriminators of the two instructions, and their accounts below.
+// The Anchor discriminators of the two instructions; their accounts are below.
 // Source: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
 // pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA.
 const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 
+/** A creator (`address`) and its vaults. */
+interface Creator extends CreatorVaults {
+  readonly address: string;
+}
+
 export type Launchpad = ReturnType<typeof createLaunchpad>;
 
-/** The launch platform's instructions. Nobody but the fee payer signs them: anyone may call them for anyone. */
+/** Builds the launch platform's instructions. They need no signer: anyone may call them for any creator. */
 export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
   const launchpad = withEventAuthority(programs.launchpadProgramId);
   const amm = withEventAuthority(programs.launchpadAmmProgramId);
 
   return {
     /** Moves everything above the rent-exempt minimum from the creator vault to the creator. */
-    collectCreatorFee: ({ address, creatorVault }: AccountAddresses) =>
+    collectCreatorFee: ({ address, creatorVault }: Creator) =>
       new TransactionInstruction({
         programId: launchpad.programId,
         keys: [
@@ -36,10 +37,10 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
       }),
 
     /**
-     * Unwraps all that is in the AMM's vault into the creator vault; it needs the vault to exist. To be
-     * followed by `collectCreatorFee` in the same transaction.
+     * Unwraps everything in the AMM's vault into the creator vault, which must exist. Goes before
+     * `collectCreatorFee` in the same transaction.
      */
-    transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: AccountAddresses) =>
+    transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) =>
       new TransactionInstruction({
         programId: amm.programId,
         keys: [

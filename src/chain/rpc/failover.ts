@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
-import { isBehind, isPassing } from "./rpc-error.ts";
+import { isBehind, isRetryable } from "./rpc-error.ts";
 
-/** One JSON-RPC address. `host` is all of it that is ever shown: the rest may hold a key. */
+/** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
 export interface Endpoint {
   readonly url: string;
   readonly host: string;
@@ -14,60 +14,64 @@ export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>
 
 interface Health {
   readonly endpoint: Endpoint;
-  failures: number;
-  /** Until then others are asked first. */
-  restsUntil: number;
+  failuresInARow: number;
+  /** In `performance.now()`; until then the other endpoints are tried first. */
+  backsOffUntil: number;
 }
 
-const FIRST_REST_MS = 500;
-const MAX_REST_MS = 30_000;
-/** The part of the deadline after which a call is tried at the next endpoint as well. */
+const FIRST_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 30_000;
+/** The part of the deadline after which a call also goes to the next endpoint. */
 const SLOW_AFTER = 1 / 5;
-/** Before all are asked again: somewhere between these, so that not all callers come back at once. */
-const PAUSE_MS = [50, 150] as const;
-/** About a slot, for nodes that have to catch up. */
+/** The wait before all endpoints are tried again: random, so that not all callers come back at once. */
+const RETRY_MS = [50, 150] as const;
+/** The wait while nodes are behind: about a slot. */
 const CATCH_UP_MS = [200, 400] as const;
 
 /**
- * Makes calls at several endpoints, the first preferred. One that fails, is rate limited, is behind or is
- * slow rests for half a second, then for longer, up to half a minute; resting ones are asked last, and the
- * first success ends the rest. A slow call is tried at the next endpoint as well, the first answer counts,
- * and the others are aborted. When all have failed, they are asked once more after a short pause, or again
- * and again while they are only behind. All of it takes `timeoutMs` at most.
+ * Makes each call at the first endpoint of `urls` that works, within `timeoutMs` in all.
+ *
+ * An endpoint that fails, rate limits, is behind or is slow backs off: it is tried last, for half a second
+ * at first and twice as long after each further failure, up to half a minute; its first success ends that.
+ * A call that takes a fifth of the deadline also goes to the next endpoint; the first result counts and the
+ * other attempts are aborted. An error about the request itself ends the call, because every node would give
+ * it, but not before the attempts that are still open have ended: one of them may succeed. When every
+ * endpoint has failed, all are tried once more after a short wait, or again and again while they are only
+ * behind.
  */
-export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
+export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
   const { timeoutMs, log } = needs;
-  const known: Health[] = needs.urls.map((url) => ({
+  const all: Health[] = needs.urls.map((url) => ({
     endpoint: toEndpoint(url),
-    failures: 0,
-    restsUntil: 0,
+    failuresInARow: 0,
+    backsOffUntil: 0,
   }));
 
   function inOrder(): Health[] {
     const now = performance.now();
-    const rests = ({ restsUntil }: Health) => restsUntil > now;
-    return [...known.filter((health) => !rests(health)), ...known.filter(rests)];
+    const backsOff = ({ backsOffUntil }: Health) => backsOffUntil > now;
+    return [...all.filter((health) => !backsOff(health)), ...all.filter(backsOff)];
   }
 
-  function rest(health: Health, cause: unknown): void {
+  function backOff(health: Health, cause: unknown): void {
     const { host } = health.endpoint;
-    if (health.failures === 0 && known.length > 1)
-      log.warn({ host, err: cause }, "a chain endpoint fails: others come first");
-    const restMs = Math.min(FIRST_REST_MS * 2 ** health.failures, MAX_REST_MS);
-    health.failures++;
-    health.restsUntil = performance.now() + restMs;
+    if (health.failuresInARow === 0 && all.length > 1)
+      log.warn({ host, err: cause }, "a chain endpoint fails: the others are tried first");
+    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** health.failuresInARow, MAX_BACKOFF_MS);
+    health.failuresInARow++;
+    health.backsOffUntil = performance.now() + backoffMs;
   }
 
   function recover(health: Health): void {
-    if (health.failures > 0) log.info({ host: health.endpoint.host }, "a chain endpoint works again");
-    health.failures = 0;
-    health.restsUntil = 0;
+    if (health.failuresInARow > 0) log.info({ host: health.endpoint.host }, "a chain endpoint works again");
+    health.failuresInARow = 0;
+    health.backsOffUntil = 0;
   }
 
-  /** Asks one endpoint after the other until one answers, starting the next early when one is slow. */
-  function askAll<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+  /** Tries one endpoint after the other until one succeeds, and starts the next early when one is slow. */
+  function tryAll<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
     const candidates = inOrder();
-    // One signal, let go of when it is decided: AbortSignal.any keeps what it is given from being collected.
+    // One signal, released when the call is decided: AbortSignal.any would keep its sources from being collected.
     const stop = new AbortController();
     const open = new Set<Health>();
     let next = 0;
@@ -99,9 +103,9 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
           .then(
             (result) => {
               if (isDecided) return;
-              // Whoever was asked before and has not answered yet is slow.
-              const before = candidates.slice(0, candidates.indexOf(health));
-              for (const other of before) if (open.has(other)) rest(other, "slow");
+              // An endpoint that was tried earlier and has not answered yet is slow.
+              const earlier = candidates.slice(0, candidates.indexOf(health));
+              for (const other of earlier) if (open.has(other)) backOff(other, "slow");
               decide();
               recover(health);
               resolve(result);
@@ -109,11 +113,11 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
             (reason: unknown) => {
               const error = reason as Error;
               if (isDecided) return;
-              if (isPassing(error)) {
-                rest(health, error);
+              if (isRetryable(error)) {
+                backOff(health, error);
                 if (next < candidates.length) start();
               }
-              // An attempt that is still open may yet do better.
+              // An attempt that is still open may succeed.
               if (open.size > 0) return;
               decide();
               reject(error);
@@ -124,14 +128,14 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
     });
   }
 
-  /** Asks once more after a pause, and while nodes are only behind again and again. */
-  async function askUntil<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+  /** Tries all endpoints once more after a wait, and again and again while they are only behind. */
+  async function tryAgain<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
     for (let isLast = false; ;) {
       try {
-        return await askAll(attempt, deadline);
+        return await tryAll(attempt, deadline);
       } catch (error) {
-        if (isLast || !isPassing(error) || deadline.aborted) throw error;
-        const [least, most] = isBehind(error) ? CATCH_UP_MS : PAUSE_MS;
+        if (isLast || !isRetryable(error) || deadline.aborted) throw error;
+        const [least, most] = isBehind(error) ? CATCH_UP_MS : RETRY_MS;
         isLast = !isBehind(error);
         await sleep(least + Math.random() * (most - least));
       }
@@ -141,12 +145,12 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
   return {
     async call<T>(attempt: Attempt<T>): Promise<T> {
       const deadline = new AbortController();
-      // A timer that is cleared: AbortSignal.timeout would keep all of the call until the time is up.
+      // A timer that is cleared: AbortSignal.timeout would keep the whole call in memory until the deadline.
       const timer = setTimeout(() => {
         deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
       }, timeoutMs);
       try {
-        return await askUntil(attempt, deadline.signal);
+        return await tryAgain(attempt, deadline.signal);
       } finally {
         clearTimeout(timer);
       }
@@ -154,7 +158,7 @@ export function createEndpoints(needs: { urls: readonly URL[]; timeoutMs: number
   };
 }
 
-/** A user and password go into a header, so that no error quotes them with the address. */
+/** Moves a user and password into a header, so that no error quotes them with the URL. */
 function toEndpoint(url: URL): Endpoint {
   const bare = new URL(url);
   bare.username = bare.password = "";

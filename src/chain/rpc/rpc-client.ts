@@ -2,19 +2,18 @@ import { z } from "zod";
 import { parseJson } from "../../upstream/parse-json.ts";
 import type { Logger } from "../../observability/log.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
-import { createEndpoints, type Endpoint } from "./failover.ts";
+import { createFailover, type Endpoint } from "./failover.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import { RpcError } from "./rpc-error.ts";
+import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
+import type { TransactionError } from "./transaction-error.ts";
 
-/** A transaction's error as the chain tells it: a name, or an object of one name and its details. */
-export type TransactionError = string | Readonly<Record<string, unknown>>;
-
-/** What is known of a signature. */
+/** What a node knows of a signature. */
 export interface SignatureStatus {
   readonly err: TransactionError | null;
-  /** Voted on by two thirds of the stake, or rooted: as good as final for what is paid out here. */
+  /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
   readonly confirmed: boolean;
-  /** In which it was executed. */
+  /** The slot in which it was executed. */
   readonly slot: number;
 }
 
@@ -26,67 +25,11 @@ export interface Account {
   readonly executable?: boolean | undefined;
 }
 
-/** A part of every account's data: `length` bytes from `offset`; nothing of accounts that have less. */
+/** A part of an account's data: `length` bytes from `offset`; empty for an account with less data. */
 export interface DataSlice {
   readonly offset: number;
   readonly length: number;
 }
-
-const lamports = z.int().nonnegative().transform(toLamports);
-const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
-const data = z
-  .tuple([z.string(), z.literal("base64")])
-  .transform(([base64]) => Buffer.from(base64, "base64"));
-const withContext = <T extends z.ZodType>(value: T) =>
-  z.object({ context: z.object({ slot: z.int() }), value });
-
-const RESULTS = {
-  getMultipleAccounts: withContext(
-    z.array(z.object({ lamports, data, executable: z.boolean().optional() }).nullable()),
-  ),
-  getMinimumBalanceForRentExemption: lamports,
-  getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),
-  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
-  simulateTransaction: withContext(
-    z.object({
-      err: transactionError,
-      unitsConsumed: z.int().nullish(),
-      accounts: z.array(z.object({ lamports }).nullable()).nullish(),
-      logs: z.array(z.string()).nullish(),
-    }),
-  ),
-  sendTransaction: z.string(),
-  getSignatureStatuses: withContext(
-    z.array(
-      z
-        .object({
-          err: transactionError,
-          slot: z.int(),
-          confirmations: z.int().nullish(),
-          confirmationStatus: z.string().nullish(),
-        })
-        .nullable(),
-    ),
-  ),
-  getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
-  getSlot: z.int(),
-  getGenesisHash: z.string(),
-  getTransaction: z
-    .object({
-      transaction: z.object({ message: z.object({ accountKeys: z.array(z.string()) }) }),
-      meta: z.object({
-        err: transactionError,
-        fee: lamports,
-        preBalances: z.array(lamports),
-        postBalances: z.array(lamports),
-        loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
-      }),
-    })
-    .nullable(),
-} satisfies Record<string, z.ZodType>;
-
-type Method = keyof typeof RESULTS;
-type Result<M extends Method> = z.infer<(typeof RESULTS)[M]>;
 
 /** The most accounts that one `getMultipleAccounts` takes. */
 export const MAX_ACCOUNTS_A_CALL = 100;
@@ -104,10 +47,9 @@ const ENVELOPE = z.object({
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * The JSON-RPC methods this service uses, typed, with their errors kept, at the best of
- * several endpoints, each call within `timeoutMs`. Reads are at commitment `confirmed`, and never of a
- * state older than the last transaction of this service that is known to have landed.
- * Every method throws {@link RpcError}.
+ * The JSON-RPC methods this service uses, typed, at the best of several endpoints, each call within
+ * `timeoutMs`. Reads are at commitment `confirmed`, and never of a state older than the last transaction of
+ * this service that is known to have landed. Every method throws {@link RpcError}.
  */
 export function createRpc(needs: {
   urls: readonly URL[];
@@ -116,7 +58,7 @@ export function createRpc(needs: {
   log: Logger;
 }) {
   const { callUpstream } = needs;
-  const endpoints = createEndpoints(needs);
+  const failover = createFailover(needs);
   let lastId = 0;
   let newestLandedSlot = 0;
 
@@ -126,40 +68,40 @@ export function createRpc(needs: {
 
   const fresh = () => (newestLandedSlot > 0 ? { ...CONFIRMED, minContextSlot: newestLandedSlot } : CONFIRMED);
 
-  function call<M extends Method>(method: M, params: unknown[]): Promise<Result<M>> {
-    return endpoints.call((endpoint, signal) => callAt(endpoint, method, params, signal));
+  function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
+    return failover.call((endpoint, signal) => callAt(endpoint, method, params, signal));
   }
 
-  async function callAt<M extends Method>(
+  async function callAt<M extends RpcMethod>(
     endpoint: Endpoint,
     method: M,
     params: unknown[],
     signal: AbortSignal,
-  ): Promise<Result<M>> {
-    const fail = (...[failure, rest]: [RpcError["failure"], ConstructorParameters<typeof RpcError>[3]?]) =>
-      new RpcError(failure, method, endpoint.host, rest);
-    const read = ({ status, text }: UpstreamAnswer): Result<M> => {
-      // A refusal by status comes from what stands before the node, whatever its body says.
-      if (!isOk(status)) throw fail("status", { code: status });
+  ): Promise<RpcResult<M>> {
+    const { url, host, headers } = endpoint;
+    const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
+      // A status other than 2xx is a proxy's, whatever the body says.
+      if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
       const envelope = ENVELOPE.safeParse(parseJson(text));
-      if (!envelope.success) throw fail("unreadable");
-      if (envelope.data.error) throw fail("error", envelope.data.error);
-      const result = RESULTS[method].safeParse(envelope.data.result);
-      if (!result.success) throw fail("unreadable", { cause: result.error });
-      return result.data as Result<M>;
+      if (!envelope.success) throw new RpcError("unreadable", method, host);
+      const { error } = envelope.data;
+      // Only the code: a node's own text may hold anything.
+      if (error) throw new RpcError("error", method, host, { code: error.code });
+      const result = RPC_RESULTS[method].safeParse(envelope.data.result);
+      if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
+      return result.data as RpcResult<M>;
     };
-    const { url, headers } = endpoint;
     const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });
     try {
       return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);
     } catch (cause) {
       if (cause instanceof RpcError) throw cause;
-      throw fail(isTimeout(cause) ? "timeout" : "unreachable", { cause });
+      throw new RpcError(isTimeout(cause) ? "timeout" : "unreachable", method, host, { cause });
     }
   }
 
   return {
-    /** From now on no read is of a state older than this slot's. */
+    /** From now on no read is of a state older than this slot. */
     expectSlot,
 
     /** Up to 100 accounts in the order of `addresses`; undefined for one that does not exist. */
@@ -170,7 +112,7 @@ export function createRpc(needs: {
       return value.map((found) => (found ? { ...found, data: cut(found.data, dataSlice) } : undefined));
     },
 
-    /** Lamports that an account of `space` bytes must hold to exist. */
+    /** The lamports that an account of `space` bytes must hold to exist. */
     getMinimumBalanceForRentExemption: (space: number) =>
       call("getMinimumBalanceForRentExemption", [space, CONFIRMED]),
 
@@ -178,15 +120,18 @@ export function createRpc(needs: {
       return (await call("getLatestBlockhash", [fresh()])).value;
     },
 
-    /** The least price, in micro-lamports a compute unit, that got a transaction writing to all of `addresses` into each recent slot. */
+    /**
+     * For each recent slot, the lowest price in micro-lamports per compute unit that got a transaction
+     * writing to all of `addresses` into it.
+     */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
       const fees = await call("getRecentPrioritizationFees", [addresses]);
       return fees.map(({ prioritizationFee }) => prioritizationFee);
     },
 
     /**
-     * Runs a transaction (base64, signed or not) against the present state, with a fresh blockhash in
-     * place of its own. `balances` are those of `addresses` afterwards, where the node tells them.
+     * Simulates a transaction (base64, signed or not) on the current state, with a fresh blockhash in
+     * place of its own. `balances` are those of `addresses` afterwards; undefined when the node omits them.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[]) {
       const { value } = await call("simulateTransaction", [
@@ -207,11 +152,11 @@ export function createRpc(needs: {
       };
     },
 
-    /** Hands a signed transaction (base64) to the node, which neither checks it first nor repeats it. */
+    /** Sends a signed transaction (base64) without preflight; the node does not send it again by itself. */
     sendTransaction: (transaction: string) =>
       call("sendTransaction", [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }]),
 
-    /** What is known of up to 256 signatures, in their order, and the slot up to which the node had looked. */
+    /** The statuses of up to 256 signatures, in their order, and the slot of the node's answer. */
     async getSignatureStatuses(
       signatures: readonly string[],
       { searchTransactionHistory }: { searchTransactionHistory: boolean },
@@ -222,7 +167,7 @@ export function createRpc(needs: {
       const statuses = value.map((found): SignatureStatus | undefined => {
         if (!found) return undefined;
         const { err, confirmations, confirmationStatus } = found;
-        // One that the node itself has not come to, once expected, would be waited for in every read: 0 expects nothing.
+        // Ignore slots ahead of the node: as minContextSlot they would block reads.
         const slot = found.slot <= context.slot ? found.slot : 0;
         const confirmed =
           confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
@@ -232,17 +177,17 @@ export function createRpc(needs: {
       return { statuses, slot: context.slot };
     },
 
-    /** The height of the newest finalized block and its slot, both as one node has them. */
+    /** The height and slot of the newest finalized block, both from one node. */
     getFinalizedBlock: () => call("getEpochInfo", [FINALIZED]),
 
-    /** Names the cluster. */
+    /** Identifies the cluster. */
     getGenesisHash: () => call("getGenesisHash", []),
 
     /** The newest confirmed slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
 
     /**
-     * A landed transaction's error, its fee, and the balances of every account in it before and after;
+     * A landed transaction's error, its fee, and the balances of each of its accounts before and after;
      * undefined while the node does not know it.
      */
     async getTransaction(signature: string) {
@@ -263,7 +208,7 @@ export function createRpc(needs: {
   };
 }
 
-/** Some nodes give all of an account's data, whatever slice was asked for. */
+/** Some nodes return all of an account's data, whatever slice was requested. */
 function cut(data: Buffer, { offset, length }: DataSlice): Buffer {
   return data.length > length ? data.subarray(offset, offset + length) : data;
 }

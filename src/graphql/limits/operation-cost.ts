@@ -1,16 +1,23 @@
-import { OperationTypeNode, type DocumentNode, type OperationDefinitionNode } from "graphql";
+import type { DocumentNode, GraphQLSchema, OperationDefinitionNode } from "graphql";
+import { metadataOf } from "../../schema/field-metadata.ts";
 import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
 
 /**
- * What an operation takes out of the caller's budget: a query one request, however much it asks for, a
- * mutation one for each field that it runs. Counted as written, before anything runs: two fields of one
- * response name are one, and a field under `@skip` counts.
+ * How many requests an operation takes from the caller's rate limit: the sum of what its root fields declare,
+ * at least one. Counted as written, before anything runs: two fields of one response name are one, and a
+ * field under `@skip` counts.
  */
-export function operationCost(document: DocumentNode, operation: OperationDefinitionNode): number {
-  if (operation.operation !== OperationTypeNode.MUTATION) return 1;
-  const names = new Set<string>();
+export function operationCost(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): number {
+  const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
+  const requestsByName = new Map<string, number>();
   for (const { name, alias } of fieldsOf(fragmentsOf(document), [operation.selectionSet])) {
-    if (name.value !== "__typename") names.add((alias ?? name).value);
+    const field = fields[name.value];
+    if (field) requestsByName.set((alias ?? name).value, metadataOf(field).cost?.requests ?? 0);
   }
-  return Math.max(1, names.size);
+  const requests = requestsByName.values().reduce((sum, each) => sum + each, 0);
+  return Math.max(1, requests);
 }

@@ -9,23 +9,19 @@ import {
   type GraphQLError,
   type GraphQLSchema,
 } from "graphql";
+import { MAX_COLLECTS, MAX_WALLETS } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
-/** Wallets of one operation, the handles of `wallets` among them: as many as one call to the network takes. */
-export const MAX_WALLETS = 100;
-/** Collects of one operation. They run one after the other. */
-export const MAX_COLLECTS = 10;
-
 /** A hundred wallets written out with all their fields, each with a variable, have 3,205. */
 const MAX_TOKENS = 4_000;
-/** GraphiQL's introspection is 15 deep, everything else 3. What is deeper would have to fit on the stack. */
+/** GraphiQL's introspection is 15 deep, everything else 3. The parser recurses, so deep documents need stack. */
 const MAX_DEPTH = 20;
 const MAX_DIRECTIVES = 200;
-/** What is not valid in many places is told by the first of them. */
+/** The first errors of a document are enough. */
 const MAX_VALIDATION_ERRORS = 5;
 
-/** What an operation may have, and the words for it; the first that is exceeded is told. */
+/** What an operation may have, and the words for it. The first exceeded limit is reported. */
 const LIMITS: readonly { readonly of: keyof Counts; readonly max: number; readonly words: string }[] = [
   { of: "wallets", max: MAX_WALLETS, words: "wallets, with those of each handle of `wallets`" },
   { of: "collects", max: MAX_COLLECTS, words: "collects" },
@@ -33,14 +29,14 @@ const LIMITS: readonly { readonly of: keyof Counts; readonly max: number; readon
   { of: "rootFields", max: 100, words: "root fields" },
   { of: "fields", max: 2_000, words: "fields, with those of `wallets` once for each handle" },
   { of: "aliases", max: 200, words: "aliases" },
-  // GraphiQL's has 230. Each is answered for every item of the lists it is in.
+  // GraphiQL's query has 230. Each is resolved for every item of the lists it is in.
   { of: "introspection", max: 300, words: "fields of introspection" },
 ];
 
 type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
- * Parses a text that has no more of anything than a document may have: that is found out first.
+ * Parses a text after checking that it is within a document's limits.
  *
  * @throws {GraphQLError} BAD_REQUEST, or a syntax error
  */
@@ -50,8 +46,8 @@ export function parseWithinLimits(text: string): DocumentNode {
 }
 
 /**
- * Validates a document of which one operation is to run with these variables. What is larger than it may
- * be is refused first.
+ * Validates a document of which one operation is to run with these variables, after checking the limits of
+ * that operation.
  *
  * @throws {GraphQLError} BAD_REQUEST
  */
@@ -61,11 +57,11 @@ export function validateWithinLimits(
   { operationName, variables }: { operationName?: string | undefined; variables?: Variables },
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
-  const exceeded = operation && exceededLimit(measureOperation(document, operation), variables);
+  const exceeded = operation && exceededLimit(measureOperation(schema, document, operation), variables);
   if (exceeded) throw badRequest(exceeded);
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
-  // graphql-js gives up on fields of one name that it would have to compare too often, and says no more than that.
+  // graphql-js stops comparing fields of one name after a while and reports that without nodes.
   if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes))
     throw badRequest("The document has too many fields of one response name to be validated.");
   return errors.map(shorten);
@@ -90,11 +86,11 @@ const isOpening = (kind: TokenKind) =>
 const isClosing = (kind: TokenKind) =>
   kind === TokenKind.BRACE_R || kind === TokenKind.PAREN_R || kind === TokenKind.BRACKET_R;
 
-// How many it has is not told: to count on is the work that the limit spares.
+// The message has no count: counting on is the work that the limit saves.
 const textTooLarge = (max: number, words: string) =>
   badRequest(`A document may have at most ${max} ${words}; this one has more.`);
 
-/** Which limit an operation exceeds with these variables, in a sentence for its caller; else undefined. */
+/** The limit that an operation exceeds with these variables, as a sentence for the caller; else undefined. */
 export function exceededLimit(size: OperationSize, variables: Variables): string | undefined {
   const counts = countsWith(size, variables ?? {});
   for (const { of, max, words } of LIMITS) {

@@ -1,123 +1,146 @@
 import {
+  getNamedType,
+  isObjectType,
   Kind,
   type DocumentNode,
   type FieldNode,
+  type GraphQLObjectType,
+  type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionSetNode,
   type ValueNode,
 } from "graphql";
-import { fragmentsOf } from "../selected-fields.ts";
+import { metadataOf } from "../../schema/field-metadata.ts";
 
 /** What is counted of an operation, each fragment wherever it is spread. */
 export interface Counts {
   wallets: number;
   collects: number;
-  /** Of fields in fields. */
+  /** Levels of nested fields. */
   depth: number;
-  /** The fields of a set itself: of an operation's, those at its root. */
+  /** The fields of a selection set itself: for an operation, those at its root. */
   rootFields: number;
-  /** At all depths; those of a wallet in `wallets` once for each handle. */
+  /** At all depths; those below a field with a list argument once for each item. */
   fields: number;
   aliases: number;
   /** Fields of introspection, at all depths. */
   introspection: number;
 }
 
-/** A variable with handles: what each of them adds. */
-interface Handles {
+/** What each item of a list adds: the counts that a list argument multiplies. */
+interface PerItem {
   wallets: number;
+  collects: number;
   fields: number;
 }
 
-/** What a selection comes to. Handles in variables are known only when it runs, and left out of the counts. */
+/** The size of a selection. Lists in variables are known only when the operation runs, and left out of the counts. */
 interface Size {
   readonly counts: Counts;
-  readonly handles: Map<string, Handles>;
+  /** By the name of the variable. The schema has no list argument inside a field of another list. */
+  readonly perItemOfVariable: Map<string, PerItem>;
 }
 
-/** What an operation comes to. */
+/** The size of an operation. */
 export interface OperationSize extends Size {
-  /** Of each variable: how many handles its default is. */
+  /** For each variable the length of its default. */
   readonly defaults: ReadonlyMap<string, number>;
 }
 
-/** What an operation comes to with these variables. */
+/** The counts of an operation with these variables. */
 export function countsWith(
-  { counts, handles, defaults }: OperationSize,
+  { counts, perItemOfVariable, defaults }: OperationSize,
   variables: Readonly<Record<string, unknown>>,
 ): Counts {
   const total = { ...counts };
-  for (const [name, each] of handles) {
+  for (const [name, perItem] of perItemOfVariable) {
     const length = Object.hasOwn(variables, name) ? listLength(variables[name]) : (defaults.get(name) ?? 0);
-    total.wallets += each.wallets * length;
-    total.fields += each.fields * length;
+    addItems(total, perItem, length);
   }
   return total;
 }
 
-/** GraphQL takes what is no list for a list of one. */
+/** GraphQL coerces a value that is not a list to a list of one. */
 function listLength(value: unknown): number {
   if (Array.isArray(value)) return value.length;
   return value === null ? 0 : 1;
 }
 
 /**
- * Measures an operation of a document that need not be valid. Each fragment is walked once, however often
- * it is spread.
+ * Measures an operation of a document that may be invalid: a field that the schema does not have costs
+ * nothing but counts as a field. Each fragment is walked once, however often it is spread.
  */
-export function measureOperation(document: DocumentNode, operation: OperationDefinitionNode): OperationSize {
-  const fragments = fragmentsOf(document);
+export function measureOperation(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): OperationSize {
+  const fragments = new Map(
+    document.definitions
+      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
+      .map((definition) => [definition.name.value, definition]),
+  );
   const measured = new Map<string, Size>();
 
   function measureFragment(name: string): Size {
     const known = measured.get(name);
     if (known) return known;
-    // Meanwhile it is nothing, for one that spreads itself, which is not valid.
+    // Nothing while it is being measured: a fragment that spreads itself is invalid.
     measured.set(name, emptySize());
-    const set = fragments.get(name);
-    const size = set ? measureSet(set) : emptySize();
+    const fragment = fragments.get(name);
+    const size = fragment
+      ? measureSet(fragment.selectionSet, objectType(fragment.typeCondition.name.value))
+      : emptySize();
     measured.set(name, size);
     return size;
   }
 
-  function measureSet({ selections }: SelectionSetNode): Size {
+  function objectType(name: string | undefined): GraphQLObjectType | undefined {
+    const type = name === undefined ? undefined : schema.getType(name);
+    return isObjectType(type) ? type : undefined;
+  }
+
+  function measureSet({ selections }: SelectionSetNode, parent: GraphQLObjectType | undefined): Size {
     const size = emptySize();
     for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) add(size, measureField(selection));
-      else if (selection.kind === Kind.INLINE_FRAGMENT) add(size, measureSet(selection.selectionSet));
-      else add(size, measureFragment(selection.name.value));
+      if (selection.kind === Kind.FIELD) add(size, measureField(selection, parent));
+      else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        const condition = selection.typeCondition?.name.value;
+        add(size, measureSet(selection.selectionSet, condition ? objectType(condition) : parent));
+      } else add(size, measureFragment(selection.name.value));
     }
     return size;
   }
 
-  function measureField({ name, alias, selectionSet, arguments: args = [] }: FieldNode): Size {
-    const { counts, handles } = selectionSet ? measureSet(selectionSet) : emptySize();
-    const below = counts.fields;
+  function measureField(node: FieldNode, parent: GraphQLObjectType | undefined): Size {
+    const name = node.name.value;
+    const field = parent?.getFields()[name];
+    const type = field && getNamedType(field.type);
+    const size = node.selectionSet
+      ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
+      : emptySize();
+    const { counts, perItemOfVariable } = size;
+    const { wallets = 0, collects = 0, perItemOf } = (field && metadataOf(field).cost) ?? {};
+    if (perItemOf === undefined) {
+      counts.wallets += wallets;
+      counts.collects += collects;
+    } else {
+      const perItem = {
+        wallets: counts.wallets + wallets,
+        collects: counts.collects + collects,
+        fields: counts.fields,
+      };
+      counts.wallets = counts.collects = counts.fields = 0;
+      const list = node.arguments?.find((argument) => argument.name.value === perItemOf)?.value;
+      if (list?.kind === Kind.VARIABLE) perItemOfVariable.set(list.name.value, perItem);
+      else addItems(counts, perItem, literalLength(list));
+    }
     counts.depth++;
     counts.rootFields = 1;
     counts.fields++;
-    if (alias) counts.aliases++;
-    switch (name.value) {
-      case "__schema":
-      case "__type":
-        counts.introspection = counts.fields;
-        break;
-      case "collect":
-        counts.collects++;
-        break;
-      case "wallet":
-      case "walletById":
-        counts.wallets++;
-        break;
-      case "wallets": {
-        const given = args.find((arg) => arg.name.value === "handles")?.value;
-        const length = given?.kind === Kind.VARIABLE ? 0 : literalLength(given);
-        counts.wallets += length;
-        counts.fields = 1 + below * length;
-        if (given?.kind === Kind.VARIABLE) handles.set(given.name.value, { wallets: 1, fields: below });
-      }
-    }
-    return { counts, handles };
+    if (node.alias) counts.aliases++;
+    if (name === "__schema" || name === "__type") counts.introspection = counts.fields;
+    return size;
   }
 
   const defaults = new Map(
@@ -126,7 +149,8 @@ export function measureOperation(document: DocumentNode, operation: OperationDef
       defaultValue ? literalLength(defaultValue) : 0,
     ]),
   );
-  return { ...measureSet(operation.selectionSet), defaults };
+  const root = schema.getRootType(operation.operation) ?? undefined;
+  return { ...measureSet(operation.selectionSet, root), defaults };
 }
 
 function literalLength(value: ValueNode | undefined): number {
@@ -136,17 +160,27 @@ function literalLength(value: ValueNode | undefined): number {
 
 const emptySize = (): Size => ({
   counts: { depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0, wallets: 0, collects: 0 },
-  handles: new Map(),
+  perItemOfVariable: new Map(),
 });
 
-/** Adds what stands beside it. */
-function add(size: Size, { counts, handles }: Size): void {
+function addItems(counts: Counts, { wallets, collects, fields }: PerItem, length: number): void {
+  counts.wallets += wallets * length;
+  counts.collects += collects * length;
+  counts.fields += fields * length;
+}
+
+/** Adds a sibling. */
+function add(size: Size, { counts, perItemOfVariable }: Size): void {
   for (const name of Object.keys(counts) as (keyof Counts)[]) {
     size.counts[name] =
       name === "depth" ? Math.max(size.counts.depth, counts.depth) : size.counts[name] + counts[name];
   }
-  for (const [name, { wallets, fields }] of handles) {
-    const earlier = size.handles.get(name) ?? { wallets: 0, fields: 0 };
-    size.handles.set(name, { wallets: earlier.wallets + wallets, fields: earlier.fields + fields });
+  for (const [name, perItem] of perItemOfVariable) {
+    const sum = size.perItemOfVariable.get(name) ?? { wallets: 0, collects: 0, fields: 0 };
+    size.perItemOfVariable.set(name, {
+      wallets: sum.wallets + perItem.wallets,
+      collects: sum.collects + perItem.collects,
+      fields: sum.fields + perItem.fields,
+    });
   }
 }

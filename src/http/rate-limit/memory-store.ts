@@ -1,32 +1,32 @@
 import { LRUCache } from "lru-cache";
-import type { Limit, Taken } from "./rate-limit.ts";
+import type { Limit, Reservation } from "./store.ts";
 
 /** About 300 bytes each. */
 const MAX_CALLERS = 200_000;
 
 /**
- * Keeps the times of each caller's admitted requests in the memory of this process, and takes from what
- * is left in one synchronous step. Whoever was admitted the longest ago is forgotten first.
+ * Keeps the times of each caller's admitted requests in the memory of this process, and reserves in one
+ * synchronous step. When there are too many callers, the one admitted the longest ago is dropped.
  */
-export function createTakeInMemory({ max, windowMs }: Limit) {
-  /** In the order of each caller's last admitted request. */
+export function createMemoryStore({ max, windowMs }: Limit) {
+  /** Ordered by each caller's last admitted request. */
   const callers = new LRUCache<string, number[]>({ max: MAX_CALLERS });
 
-  /** Drops those whose requests have all left the window. */
-  function forgetExpired(now: number): void {
+  /** Drops callers whose requests have all left the window. */
+  function dropExpired(now: number): void {
     for (const caller of callers.rkeys()) {
       if (callers.peek(caller)!.at(-1)! + windowMs > now) return;
       callers.delete(caller);
     }
   }
 
-  return (caller: string, cost: number, instead?: number): Taken => {
+  return (caller: string, cost: number, replaces?: number): Reservation => {
     const at = performance.now();
-    forgetExpired(at);
+    dropExpired(at);
     const times = callers.peek(caller) ?? [];
     while (times.length > 0 && times[0]! + windowMs <= at) times.shift();
-    const held = instead === undefined ? -1 : times.indexOf(instead);
-    if (held >= 0) times.splice(held, 1);
+    const replaced = replaces === undefined ? -1 : times.indexOf(replaces);
+    if (replaced >= 0) times.splice(replaced, 1);
 
     const counted = times.length;
     const fits = counted + cost <= max;

@@ -1,61 +1,48 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
-import { ContractError, toRetryAfterSeconds } from "../../contract/errors.ts";
+import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { Redis } from "../../upstream/redis.ts";
-import { createTakeInMemory } from "./memory-store.ts";
-import { createTakeInRedis } from "./redis-store.ts";
+import { createMemoryStore } from "./memory-store.ts";
+import { createRedisStore } from "./redis-store.ts";
+import type { Limit, Reservation } from "./store.ts";
 
-/** At most `max` requests of one caller in any span of `windowMs`. */
-export interface Limit {
-  readonly max: number;
-  readonly windowMs: number;
-}
-
-/** The same as the operator sets it. */
+/** The limit as the operator sets it. */
 export interface RateLimitConfig {
   readonly max: number;
   readonly windowSeconds: number;
 }
 
-/** What a caller's request came upon. It was put down if it fits: if `counted` and its cost are `max` at most. */
-export interface Taken {
-  /** The caller's earlier requests that are still in the window. */
-  readonly counted: number;
-  /** The time that the request was put down with. */
+/** Whether a request may pass, and the headers that say so. */
+interface Decision {
+  /** The `replaces` of a later reservation, when the request turns out to cost more. */
   readonly at: number;
-  /**
-   * Until this request would fit, or, when it does, until the oldest one leaves the window; for a cost that
-   * never fits until all have left.
-   */
-  readonly waitMs: number;
-}
-
-/** What became of a request. */
-export interface Verdict {
-  /** For `instead`, when it turns out that the request costs more. */
-  readonly at: number;
-  /** The header `RateLimit-Policy`, and below it `RateLimit`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
-  readonly policy: string;
-  readonly standing: string;
+  /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
+  readonly policyHeader: string;
+  /** The header `RateLimit`. */
+  readonly rateLimitHeader: string;
   /** RATE_LIMITED; absent for a request that may pass. */
   readonly refusal?: ContractError;
 }
 
-export type RateLimit = ReturnType<typeof createRateLimit>;
+/**
+ * Takes `cost` requests from a caller's limit, in place of the request recorded at `replaces`. A refused
+ * request takes nothing.
+ */
+export type RateLimit = (caller: string, cost: number, replaces?: number) => Promise<Decision>;
 
 const POLICY = '"address"';
+const DIGITS = "[0-9]+";
 
-/** The header `RateLimit-Policy`. */
-export function toPolicy({ max, windowSeconds }: RateLimitConfig): string {
+function toPolicyHeader({ max, windowSeconds }: RateLimitConfig): string {
   return `${POLICY};q=${max};w=${windowSeconds}`;
 }
 
-/** The header `RateLimit`. */
-export function toStanding(left: number | string, seconds: number | string): string {
+function toRateLimitHeader(left: number | string, seconds: number | string): string {
   return `${POLICY};r=${left};t=${seconds}`;
 }
 
 /** RATE_LIMITED, for a request that costs `cost`. */
-export function rateLimited(
+function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
   cost: number,
   retryAfterSeconds: number,
@@ -70,53 +57,71 @@ export function rateLimited(
   });
 }
 
+/** The limit, its headers and its refusal, for the OpenAPI document. */
+export function describeRateLimit(config: RateLimitConfig): RateLimitDescription {
+  const { max, windowSeconds } = config;
+  const policy = toPolicyHeader(config);
+  return {
+    max,
+    windowSeconds,
+    headers: {
+      RateLimit: {
+        description: "What is left to the caller's address: `r` requests now, and more in `t` seconds.",
+        schema: { type: "string", pattern: `^${toRateLimitHeader(DIGITS, DIGITS)}$` },
+        example: toRateLimitHeader(max - 1, windowSeconds),
+      },
+      "RateLimit-Policy": {
+        description: "The limit: `q` requests of one address in any `w` seconds.",
+        schema: { type: "string", const: policy },
+        example: policy,
+      },
+    },
+    refusal: rateLimited(config, 1, windowSeconds),
+  };
+}
+
 /**
- * The budget that REST and GraphQL share: in no span of `windowSeconds` do more than `max` requests of
- * one caller pass, on all replicas together while Redis can be had, else on each.
+ * The limit that REST and GraphQL share: in no span of `windowSeconds` do more than `max` requests of one
+ * caller pass, on all replicas together while Redis is available, else on each.
  *
- * graphql-rate-limit decides. By itself it would read the earlier requests, decide, and write, and between
- * the two others could read the same; so it is given a reading that has put the request down by the same
- * rule, in one atomic step.
+ * graphql-rate-limit makes the decision: it counts the timestamps of the window and compares their number and
+ * the request's cost with `max`. On its own it reads, decides and writes in three steps, and concurrent
+ * requests would read the same state. So our store reserves in one atomic step, by the same rule, while the
+ * library reads; its write is a no-op.
  */
-export function createRateLimit(
-  config: RateLimitConfig,
-  redis?: Redis,
-): (caller: string, cost: number, instead?: number) => Promise<Verdict> {
+export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
   const limit: Limit = { max, windowMs: windowSeconds * 1000 };
-  const takeInMemory = createTakeInMemory(limit);
-  const takeInRedis = redis && createTakeInRedis(redis, limit);
+  const reserveInMemory = createMemoryStore(limit);
+  const reserveInRedis = redis && createRedisStore(redis, limit);
   const decide = getGraphQLRateLimiter({
-    identifyContext: ({ counted }: Taken) => String(counted),
+    identifyContext: ({ counted }: Reservation) => String(counted),
     // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
     store: {
-      // One present timestamp for each request that counts, however late the library looks at them.
+      // One timestamp of now for each counted request: none can leave the window before the library looks.
       getForIdentity: ({ contextIdentity }) => new Array<number>(Number(contextIdentity)).fill(Date.now()),
       setForIdentity: () => undefined,
     },
     formatError: () => "refused",
   });
-  const policy = toPolicy(config);
+  const policyHeader = toPolicyHeader(config);
 
-  /**
-   * Takes `cost` requests out of a caller's budget, in place of the one that was put down at `instead`; a
-   * request that is refused takes nothing.
-   */
-  return async (caller, cost, instead) => {
-    const taken = (await takeInRedis?.(caller, cost, instead)) ?? takeInMemory(caller, cost, instead);
+  return async (caller, cost, replaces) => {
+    const reservation =
+      (await reserveInRedis?.(caller, cost, replaces)) ?? reserveInMemory(caller, cost, replaces);
     const refused = await decide(
       {
         parent: undefined,
         args: { calls: { length: cost } },
-        context: taken,
+        context: reservation,
         info: { fieldName: "request" } as Parameters<typeof decide>[0]["info"],
       },
       { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
-    const { counted, at, waitMs } = taken;
+    const { counted, at, waitMs } = reservation;
     const seconds = toRetryAfterSeconds(waitMs);
     const left = refused === undefined ? max - counted - cost : max - counted;
-    const verdict = { at, policy, standing: toStanding(left, seconds) };
-    return refused === undefined ? verdict : { ...verdict, refusal: rateLimited(config, cost, seconds) };
+    const decision = { at, policyHeader, rateLimitHeader: toRateLimitHeader(left, seconds) };
+    return refused === undefined ? decision : { ...decision, refusal: rateLimited(config, cost, seconds) };
   };
 }

@@ -1,23 +1,22 @@
 import { z } from "zod";
 import type { Redis, Script } from "../../upstream/redis.ts";
-import type { Limit, Taken } from "./rate-limit.ts";
+import type { Limit, Reservation } from "./store.ts";
 
 /**
- * KEYS: the caller. ARGV: max, window in ms, cost, and the time of the request to take back or "".
+ * KEYS: the caller. ARGV: max, window in ms, cost, and the time of the request that this one replaces or "".
  *
- * The times of a caller's admitted requests are a list, the oldest first, by Redis's own clock. A request
- * is put down as no earlier than it was and looked for as no later than it is, so that the fractions of a
- * millisecond that are cut off make no window shorter. What is later than now was put down before the
- * clock was set back.
+ * The times of a caller's admitted requests are a list, oldest first, by Redis's clock. They are recorded
+ * rounded up and compared with the time rounded down, so that rounding never shortens the window. A time
+ * in the future was recorded before the clock was set back.
  */
-const TAKE: Script<[number, number, number]> = {
+const RESERVE: Script<[number, number, number]> = {
   answer: z.tuple([z.int(), z.int(), z.int()]),
   text: `
-local key, max, window, cost, instead = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local key, max, window, cost, replaces = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-if instead ~= '' then redis.call('LREM', key, -1, instead) end
+if replaces ~= '' then redis.call('LREM', key, -1, replaces) end
 local oldest = redis.call('LINDEX', key, 0)
 while oldest and (oldest + window <= now or tonumber(oldest) > at) do
   redis.call('LPOP', key)
@@ -35,12 +34,12 @@ return {counted, at, next and math.min(next + window - now, window) or window}
 };
 
 /**
- * Keeps the times of each caller's admitted requests in Redis, for all replicas, and takes from what is
- * left in one script and one round trip. Undefined when Redis cannot be had.
+ * Keeps the times of each caller's admitted requests in Redis, for all replicas, and reserves in one script
+ * and one round trip. Undefined when Redis is unavailable.
  */
-export function createTakeInRedis(redis: Redis, { max, windowMs }: Limit) {
-  return async (caller: string, cost: number, instead?: number): Promise<Taken | undefined> => {
-    const answer = await redis.run(TAKE, [`limit:${caller}`], [max, windowMs, cost, instead ?? ""]);
+export function createRedisStore(redis: Redis, { max, windowMs }: Limit) {
+  return async (caller: string, cost: number, replaces?: number): Promise<Reservation | undefined> => {
+    const answer = await redis.run(RESERVE, [`limit:${caller}`], [max, windowMs, cost, replaces ?? ""]);
     if (!answer) return undefined;
     const [counted, at, waitMs] = answer;
     return { counted, at, waitMs };

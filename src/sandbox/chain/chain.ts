@@ -1,15 +1,15 @@
 import { address, lamports as toLamports } from "@solana/kit";
 import type { EncodedAccount } from "@solana/kit";
-import { ComputeBudgetProgram, Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
-import type { TransactionInstruction } from "@solana/web3.js";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
+import { createFaucet } from "./faucet.ts";
+import type { Faucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
-import type { Commitment, Slots } from "./slots.ts";
+import type { Slots } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import type { TransactionError } from "./transaction-errors.ts";
-import { decodeTransaction, isSigned } from "./transactions.ts";
-import type { WireTransaction } from "./transactions.ts";
+import { isSigned } from "./wire-transaction.ts";
+import type { WireTransaction } from "./wire-transaction.ts";
 
 export interface ChainAccount {
   readonly lamports: bigint;
@@ -18,7 +18,7 @@ export interface ChainAccount {
   readonly executable: boolean;
 }
 
-/** An instruction that a program called; indexes are those of the transaction's accounts. */
+/** A cross-program invocation. The indexes refer to the accounts of the transaction's message. */
 export interface InnerInstruction {
   readonly programIdIndex: number;
   readonly accounts: readonly number[];
@@ -26,7 +26,7 @@ export interface InnerInstruction {
   readonly stackHeight: number;
 }
 
-/** A transaction that paid its fee, whether its instructions then succeeded or not. */
+/** A transaction that paid its fee, whether or not its instructions succeeded. */
 export interface LandedTransaction extends WireTransaction {
   readonly slot: number;
   /** Seconds since 1970. */
@@ -38,72 +38,67 @@ export interface LandedTransaction extends WireTransaction {
   readonly postBalances: readonly bigint[];
   readonly logs: readonly string[];
   readonly unitsConsumed: number;
-  /** One list for each instruction of the message. */
+  /** One list per instruction of the message. */
   readonly innerInstructions: readonly (readonly InnerInstruction[])[];
 }
 
-export interface Simulation {
+interface Simulation {
   readonly err: TransactionError | null;
   readonly logs: readonly string[];
   readonly unitsConsumed: number;
-  /** The accounts as they would be afterwards, by address: those that the transaction touches. */
+  /** The state of each account in the transaction after it, by address; empty after an error. */
   readonly accounts: ReadonlyMap<string, ChainAccount>;
 }
 
 /**
- * A chain of one node. A transaction executes at once, in the current slot: `processed` in that slot,
- * `confirmed` from the next one on, `finalized` 32 slots later. Accounts have no history: they are read as
- * they are now, at any commitment.
+ * A chain with a single node. A transaction executes at once, in the current slot: it is `processed` in that
+ * slot, `confirmed` one slot later and `finalized` 32 slots later. Accounts have no history: reads return
+ * the current state at every commitment.
  */
-export interface Chain extends Slots {
-  /** Null when there is none; an account without lamports does not exist. */
+export interface Chain
+  extends
+    Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "advanceSlots">,
+    Pick<Faucet, "sendFromFaucet" | "transfer"> {
+  /** Null if the account does not exist, which is so for every account without lamports. */
   account(address: string): ChainAccount | null;
   balance(address: string): bigint;
-  /** Out of nothing, without a transaction; what was there before is gone. */
+  /** Creates or overwrites an account, without a transaction. */
   setAccount(address: string, account: Omit<ChainAccount, "executable">): void;
-  /** The same for an account of the System program, without data. */
+  /** Creates or overwrites an account of the System program, without data. */
   setBalance(address: string, lamports: bigint): void;
   rentExemptMinimum(dataBytes: number): bigint;
-  /** Null: it landed and succeeded. After an error, `landed` tells whether it landed and paid its fee. */
+  /** Executes a transaction. After an error, `landed` shows whether the transaction still paid its fee. */
   send(transaction: WireTransaction): TransactionError | null;
-  /** Asks for no signatures, and changes nothing. The blockhash must be known at that commitment. */
-  simulate(transaction: WireTransaction, commitment: Commitment): Simulation;
+  /** Executes a transaction without changing any state. Checks neither its signatures nor its blockhash. */
+  simulate(transaction: WireTransaction): Simulation;
   /** The transaction with that signature (base58), if it landed. */
   landed(signature: string): LandedTransaction | undefined;
-  /** Every transaction that landed, oldest first. */
+  /** All landed transactions, oldest first. */
   ledger(): LandedTransaction[];
-  /** Has the faucet pay for and sign a transaction like any other. Throws when it fails. Returns the signature. */
-  sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string;
-  /** Pays from the faucet, in the same way. */
-  transfer(to: string, lamports: bigint): string;
-  /** Micro-lamports a unit that `getRecentPrioritizationFees` tells: dealt out to the slots in turn. */
-  setPriorityFees(fees: readonly [number, ...number[]]): void;
-  priorityFee(slot: number): number;
+  /** The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at first. */
+  setPriorityFee(microLamports: number): void;
+  priorityFee(): number;
   /** Stops the slots. */
   close(): void;
 }
 
-/** Mainnet's rent, in lamports a byte: 650,240 for an account without data. */
+/** Mainnet's rent in lamports per byte, which makes 650,240 for an account without data. */
 const RENT = new Rent(5080n, 1.0, 50);
 
-/** In lamports; small enough for every balance to be exact as a JSON number. */
+/** Small enough that every balance is exact as a JSON number. */
 const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
-/** More than any transaction of the faucet needs; what it sets costs nothing. */
-const FAUCET_UNITS = 200_000;
-
 /**
- * Starts a chain on which `programs` are deployed: their ids, and the files they are loaded from. The
- * programs of tokens and the mint of wrapped SOL are there as well.
- * `slotMs` is the length of a slot, 400 on the real chain; 0: slots pass only by `advanceSlots`.
+ * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs and the
+ * wrapped SOL mint. Slots last `slotMs` (400 on mainnet); with 0 they advance only through `advanceSlots`.
  */
 export function createChain(options: {
   slotMs: number;
   programs: readonly { id: string; file: string }[];
 }): Chain {
-  // Signatures, blockhashes and repetitions are checked here: LiteSVM only ever knows the latest blockhash.
+  // This module checks signatures, blockhashes and duplicates: LiteSVM only knows the latest blockhash.
   const svm = new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
   svm.setRent(RENT);
   svm.withNativeMints();
@@ -111,11 +106,12 @@ export function createChain(options: {
 
   const slots = createSlots(svm);
   const ledger = new Map<string, LandedTransaction>();
-  const faucet = Keypair.generate();
-  let sentFromFaucet = 0;
-  let priorityFees: readonly [number, ...number[]] = [0];
+  let priorityFee = 0;
 
   const timer = options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
+
+  const faucet = createFaucet({ latestBlockhash: slots.latestBlockhash, send });
+  setBalance(faucet.address, FAUCET_LAMPORTS);
 
   function balance(of: string): bigint {
     return svm.getBalance(address(of)) ?? 0n;
@@ -135,26 +131,19 @@ export function createChain(options: {
   function setBalance(of: string, lamports: bigint): void {
     setAccount(of, { lamports, owner: SYSTEM_PROGRAM, data: new Uint8Array() });
   }
-  setBalance(faucet.publicKey.toBase58(), FAUCET_LAMPORTS);
-
-  /** What the real chain finds before it executes anything, in its order. */
-  function refusalOf(transaction: WireTransaction, commitment: Commitment): TransactionError | null {
-    if (!slots.isBlockhashValid(transaction.message.lifetimeToken, commitment)) return "BlockhashNotFound";
-    return ledger.has(transaction.signature) ? "AlreadyProcessed" : null;
-  }
 
   function send(transaction: WireTransaction): TransactionError | null {
     if (!isSigned(transaction)) return "SignatureFailure";
-    const refusal = refusalOf(transaction, "processed");
-    if (refusal) return refusal;
+    if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
+    if (ledger.has(transaction.signature)) return "AlreadyProcessed";
 
     const accounts = transaction.message.staticAccounts;
     const preBalances = accounts.map(balance);
     const result = svm.sendTransaction(transaction.decoded);
-    const failed = result instanceof FailedTransactionMetadata;
-    const err = failed ? toTransactionError(result.err()) : null;
-    const meta = failed ? result.meta() : result;
-    // LiteSVM names the signature of a transaction that paid its fee, and of no other.
+    const isFailed = result instanceof FailedTransactionMetadata;
+    const err = isFailed ? toTransactionError(result.err()) : null;
+    const meta = isFailed ? result.meta() : result;
+    // LiteSVM sets the signature only if the transaction paid its fee.
     if (meta.signature().every((byte) => byte === 0)) return err;
 
     const postBalances = accounts.map(balance);
@@ -163,7 +152,7 @@ export function createChain(options: {
       slot: slots.slot("processed"),
       blockTime: slots.blockTime(),
       err,
-      // A transaction only moves lamports between its accounts: what is missing afterwards is the fee.
+      // A transaction only moves lamports between its accounts, so the difference is the fee.
       feeLamports: sum(preBalances) - sum(postBalances),
       preBalances,
       postBalances,
@@ -174,24 +163,13 @@ export function createChain(options: {
     return err;
   }
 
-  function sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string {
-    const transaction = new Transaction({
-      feePayer: faucet.publicKey,
-      ...slots.latestBlockhash("processed"),
-    }).add(
-      // Two equal transactions in one slot would be one: the limit, which costs nothing, differs.
-      ComputeBudgetProgram.setComputeUnitLimit({ units: FAUCET_UNITS + (sentFromFaucet++ % 1_000_000) }),
-      ...instructionsFor(faucet.publicKey),
-    );
-    transaction.sign(faucet);
-    const wire = decodeTransaction(transaction.serialize());
-    const err = send(wire);
-    if (err) throw new Error(`The faucet's transaction failed: ${JSON.stringify(err)}`);
-    return wire.signature;
-  }
-
   return {
-    ...slots,
+    slot: slots.slot,
+    blockHeight: slots.blockHeight,
+    latestBlockhash: slots.latestBlockhash,
+    advanceSlots: slots.advanceSlots,
+    sendFromFaucet: faucet.sendFromFaucet,
+    transfer: faucet.transfer,
     account(of) {
       const account = svm.getAccount(address(of));
       return account.exists ? toChainAccount(account) : null;
@@ -201,32 +179,24 @@ export function createChain(options: {
     setBalance,
     rentExemptMinimum: (dataBytes) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
     send,
-    simulate(transaction, commitment) {
-      const refusal = refusalOf(transaction, commitment);
-      if (refusal) return { err: refusal, logs: [], unitsConsumed: 0, accounts: new Map() };
+    simulate(transaction) {
       const result = svm.simulateTransaction(transaction.decoded);
-      const failed = result instanceof FailedTransactionMetadata;
+      const isFailed = result instanceof FailedTransactionMetadata;
       const meta = result.meta();
+      const accounts = isFailed ? [] : result.postAccounts();
       return {
-        err: failed ? toTransactionError(result.err()) : null,
+        err: isFailed ? toTransactionError(result.err()) : null,
         logs: meta.logs(),
         unitsConsumed: Number(meta.computeUnitsConsumed()),
-        accounts: new Map(
-          failed ? [] : result.postAccounts().map((account) => [account.address, toChainAccount(account)]),
-        ),
+        accounts: new Map(accounts.map((account) => [account.address, toChainAccount(account)])),
       };
     },
     landed: (signature) => ledger.get(signature),
     ledger: () => [...ledger.values()],
-    sendFromFaucet,
-    transfer(to, lamports) {
-      const toPubkey = new PublicKey(to);
-      return sendFromFaucet((fromPubkey) => [SystemProgram.transfer({ fromPubkey, toPubkey, lamports })]);
+    setPriorityFee(microLamports) {
+      priorityFee = microLamports;
     },
-    setPriorityFees(fees) {
-      priorityFees = fees;
-    },
-    priorityFee: (slot) => priorityFees[slot % priorityFees.length]!,
+    priorityFee: () => priorityFee,
     close() {
       clearInterval(timer);
     },

@@ -1,16 +1,16 @@
 import { PublicKey } from "@solana/web3.js";
-import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/addresses.ts";
 import type { AccountAddresses } from "../../chain/addresses.ts";
+import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/launchpad/vaults.ts";
 import type { Chain } from "./chain.ts";
 import { toWrappedSolAccount, TOKEN_ACCOUNT_BYTES, wrapSol } from "./wrapped-sol.ts";
 
-/** The ids of the launch platform's programs. */
+/** The ids of the launch platform's programs, in base58. */
 export interface LaunchpadPrograms {
   readonly launchpadProgramId: string;
   readonly ammProgramId: string;
 }
 
-/** Puts wrapped SOL into an AMM vault that does not exist yet, out of nothing, without a transaction. */
+/** Creates an AMM vault that holds `lamports` of wrapped SOL, without a transaction. */
 export function setAmmVault(chain: Chain, vault: AccountAddresses, lamports: bigint): void {
   const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
   const authority = new PublicKey(vault.ammVaultAuthority);
@@ -18,9 +18,8 @@ export function setAmmVault(chain: Chain, vault: AccountAddresses, lamports: big
 }
 
 /**
- * What trading in a creator's tokens does while they are on the bonding curve: pays `lamports` into the
- * launch platform's vault of that creator, on top of the rent-exempt minimum, without which the vault could
- * not exist. Returns the signature.
+ * Pays `lamports` into the creator vault, as trades on the bonding curve do; returns the signature. The first
+ * payment adds the rent-exempt minimum, without which the vault could not exist.
  */
 export function addCreatorFees(
   chain: Chain,
@@ -33,7 +32,7 @@ export function addCreatorFees(
   return chain.transfer(vault, minimum + lamports);
 }
 
-/** What it does when they have left it: pays into the AMM's vault, as wrapped SOL. Returns the signature. */
+/** Pays `lamports` of wrapped SOL into the AMM vault, as trades after the bonding curve do; returns the signature. */
 export function addAmmCreatorFees(
   chain: Chain,
   { ammProgramId }: LaunchpadPrograms,

@@ -1,32 +1,31 @@
 import type { LiteSVM } from "litesvm";
 
-/** How sure a reader wants to be that what it reads stays. */
 export type Commitment = "processed" | "confirmed" | "finalized";
 
-/** How many slots the newest block of each commitment lies behind the current one. */
+/** How many slots the latest block at each commitment is behind the current slot. */
 const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = { processed: 0, confirmed: 1, finalized: 32 };
 
-/** A blockhash is valid in this many blocks after its own, as on the real chain (MAX_PROCESSING_AGE). */
+/** A blockhash is valid for this many blocks after its own, as on mainnet (MAX_PROCESSING_AGE). */
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 
-/** On the real chain some slots have no block: code that takes a slot for a block height must fail here too. */
+/** Mainnet skips some slots. Keep height and slot apart, so that code that mixes them up fails here too. */
 const SLOTS_WITHOUT_BLOCK = 22_000_000;
 
-/** The chain's time: its slots, each with a block, and the blockhashes that LiteSVM itself forgets. */
+/** The chain's clock: slots with one block each, and their blockhashes, of which LiteSVM keeps only the latest. */
 export interface Slots {
+  /** The slot of the latest block at that commitment. */
   slot(commitment: Commitment): number;
   blockHeight(commitment: Commitment): number;
   latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: number };
-  /** Whether a reader at this commitment knows the blockhash and does not find it expired. */
-  isBlockhashValid(blockhash: string, commitment: Commitment): boolean;
-  /** Of the current slot, in seconds since 1970. */
+  isBlockhashValid(blockhash: string): boolean;
+  /** The time of the current slot, in seconds since 1970. */
   blockTime(): number;
-  /** Lets slots pass at once; after 150 more, what was the latest blockhash is in its last block. */
+  /** Advances by `count` slots at once. A blockhash that was the latest expires after 150 more. */
   advanceSlots(count: number): void;
 }
 
-/** Starts at LiteSVM's own first slot, with enough blocks behind it for every commitment to have one. */
+/** Starts at LiteSVM's first slot and advances until a finalized block exists. */
 export function createSlots(svm: LiteSVM): Slots {
   let slot = Number(svm.getClock().slot);
   let blockTime = 0;
@@ -55,10 +54,9 @@ export function createSlots(svm: LiteSVM): Slots {
       const { blockhash, height } = latest(commitment);
       return { blockhash, lastValidBlockHeight: height + VALID_BLOCKS };
     },
-    isBlockhashValid(blockhash, commitment) {
+    isBlockhashValid(blockhash) {
       const block = blocks.find((other) => other.blockhash === blockhash);
-      const { height } = latest(commitment);
-      return block !== undefined && block.height <= height && height <= block.height + VALID_BLOCKS;
+      return block !== undefined && latest("processed").height <= block.height + VALID_BLOCKS;
     },
     blockTime: () => blockTime,
     advanceSlots,

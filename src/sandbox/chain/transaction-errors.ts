@@ -6,7 +6,7 @@ import {
   TransactionErrorInsufficientFundsForRent,
 } from "litesvm/dist/internal.js";
 
-/** Why a transaction failed, in the form in which JSON-RPC gives it. */
+/** A transaction error as JSON-RPC represents it. */
 export type TransactionError =
   | string
   | { readonly InstructionError: readonly [index: number, error: string | { readonly Custom: number }] }
@@ -14,7 +14,7 @@ export type TransactionError =
   | { readonly DuplicateInstruction: number }
   | { readonly ProgramExecutionTemporarilyRestricted: { readonly account_index: number } };
 
-/** LiteSVM's form of an error, in JSON-RPC's. */
+/** Converts an error of LiteSVM. */
 export function toTransactionError(error: ReturnType<FailedTransactionMetadata["err"]>): TransactionError {
   if (typeof error === "number") return TRANSACTION_ERRORS[error] ?? `Unknown(${error})`;
   if (error instanceof TransactionErrorInstructionError) {
@@ -33,7 +33,7 @@ function toInstructionError(error: ReturnType<TransactionErrorInstructionError["
   return "BorshIoError";
 }
 
-/** In the order of LiteSVM's TransactionErrorFieldless, which is declared `const` and so has no names to read. */
+/** In the order of LiteSVM's TransactionErrorFieldless, a `const enum` whose names don't exist at run time. */
 const TRANSACTION_ERRORS: readonly string[] = [
   "AccountInUse",
   "AccountLoadedTwice",
@@ -72,7 +72,7 @@ const TRANSACTION_ERRORS: readonly string[] = [
   "CommitCancelled",
 ];
 
-/** In the order of LiteSVM's InstructionErrorFieldless. */
+/** In the order of LiteSVM's InstructionErrorFieldless, also a `const enum`. */
 const INSTRUCTION_ERRORS: readonly string[] = [
   "GenericError",
   "InvalidArgument",

@@ -5,21 +5,21 @@ import {
   TOKEN_PROGRAM_ID,
   WRAPPED_SOL_MINT,
   wrappedSolAccountOf,
-} from "../../chain/addresses.ts";
+} from "../../chain/token-accounts.ts";
 import type { ChainAccount } from "./chain.ts";
 
-// Layouts and numbers: https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
+// Account layout and instruction numbers: https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
 
-/** Bytes of data in a token account. */
+/** The size of a token account's data. */
 export const TOKEN_ACCOUNT_BYTES = 165;
 const INITIALIZED = 1;
 const SOME = 1;
 
-/** Instructions by their numbers in those programs. */
+/** Instruction numbers: of the Token program, then of the Associated Token program. */
 const SYNC_NATIVE = 17;
 const CREATE_IDEMPOTENT = 1;
 
-/** A token account of `owner` for wrapped SOL with `amount` lamports wrapped in it, on top of the `reserve` that exempts it from rent. */
+/** A wrapped SOL account of `owner` with `amount` lamports wrapped, on top of a rent-exempt `reserve` in lamports. */
 export function toWrappedSolAccount(
   owner: PublicKey,
   amount: bigint,
@@ -35,7 +35,7 @@ export function toWrappedSolAccount(
   return { lamports: reserve + amount, owner: TOKEN_PROGRAM_ID.toBase58(), data };
 }
 
-/** Has `payer` wrap lamports in that account of `owner`, which it pays for when there is none yet. */
+/** Wraps lamports of `payer` in the wrapped SOL account of `owner`. If the account is missing, `payer` creates it. */
 export function wrapSol(payer: PublicKey, owner: PublicKey, lamports: bigint): TransactionInstruction[] {
   const account = wrappedSolAccountOf(owner);
   return [

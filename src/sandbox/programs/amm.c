@@ -1,13 +1,14 @@
 /*
  * A stand-in for the launch platform's AMM, for the sandbox's chain only.
  *
- * It knows one instruction, `transfer_creator_fees_to_pump`, with the discriminator, the accounts and
- * the effect of the real one: the wrapped SOL in the token account of the creator's vault authority
- * (seeds "creator_vault", creator) goes, unwrapped, to the creator vault of the launch platform's other
- * program. Nobody but the fee payer signs. Less than a token account's rent is no error: nothing moves.
+ * It has one instruction, `transfer_creator_fees_to_pump`, with the discriminator, the accounts and
+ * the effect of the real one: it unwraps the SOL in the token account of the creator's vault authority
+ * (seeds "creator_vault", creator) and moves it to the creator vault of the launch platform's main
+ * program. Only the fee payer signs. If the token account holds less than its own rent, the instruction
+ * succeeds and moves nothing.
  *
- * It unwraps as the real one does, by closing the token account and creating it again. Lamports that
- * the token account held beyond its rent and its amount (sent there, never wrapped) go along.
+ * It unwraps as the real one does, by closing the token account and creating it again. This also moves
+ * lamports that were sent to the token account but never wrapped.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/CREATOR_FEE_SHARING.md
  */
 #include "sbf.h"
@@ -29,7 +30,7 @@ enum {
   VAULT_AUTHORITY, VAULT, PUMP_VAULT, EVENT_AUTHORITY, PROGRAM, ACCOUNTS
 };
 
-/* What is wrong with the accounts that are the same for every creator; 0: nothing. */
+/* Checks the accounts that are the same for every creator. Returns an error code, or 0. */
 static inline u64 check_programs(const u8 **accounts, const u8 *program_id) {
   u64 mint[4] = WSOL_MINT_ID;
   u64 token[4] = TOKEN_PROGRAM_ID;
@@ -43,16 +44,16 @@ static inline u64 check_programs(const u8 **accounts, const u8 *program_id) {
   return 0;
 }
 
-/* What is wrong with the two vaults of the creator, whose authority has been checked; 0: nothing. */
+/* Checks the creator's two vaults, after the vault authority. Returns an error code, or 0. */
 static inline u64 check_vaults(const u8 **accounts) {
   u64 pump[4], vault_seed[2];
   u8 bump;
-  /* 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P, word by word: a whole array would become constant data */
+  /* 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P, word by word: an array initializer would become constant data */
   pump[0] = 0xcf5a6693f6e05601ULL;
   pump[1] = 0xaa5b17bf6815db44ULL;
   pump[2] = 0x3bffd2f597cb8951ULL;
   pump[3] = 0xb0186dfdb62b5d65ULL;
-  /* "creator-vault", with a hyphen there */
+  /* "creator-vault": a hyphen, unlike the AMM's own seed */
   vault_seed[0] = 0x2d726f7461657263ULL;
   vault_seed[1] = 0x746c756176ULL;
   Seed seeds[3] = {{(const u8 *)vault_seed, 13}, {key_of(accounts[CREATOR]), 32}, {0, 0}};
@@ -75,7 +76,7 @@ static inline u64 check_vaults(const u8 **accounts) {
   return 0;
 }
 
-/* Token program, instruction 9: CloseAccount; all its lamports go to the authority. */
+/* Token program, instruction 9: CloseAccount. The authority receives all the lamports. */
 static inline u64 close_vault(const u8 **accounts, const SignerSeeds *signer) {
   u8 data = 9;
   AccountMeta metas[3] = {
@@ -90,7 +91,7 @@ static inline u64 close_vault(const u8 **accounts, const SignerSeeds *signer) {
   return sol_invoke_signed_c(&instruction, infos, 2, signer, 1);
 }
 
-/* Associated Token program, instruction 1: CreateIdempotent; the authority pays the rent. Programs need no info. */
+/* Associated Token program, instruction 1: CreateIdempotent. The authority pays the rent. Programs need no AccountInfo. */
 static inline u64 create_vault(const u8 **accounts, const SignerSeeds *signer) {
   u8 data = 1;
   AccountMeta metas[6] = {

@@ -1,10 +1,10 @@
 /*
  * A stand-in for the launch platform's program, for the sandbox's chain only.
  *
- * It knows one instruction, `collect_creator_fee`, with the discriminator, the accounts and the
- * effect of the real one: everything above the rent-exempt minimum moves from the creator vault
- * (seeds "creator-vault", creator; owned by the System program, no data) to the creator. Nobody
- * but the fee payer signs. Nothing above the minimum is no error: nothing moves.
+ * It has one instruction, `collect_creator_fee`, with the discriminator, the accounts and the effect
+ * of the real one: it moves everything above the rent-exempt minimum from the creator vault (seeds
+ * "creator-vault", creator; owned by the System program, no data) to the creator. Only the fee payer
+ * signs. If the vault holds no more than the minimum, the instruction succeeds and moves nothing.
  */
 #include "sbf.h"
 

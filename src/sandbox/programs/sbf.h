@@ -1,11 +1,10 @@
 /*
- * What the sandbox's programs share: the form of their input, the runtime's syscalls, and the checks
- * and calls that both make.
+ * Shared by the sandbox's programs: the layout of their input, the syscalls, and common checks and
+ * calls.
  *
- * Built by scripts/build-sandbox-program.ts, which allows no global and no constant data, hence
- * the seeds and keys written as numbers. All numbers are little-endian, as the machine is. A function
- * has 512 bytes of stack, and everything but the entrypoint is part of it: what a helper keeps on the
- * stack, the next one reuses.
+ * scripts/build-sandbox-program.ts builds the programs and allows no globals and no constant data, so
+ * seeds and keys are written as numbers, in little-endian order. A function has 512 bytes of stack.
+ * Everything is inlined into the entrypoint, and one inlined function reuses the stack of another.
  */
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -37,7 +36,7 @@ extern u64 sol_invoke_signed_c(const Instruction *instruction, const AccountInfo
 #define MAX_PERMITTED_DATA_INCREASE 10240
 #define ACCOUNT_STORAGE_OVERHEAD 128
 #define F64_ONE 0x3ff0000000000000ULL
-/* The rent epoch of every account: all are exempt. */
+/* The rent epoch of every account, since all are exempt. */
 #define RENT_EXEMPT (~0ULL)
 
 static inline u64 read_u64(const u8 *at) { return *(const u64 *)at; }
@@ -51,7 +50,7 @@ static inline int is_system_program(const u8 *key) {
   return (read_u64(key) | read_u64(key + 8) | read_u64(key + 16) | read_u64(key + 24)) == 0;
 }
 
-/* An account as the loader lays it out in the input; where it ends depends on the data's length. */
+/* An account in the layout of the loader's input. Its length depends on the length of its data. */
 static inline int is_writable(const u8 *account) { return account[2]; }
 static inline const u8 *key_of(const u8 *account) { return account + 8; }
 static inline const u8 *owner_of(const u8 *account) { return account + 40; }
@@ -64,12 +63,12 @@ static inline const u8 *after(const u8 *account) {
   return (const u8 *)(((end + 7) & ~7ULL) + 8);
 }
 
-/* Finds exactly `count` accounts, each another. `*data` is then at the instruction's data, its length first. */
+/* Reads exactly `count` distinct accounts. `*data` then points to the length of the instruction's data, before the data. */
 static inline u64 read_accounts(const u8 *input, const u8 **accounts, u64 count, const u8 **data) {
   if (read_u64(input) != count) return NOT_ENOUGH_ACCOUNT_KEYS;
   const u8 *at = input + 8;
   for (u64 i = 0; i < count; i++) {
-    if (at[0] != 0xff) return INVALID_ARGUMENT; /* the same account twice */
+    if (at[0] != 0xff) return INVALID_ARGUMENT; /* a duplicate account */
     accounts[i] = at;
     at = after(at);
   }
@@ -77,7 +76,7 @@ static inline u64 read_accounts(const u8 *input, const u8 **accounts, u64 count,
   return 0;
 }
 
-/* Whether `key` is what the program derives from the seeds; `*bump` is then the seed that follows them. */
+/* Whether `key` is the program's address for the seeds. If so, `*bump` is its bump seed. */
 static inline int is_derived(const u8 *key, const Seed *seeds, u64 len, const u8 *program_id, u8 *bump) {
   u8 expected[32];
   return !sol_try_find_program_address(seeds, len, program_id, expected, bump) && same_key(expected, key);
@@ -94,7 +93,7 @@ static inline int is_event_authority(const u8 *key, const u8 *program_id) {
   return is_derived(key, &seed, 1, program_id, &bump);
 }
 
-/* The lamports that exempt an account with so many bytes of data from rent; 0 when that can't be known. */
+/* The rent-exempt minimum in lamports for `data_len` bytes of data, or 0 if it is unknown. */
 static inline u64 rent_exempt_minimum(u64 data_len) {
   /* lamports a byte (u64), exemption threshold (f64, 1.0 since SIMD-0194), burn percent (u8) */
   u64 rent[3];

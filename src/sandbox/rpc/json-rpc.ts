@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** An error that a caller is told as it is. `code` and `data` are those of the real nodes. */
+/** An error for the caller. `code` and `data` are those of a real node. */
 export class JsonRpcError extends Error {
   override readonly name = "JsonRpcError";
   readonly code: number;
@@ -13,32 +13,32 @@ export class JsonRpcError extends Error {
   }
 }
 
-/** For what a schema can't tell of parameters. */
+/** The error for invalid parameters: -32602. */
 export function invalidParams(message: string): JsonRpcError {
   return new JsonRpcError(-32602, message);
 }
 
-export type Method = (params: unknown) => unknown;
+type Method = (params: unknown) => unknown;
 export type Methods = Readonly<Record<string, Method>>;
 
-/** A method whose parameters are checked first; what is wrong with them is told with -32602. */
+/** A method that validates its parameters with `schema` and throws -32602 if they don't match. */
 export function method<Params>(schema: z.ZodType<Params>, run: (params: Params) => unknown): Method {
-  return (given) => {
-    const params = schema.safeParse(given ?? []);
+  return (input) => {
+    const params = schema.safeParse(input ?? []);
     if (params.success) return run(params.data);
-    const problems = params.error.issues.map(({ path, message }) => `${nameOf(path)}: ${message}`);
+    const problems = params.error.issues.map(({ path, message }) => `${toPathText(path)}: ${message}`);
     throw invalidParams(`Invalid params: ${problems.join("; ")}`);
   };
 }
 
-function nameOf(path: readonly PropertyKey[]): string {
+function toPathText(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
-    (name, key) => name + (typeof key === "number" ? `[${key}]` : `.${String(key)}`),
+    (text, key) => text + (typeof key === "number" ? `[${key}]` : `.${String(key)}`),
     "params",
   );
 }
 
-/** What one request asks for, as it came: for `calls` and for faults. */
+/** The method and the unvalidated parameters of one request. */
 export interface JsonRpcCall {
   readonly method: string;
   readonly params: readonly unknown[];
@@ -51,37 +51,31 @@ const requestSchema = z.object({
   params: z.unknown(),
 });
 
-/** The calls in a body: one, or those of a batch. What can't be read is left out. */
-export function callsIn(body: string): JsonRpcCall[] {
-  const parsed = parse(body);
-  return (Array.isArray(parsed) ? parsed : [parsed]).flatMap((request: unknown) => {
-    const { data } = requestSchema.safeParse(request);
-    if (!data) return [];
-    return [{ method: data.method, params: Array.isArray(data.params) ? data.params : [] }];
-  });
+/** The call in a request body; undefined if the body is not a JSON-RPC request. Batches are not supported. */
+export function parseJsonRpcCall(body: string): JsonRpcCall | undefined {
+  const { data } = requestSchema.safeParse(parseJson(body));
+  return data && { method: data.method, params: Array.isArray(data.params) ? data.params : [] };
 }
 
-/** Carries out the call in `body`, or each of a batch in turn. Returns the body of the answer. */
+/** Runs the call in `body` and returns the response body. */
 export function answerJsonRpc(body: string, methods: Methods): string {
-  const parsed = parse(body);
-  const batch = Array.isArray(parsed) && parsed.length > 0;
   return JSON.stringify(
-    batch ? parsed.map((request) => answerOne(request, methods)) : answerOne(parsed, methods),
-    // Amounts are bigints; those of the sandbox are far below 2^53.
+    answer(parseJson(body), methods),
+    // Lamports are bigints; all amounts on the sandbox are far below 2^53.
     (_, value: unknown) => (typeof value === "bigint" ? Number(value) : value),
   );
 }
 
-/** Undefined for a body that is no JSON. */
-function parse(body: string): unknown {
+/** Returns undefined if `text` is not JSON. */
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(body);
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
 }
 
-function answerOne(request: unknown, methods: Methods): object {
+function answer(request: unknown, methods: Methods): object {
   const { data } = requestSchema.safeParse(request);
   const id = data?.id ?? null;
   try {

@@ -1,16 +1,17 @@
-import { createAccountMethods } from "./account-methods.ts";
 import type { Chain } from "../chain/chain.ts";
 import type { LaunchpadPrograms } from "../chain/creator-fees.ts";
-import { answerJsonRpc, callsIn } from "./json-rpc.ts";
-import type { JsonRpcCall } from "./json-rpc.ts";
 import { createLoopbackServer } from "../loopback-server.ts";
 import type { LoopbackServer } from "../loopback-server.ts";
+import { createAccountMethods } from "./account-methods.ts";
+import { createCreatorFeeMethods } from "./creator-fee-methods.ts";
+import { answerJsonRpc, parseJsonRpcCall } from "./json-rpc.ts";
+import type { JsonRpcCall } from "./json-rpc.ts";
 import { createNetworkMethods } from "./network-methods.ts";
 import { createTransactionMethods } from "./transaction-methods.ts";
 
 /**
- * Serves the chain over HTTP as a real node does, by the JSON-RPC methods of
- * https://solana.com/docs/rpc/http, and `sandboxAddCreatorFees`. Of a batch, each call counts in `calls`.
+ * Serves the chain over HTTP with the JSON-RPC methods of a real node that the gateway and its tools use
+ * (https://solana.com/docs/rpc/http), plus `sandboxAddCreatorFees`.
  */
 export function createChainRpc(options: {
   chain: Chain;
@@ -21,11 +22,12 @@ export function createChainRpc(options: {
   const methods = {
     ...createAccountMethods(chain),
     ...createTransactionMethods(chain),
-    ...createNetworkMethods(chain, launchpad),
+    ...createNetworkMethods(chain),
+    ...createCreatorFeeMethods(chain, launchpad),
   };
   return createLoopbackServer({
     port,
-    describe: ({ body }) => callsIn(body),
+    describe: ({ body }) => parseJsonRpcCall(body),
     handle({ method, body }) {
       if (method !== "POST")
         return {

@@ -1,64 +1,38 @@
 import { z } from "zod";
-import type { Chain, LandedTransaction, Simulation } from "../chain/chain.ts";
-import {
-  accountFields,
-  addressParam,
-  commitmentOf,
-  decodeWire,
-  readFields,
-  signatureParam,
-  slotFor,
-  toAccountJson,
-  wireEncoding,
-  withContext,
-} from "./params.ts";
-import type { ReadConfig } from "./params.ts";
+import type { Chain, LandedTransaction } from "../chain/chain.ts";
+import type { Commitment } from "../chain/slots.ts";
+import { decodeTransaction, isSigned } from "../chain/wire-transaction.ts";
+import type { WireTransaction } from "../chain/wire-transaction.ts";
+import { accountEncoding, toAccountJson } from "./account-json.ts";
 import { invalidParams, JsonRpcError, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import type { Commitment } from "../chain/slots.ts";
-import { toTransactionJson } from "./transaction-json.ts";
-import { isSigned, withBlockhash } from "../chain/transactions.ts";
-import type { WireTransaction } from "../chain/transactions.ts";
+import { addressParam, commitmentOf, readFields, signatureParam, slotFor, withContext } from "./params.ts";
+import type { ReadConfig } from "./params.ts";
+import { toStatusJson, toTransactionJson } from "./transaction-json.ts";
 
 const MAX_STATUSES = 256;
-/** In slots: for how long `getSignatureStatuses` knows a transaction without searching the history. */
-const RECENT_SLOTS = 300;
+/** A node's status cache: older transactions are found only with `searchTransactionHistory`. */
+const STATUS_CACHE_SLOTS = 300;
+const MAX_SIGNATURES_FOR_ADDRESS = 1000;
 
-const simulateConfig = z
-  .object({
-    ...readFields,
-    encoding: wireEncoding,
-    sigVerify: z.boolean().nullish(),
-    replaceRecentBlockhash: z.boolean().nullish(),
-    accounts: z.object({ encoding: accountFields.encoding, addresses: z.array(addressParam) }).nullish(),
-  })
-  .nullish();
-
-const sendConfig = z
-  .object({
-    encoding: wireEncoding,
-    skipPreflight: z.boolean().nullish(),
-    preflightCommitment: readFields.commitment,
-    minContextSlot: readFields.minContextSlot,
-  })
-  .nullish();
-
-const encoding = z.enum(["json", "jsonParsed", "base58", "base64"]);
+// A literal is the only value that the sandbox's clients send; any other value fails with -32602.
+const base64 = z.literal("base64");
+const simulateConfig = z.object({
+  ...readFields,
+  encoding: base64,
+  sigVerify: z.literal(false).nullish(),
+  replaceRecentBlockhash: z.literal(true),
+  accounts: z.object({ encoding: accountEncoding, addresses: z.array(addressParam) }).nullish(),
+});
+const sendConfig = z.object({ encoding: base64, skipPreflight: z.literal(true) });
+const statusesConfig = z.object({ searchTransactionHistory: z.boolean().nullish() }).nullish();
 const transactionConfig = z
-  .union([
-    encoding.transform((encoding) => ({ encoding, commitment: null, maxSupportedTransactionVersion: null })),
-    z.object({
-      encoding: encoding.nullish(),
-      commitment: readFields.commitment,
-      maxSupportedTransactionVersion: z.int().nonnegative().nullish(),
-    }),
-  ])
+  .object({ encoding: z.literal("json").nullish(), commitment: readFields.commitment })
   .nullish();
-
 const signaturesConfig = z
   .object({
     ...readFields,
-    limit: z.int().min(1).max(1000).nullish(),
+    limit: z.int().min(1).max(MAX_SIGNATURES_FOR_ADDRESS).nullish(),
     before: signatureParam.nullish(),
     until: signatureParam.nullish(),
   })
@@ -66,14 +40,13 @@ const signaturesConfig = z
 
 /** The JSON-RPC methods that simulate, send and look up transactions. */
 export function createTransactionMethods(chain: Chain): Methods {
-  /** How sure a transaction is by now. */
-  function statusOf({ slot }: LandedTransaction): Commitment {
+  function commitmentReached({ slot }: LandedTransaction): Commitment {
     if (slot <= chain.slot("finalized")) return "finalized";
     return slot <= chain.slot("confirmed") ? "confirmed" : "processed";
   }
 
-  /** The slot up to which a reader of the past sees; the real nodes give it no `processed` transactions. */
-  function pastSlot(config: ReadConfig): number {
+  /** The latest slot visible to the methods that read history, which a real node refuses at `processed`. */
+  function historySlot(config: ReadConfig): number {
     if (config?.commitment === "processed") {
       throw invalidParams("Method does not support commitment below `confirmed`");
     }
@@ -81,55 +54,41 @@ export function createTransactionMethods(chain: Chain): Methods {
   }
 
   return {
-    simulateTransaction: method(z.tuple([z.string(), simulateConfig]), ([text, config]) => {
+    simulateTransaction: method(z.tuple([z.string(), simulateConfig]), ([base64, config]) => {
       const slot = slotFor(chain, config);
-      const commitment = commitmentOf(config);
-      if (config?.sigVerify && config.replaceRecentBlockhash) {
-        throw invalidParams("sigVerify may not be used with replaceRecentBlockhash");
-      }
-      let transaction = decodeWire(text, config?.encoding);
-      if (config?.sigVerify) assertSigned(transaction);
-      const replacement = config?.replaceRecentBlockhash ? chain.latestBlockhash(commitment) : null;
-      if (replacement) transaction = withBlockhash(transaction, replacement.blockhash);
-
-      const addresses = config?.accounts?.addresses ?? [];
-      const known = transaction.message.staticAccounts.length;
-      if (addresses.length > known) throw invalidParams(`Too many accounts provided; max ${known}`);
-      const simulation = chain.simulate(transaction, commitment);
-      const accounts = addresses.map((address) => {
-        if (simulation.err !== null) return null;
-        const account = simulation.accounts.get(address) ?? chain.account(address);
-        return toAccountJson(account, { encoding: config?.accounts?.encoding ?? "base64" });
-      });
+      const transaction = decodeParam(base64);
+      const addresses = config.accounts?.addresses ?? [];
+      const maxAddresses = transaction.message.staticAccounts.length;
+      if (addresses.length > maxAddresses)
+        throw invalidParams(`Too many accounts provided; max ${maxAddresses}`);
+      const { err, logs, unitsConsumed, accounts } = chain.simulate(transaction);
+      const afterwards = addresses.map((address) =>
+        err === null ? toAccountJson(accounts.get(address) ?? chain.account(address)) : null,
+      );
       return withContext(slot, {
-        ...toSimulationJson(simulation),
-        accounts: config?.accounts ? accounts : null,
-        replacementBlockhash: replacement,
+        err,
+        logs,
+        unitsConsumed,
+        accounts: config.accounts ? afterwards : null,
+        returnData: null,
+        innerInstructions: null,
+        // Only reported: the simulation accepts any blockhash, so the transaction can keep its own.
+        replacementBlockhash: chain.latestBlockhash(commitmentOf(config)),
       });
     }),
 
-    sendTransaction: method(z.tuple([z.string(), sendConfig]), ([text, config]) => {
-      const transaction = decodeWire(text, config?.encoding);
-      assertSigned(transaction);
-      if (!config?.skipPreflight) {
-        const preflight = { commitment: config?.preflightCommitment, minContextSlot: config?.minContextSlot };
-        slotFor(chain, preflight);
-        const simulation = chain.simulate(transaction, commitmentOf(preflight));
-        if (simulation.err !== null) {
-          const message = `Transaction simulation failed: ${JSON.stringify(simulation.err)}`;
-          throw new JsonRpcError(-32002, message, toSimulationJson(simulation));
-        }
+    sendTransaction: method(z.tuple([z.string(), sendConfig]), ([base64]) => {
+      const transaction = decodeParam(base64);
+      if (!isSigned(transaction)) {
+        throw new JsonRpcError(-32003, "Transaction signature verification failure");
       }
-      // What becomes of it is for `getSignatureStatuses` to tell: a real node does not know it yet.
+      // Like a real node, don't return the outcome: callers poll `getSignatureStatuses`.
       chain.send(transaction);
       return transaction.signature;
     }),
 
     getSignatureStatuses: method(
-      z.tuple([
-        z.array(signatureParam),
-        z.object({ searchTransactionHistory: z.boolean().nullish() }).nullish(),
-      ]),
+      z.tuple([z.array(signatureParam), statusesConfig]),
       ([signatures, config]) => {
         if (signatures.length > MAX_STATUSES) {
           throw invalidParams(`Too many inputs provided; max ${MAX_STATUSES}`);
@@ -138,13 +97,13 @@ export function createTransactionMethods(chain: Chain): Methods {
         const statuses = signatures.map((signature) => {
           const landed = chain.landed(signature);
           if (!landed) return null;
-          if (!config?.searchTransactionHistory && slot - landed.slot > RECENT_SLOTS) return null;
-          const confirmationStatus = statusOf(landed);
+          if (!config?.searchTransactionHistory && slot - landed.slot > STATUS_CACHE_SLOTS) return null;
+          const confirmationStatus = commitmentReached(landed);
           return {
             slot: landed.slot,
             confirmations: confirmationStatus === "finalized" ? null : slot - landed.slot,
             err: landed.err,
-            status: landed.err === null ? { Ok: null } : { Err: landed.err },
+            status: toStatusJson(landed),
             confirmationStatus,
           };
         });
@@ -153,49 +112,38 @@ export function createTransactionMethods(chain: Chain): Methods {
     ),
 
     getTransaction: method(z.tuple([signatureParam, transactionConfig]), ([signature, config]) => {
-      const newestSlot = pastSlot({ commitment: config?.commitment });
+      const latestSlot = historySlot(config);
       const landed = chain.landed(signature);
-      if (!landed || landed.slot > newestSlot) return null;
-      const newestVersion = config?.maxSupportedTransactionVersion ?? null;
-      const { version } = landed.message;
-      if (version !== "legacy" && version > (newestVersion ?? -1)) {
-        const message = `Transaction version (${version}) is not supported by the requesting client.`;
-        throw new JsonRpcError(-32015, message);
-      }
-      return toTransactionJson(landed, config?.encoding ?? "json", newestVersion !== null);
+      return landed && landed.slot <= latestSlot ? toTransactionJson(landed) : null;
     }),
 
     getSignaturesForAddress: method(z.tuple([addressParam, signaturesConfig]), ([address, config]) => {
-      const newest = pastSlot(config);
-      const seen = chain.ledger().filter(({ slot }) => slot <= newest);
-      const newestFirst = seen.reverse();
-      const positionOf = (wanted: string | null | undefined) =>
+      const latestSlot = historySlot(config);
+      const newestFirst = chain
+        .ledger()
+        .filter(({ slot }) => slot <= latestSlot)
+        .reverse();
+      const indexOf = (wanted: string | null | undefined) =>
         newestFirst.findIndex(({ signature }) => signature === wanted);
-      const end = positionOf(config?.until);
+      const end = indexOf(config?.until);
       return newestFirst
-        .slice(positionOf(config?.before) + 1, end === -1 ? undefined : end)
+        .slice(indexOf(config?.before) + 1, end === -1 ? undefined : end)
         .filter(({ message }) => message.staticAccounts.some((account) => account === address))
-        .slice(0, config?.limit ?? 1000)
+        .slice(0, config?.limit ?? MAX_SIGNATURES_FOR_ADDRESS)
         .map((landed) => {
           const { signature, slot, err, blockTime } = landed;
-          return { signature, slot, err, memo: null, blockTime, confirmationStatus: statusOf(landed) };
+          const confirmationStatus = commitmentReached(landed);
+          return { signature, slot, err, memo: null, blockTime, confirmationStatus };
         });
     }),
   };
 }
 
-function assertSigned(transaction: WireTransaction): void {
-  if (!isSigned(transaction)) throw new JsonRpcError(-32003, "Transaction signature verification failure");
-}
-
-function toSimulationJson({ err, logs, unitsConsumed }: Simulation): object {
-  return {
-    err,
-    logs,
-    accounts: null,
-    unitsConsumed,
-    returnData: null,
-    innerInstructions: null,
-    replacementBlockhash: null,
-  };
+/** Throws -32602 if `base64` is not a transaction that the sandbox supports. */
+function decodeParam(base64: string): WireTransaction {
+  try {
+    return decodeTransaction(Buffer.from(base64, "base64"));
+  } catch (error) {
+    throw invalidParams(`invalid transaction: ${(error as Error).message}`);
+  }
 }

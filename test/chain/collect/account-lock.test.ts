@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createClaims } from "../../../src/chain/collect/account-lock.ts";
+import { createAccountLocks } from "../../../src/chain/collect/account-lock.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
@@ -10,12 +10,12 @@ const KEY = "tributary:collect:payer:address";
 const NOTHING = { text: "return 1", answer: z.int() };
 const never = () => false;
 
-describe("a claim without Redis", () => {
-  it("is granted", async () => {
-    const claims = createClaims({ feePayer: "payer", redis: undefined });
+describe("an account's lock without Redis", () => {
+  it("is always acquired", async () => {
+    const locks = createAccountLocks({ feePayer: "payer", redis: undefined });
     for (let i = 0; i < 2; i++) {
-      const claim = await claims.claim("address", never);
-      expect([claim.signedElsewhere, claim.landedSlot, await claim.keep(transaction)]).toEqual([
+      const lease = await locks.acquire("address", never);
+      expect([lease.openTransaction, lease.landedSlot, await lease.store(transaction)]).toEqual([
         undefined,
         0,
         true,
@@ -27,121 +27,124 @@ describe("a claim without Redis", () => {
 let server: RedisServer;
 let redis: Redis;
 
-describeWithRedis("a claim in Redis", () => {
+describeWithRedis("an account's lock in Redis", () => {
   eachWithRedis((...started) => {
     [server, redis] = started;
   });
-  const claim = (isGivenUp = never) => createClaims({ feePayer: "payer", redis }).claim("address", isGivenUp);
-  /** Resolves once somebody waits for the claim, who has then seen who holds it. */
-  const somebodyWaits = () => new Promise((resolve) => setTimeout(resolve, 50));
+  const acquire = (hasGivenUp = never) =>
+    createAccountLocks({ feePayer: "payer", redis }).acquire("address", hasGivenUp);
+  /** Resolves once a second replica has asked for the lock and found it taken. */
+  const secondIsWaiting = () => expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
+  const redisIsBack = () => expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
 
-  it("is granted to one at a time: the next waits until it is given up", async () => {
-    const first = await claim();
+  it("is held by one at a time: the next waits until it is released", async () => {
+    const first = await acquire();
     let hasSecond = false;
-    const second = claim().then((granted) => {
+    const second = acquire().then((lease) => {
       hasSecond = true;
-      return granted;
+      return lease;
     });
-    await somebodyWaits();
+    await secondIsWaiting();
     expect(hasSecond).toBe(false);
-    first.end();
-    expect((await second).signedElsewhere).toBeUndefined();
+    first.release();
+    expect((await second).openTransaction).toBeUndefined();
   });
 
-  it("is not waited for any longer than its caller waits", async () => {
-    await claim();
+  it("is waited for no longer than its caller waits", async () => {
+    await acquire();
     let polls = 0;
-    await expect(claim(() => ++polls > 2)).rejects.toThrow("longer to sign than a caller waits");
+    await expect(acquire(() => ++polls > 2)).rejects.toMatchObject({
+      failure: { kind: "lease-not-acquired" },
+    });
   });
 
-  it("expires when nothing is signed, and not for a week when something is", async () => {
-    const first = await claim();
+  it("expires while nothing is signed, and not for a week when something is", async () => {
+    const first = await acquire();
     const ttl = await server.command("PTTL", KEY);
     expect(ttl).toBeGreaterThan(0);
     expect(ttl).toBeLessThanOrEqual(15_000);
-    await first.keep(transaction);
+    await first.store(transaction);
     expect(await server.command("PTTL", KEY)).toBeGreaterThan(6 * 24 * 3_600_000);
   });
 
-  it("tells of the transaction that was signed, whoever asks and however late", async () => {
-    const first = await claim();
-    expect(await first.keep(transaction)).toBe(true);
-    expect((await claim()).signedElsewhere).toEqual(transaction);
-    expect((await claim()).signedElsewhere).toEqual(transaction);
+  it("shows its signed transaction to everyone, however late they ask", async () => {
+    const first = await acquire();
+    expect(await first.store(transaction)).toBe(true);
+    expect((await acquire()).openTransaction).toEqual(transaction);
+    expect((await acquire()).openTransaction).toEqual(transaction);
   });
 
-  it("tells who waited for it of its transaction, even when its fate is known already", async () => {
-    const first = await claim();
-    const second = claim();
-    await somebodyWaits();
-    await first.keep(transaction);
-    first.end(42);
-    expect((await second).signedElsewhere).toEqual(transaction);
+  it("shows its transaction to a replica that waited for it, even after its outcome is known", async () => {
+    const first = await acquire();
+    const second = acquire();
+    await secondIsWaiting();
+    await first.store(transaction);
+    first.release(42);
+    expect((await second).openTransaction).toEqual(transaction);
   });
 
-  it("is free once the fate is known, and the next knows the slot", async () => {
-    const first = await claim();
-    await first.keep(transaction);
-    first.end(42);
-    const second = await claim();
-    expect([second.signedElsewhere, second.landedSlot]).toEqual([undefined, 42]);
-    second.end();
-    const third = await claim();
-    await third.keep(transaction);
-    third.end(41); // As a slow follower of an earlier transaction would.
-    expect((await claim()).landedSlot).toBe(42);
+  it("is free once the outcome is known, and the next holder knows the slot", async () => {
+    const first = await acquire();
+    await first.store(transaction);
+    first.release(42);
+    const second = await acquire();
+    expect([second.openTransaction, second.landedSlot]).toEqual([undefined, 42]);
+    second.release();
+    const third = await acquire();
+    await third.store(transaction);
+    third.release(41); // As a slow follower of an earlier transaction would.
+    expect((await acquire()).landedSlot).toBe(42);
     expect(await server.command("PTTL", "tributary:landed:payer:address")).toBeLessThanOrEqual(60_000);
   });
 
-  it("can be ended by whoever has learnt its transaction's fate", async () => {
-    await (await claim()).keep(transaction);
-    (await claim()).end();
-    expect((await claim()).signedElsewhere).toBeUndefined();
+  it("can be released by any replica that knows the outcome of its transaction", async () => {
+    await (await acquire()).store(transaction);
+    (await acquire()).release();
+    expect((await acquire()).openTransaction).toBeUndefined();
   });
 
-  it("that has expired lets nothing be sent once another has claimed the account", async () => {
-    const slow = await claim();
+  it("that has expired forbids sending once another replica has acquired it", async () => {
+    const slow = await acquire();
     await server.command("DEL", KEY);
-    const next = await claim();
-    expect(await slow.keep(transaction)).toBe(false);
-    slow.end();
-    expect(await next.keep({ ...transaction, signature: "next" })).toBe(true);
-    expect((await claim()).signedElsewhere?.signature).toBe("next");
+    const next = await acquire();
+    expect(await slow.store(transaction)).toBe(false);
+    slow.release();
+    expect(await next.store({ ...transaction, signature: "next" })).toBe(true);
+    expect((await acquire()).openTransaction?.signature).toBe("next");
   });
 
-  it("that has expired still holds while nobody else has claimed the account", async () => {
-    const slow = await claim();
+  it("that has expired still stores a transaction while no other replica has acquired it", async () => {
+    const slow = await acquire();
     await server.command("DEL", KEY);
-    expect(await slow.keep(transaction)).toBe(true);
-    expect((await claim()).signedElsewhere).toEqual(transaction);
+    expect(await slow.store(transaction)).toBe(true);
+    expect((await acquire()).openTransaction).toEqual(transaction);
   });
 
   it("that cannot be read fails one collect, and not the next", async () => {
     await server.command("HSET", KEY, "token", "t", "transaction", "{");
-    await expect(claim()).rejects.toThrow("cannot be read");
-    expect((await claim()).signedElsewhere).toBeUndefined();
+    await expect(acquire()).rejects.toMatchObject({ failure: { kind: "stored-transaction-unreadable" } });
+    expect((await acquire()).openTransaction).toBeUndefined();
   });
 
-  it("is not forgotten for the many that are ended while Redis is away", async () => {
-    const first = await claim();
-    await first.keep(transaction);
+  it("is released even when 10,000 other releases wait while Redis is away", async () => {
+    const first = await acquire();
+    await first.store(transaction);
     server.freeze();
-    first.end(42);
-    const others = createClaims({ feePayer: "payer", redis });
-    for (let i = 0; i < 10_001; i++) (await others.claim(`other${i}`, never)).end();
+    first.release(42);
+    const others = createAccountLocks({ feePayer: "payer", redis });
+    for (let i = 0; i < 10_001; i++) (await others.acquire(`other${i}`, never)).release();
     server.thaw();
-    await expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
-    expect((await claim()).signedElsewhere).toBeUndefined();
+    await redisIsBack();
+    expect((await acquire()).openTransaction).toBeUndefined();
   });
 
-  it("is granted while Redis is away, and given up when it is back", async () => {
+  it("is acquired while Redis is away, and released when Redis is back", async () => {
     server.freeze();
-    const first = await claim();
-    expect([first.signedElsewhere, await first.keep(transaction)]).toEqual([undefined, true]);
-    first.end();
+    const first = await acquire();
+    expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
+    first.release();
     server.thaw();
-    await expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
-    const second = await claim();
-    expect(second.signedElsewhere).toBeUndefined();
+    await redisIsBack();
+    expect((await acquire()).openTransaction).toBeUndefined();
   });
 });

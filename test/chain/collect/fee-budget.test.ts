@@ -14,21 +14,21 @@ const spentByMinute = async () => {
   return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
 };
 
-describeWithRedis("the budget for fees in Redis", () => {
+describeWithRedis("the fee budget in Redis", () => {
   eachWithRedis((...started) => {
     [server, redis] = started;
   });
 
-  it("is one for all replicas, whatever the concurrency", async () => {
+  it("is shared by all replicas, also under concurrency", async () => {
     const replicas = [replica(), replica()];
-    const taken = await Promise.all(
+    const reservations = await Promise.all(
       Array.from({ length: 20 }, (_, i) => replicas[i % 2]!.reserve(toLamports(5_000))),
     );
-    expect(taken.filter((reservation) => reservation)).toHaveLength(4);
+    expect(reservations.filter((reservation) => reservation)).toHaveLength(4);
     expect(await spentByMinute()).toBe(20_000);
   });
 
-  it("counts neither what was never sent nor what was refused", async () => {
+  it("counts neither released nor refused fees", async () => {
     const [one, other] = [replica(), replica()];
     const first = await one.reserve(toLamports(15_000));
     expect(await other.reserve(toLamports(10_000))).toBeUndefined();
@@ -38,14 +38,14 @@ describeWithRedis("the budget for fees in Redis", () => {
     expect(await spentByMinute()).toBe(20_000);
   });
 
-  it("forgets what is older than an hour", async () => {
+  it("forgets fees that are older than an hour", async () => {
     const minute = Math.floor((await server.command("TIME"))[0] / 60);
     await server.command("HSET", "tributary:fees:payer", minute - 60, 15_000, minute - 61, 20_000);
     expect(await replica().reserve(toLamports(5_001))).toBeUndefined();
     expect(await replica().reserve(toLamports(5_000))).toBeDefined();
   });
 
-  it("is each replica's own while Redis is away, its own earlier spending included", async () => {
+  it("is each replica's own while Redis is away, earlier spending included", async () => {
     const [one, other] = [replica(), replica()];
     await one.reserve(toLamports(15_000));
     await server.stop();

@@ -60,7 +60,7 @@ describe("the fee payer", () => {
     expect(Buffer.from(signed.signatures[0]!)).toEqual(Buffer.from(signedByLibrary.signatures[0]!));
   });
 
-  it("takes nothing out of the budget for a message that cannot be written", async () => {
+  it("reserves nothing for a message that cannot be serialized", async () => {
     const poor = createFeePayer({
       keypair,
       programIds: [programId.toBase58()],
@@ -74,7 +74,7 @@ describe("the fee payer", () => {
     expect(await poor.sign(good)).toBeDefined();
   });
 
-  it("knows what a transaction costs: 5,000 lamports, and the price of all units that it may use, rounded up", async () => {
+  it("computes a transaction's fee: 5,000 lamports, and the price of its unit limit, rounded up", async () => {
     const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
     expect((await feePayer.sign(priced))?.fee).toBe(6_000n);
   });
@@ -82,7 +82,7 @@ describe("the fee payer", () => {
   it.each([
     ["a call of another program", message(keypair.publicKey, limit(1), call(other))],
     [
-      "a transfer of its own money",
+      "a transfer from itself",
       message(
         keypair.publicKey,
         limit(1),
@@ -90,16 +90,16 @@ describe("the fee payer", () => {
       ),
     ],
     [
-      "a call that it is an account of",
+      "a call that has it as an account",
       message(
         keypair.publicKey,
         limit(1),
         call(programId, { pubkey: keypair.publicKey, isSigner: false, isWritable: true }),
       ),
     ],
-    ["a transaction that another pays for", message(other, limit(1), call(programId))],
+    ["a transaction with another fee payer", message(other, limit(1), call(programId))],
     [
-      "a transaction that another signs too",
+      "a transaction with a second signer",
       message(
         keypair.publicKey,
         limit(1),
@@ -119,16 +119,16 @@ describe("the fee payer", () => {
     await expect(feePayer.sign(harmful)).rejects.toThrow("refused to sign");
   });
 
-  it("spends no more than its budget in any hour, and does not count what was never sent", async () => {
+  it("keeps to its budget in any hour, and does not count released fees", async () => {
     vi.useFakeTimers();
-    const thrifty = createFeePayer({
+    const limited = createFeePayer({
       keypair,
       programIds: [programId.toBase58()],
       maxPriorityFee: toLamports(1_000_000),
       budget: budget(20_000),
     });
     const sign = (fee: number) =>
-      thrifty.sign(message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)));
+      limited.sign(message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)));
     const first = await sign(15_000);
     expect(first?.fee).toBe(15_000n);
     expect(await sign(5_001)).toBeUndefined();

@@ -1,29 +1,29 @@
 import { describe, expect, it } from "vitest";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { choosePrice, priorityFee } from "../../../src/chain/collect/priority-fee.ts";
-import type { Rpc } from "../../../src/chain/rpc/rpc-client.ts";
 
-const price = (recent: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
-  const getRecentPrices = () => (recent instanceof Error ? Promise.reject(recent) : Promise.resolve(recent));
-  return choosePrice({ getRecentPrices } as unknown as Rpc, [], unitLimit, toLamports(maxFee));
+const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
+  const getRecentPrices = () =>
+    recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(recentPrices);
+  return choosePrice({ getRecentPrices }, [], unitLimit, toLamports(maxFee));
 };
 
 describe("the priority fee", () => {
-  it("is the price of every unit that may be used, rounded up to a lamport", () => {
+  it("is the price of every unit of the limit, rounded up to a lamport", () => {
     expect(priorityFee(1_000n, 5_000)).toBe(5n);
     expect(priorityFee(1_000n, 5_001)).toBe(6n);
     expect(priorityFee(0n, 5_000)).toBe(0n);
   });
 
-  it("has the price that would have been enough in three of four recent slots", async () => {
-    expect(await price([40_000, 10_000, 20_000, 30_000])).toBe(40_000n);
-    expect(await price(Array.from({ length: 100 }, (_, i) => i * 1_000))).toBe(75_000n);
+  it("uses the price that would have been enough in three of four recent slots", async () => {
+    expect(await choose([40_000, 10_000, 20_000, 30_000])).toBe(40_000n);
+    expect(await choose(Array.from({ length: 100 }, (_, i) => i * 1_000))).toBe(75_000n);
   });
 
-  it("has a floor, also when the chain does not tell", async () => {
-    expect(await price([0, 0, 0])).toBe(1_000n);
-    expect(await price([])).toBe(1_000n);
-    expect(await price(new Error("down"))).toBe(1_000n);
+  it("has a floor, also when the recent prices cannot be read", async () => {
+    expect(await choose([0, 0, 0])).toBe(1_000n);
+    expect(await choose([])).toBe(1_000n);
+    expect(await choose(new Error("down"))).toBe(1_000n);
   });
 
   it("never exceeds the cap", async () => {
@@ -33,9 +33,9 @@ describe("the priority fee", () => {
       [33_333, 49_999],
       [5_000, 0],
     ] as const) {
-      const chosen = await price([10 ** 12], unitLimit, maxFee);
+      const chosen = await choose([10 ** 12], unitLimit, maxFee);
       expect(priorityFee(chosen, unitLimit)).toBeLessThanOrEqual(BigInt(maxFee));
     }
-    expect(await price([10 ** 12], 10_000, 0)).toBe(0n);
+    expect(await choose([10 ** 12], 10_000, 0)).toBe(0n);
   });
 });

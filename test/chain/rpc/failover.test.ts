@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createEndpoints, type Endpoint } from "../../../src/chain/rpc/failover.ts";
+import { createFailover, type Endpoint } from "../../../src/chain/rpc/failover.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 
@@ -11,18 +11,18 @@ afterEach(() => {
 });
 
 const urls = ["http://first", "http://second", "http://third"].map((url) => new URL(url));
-const newEndpoints = () => createEndpoints({ urls, timeoutMs: 5_000, log: createLogger("silent") });
+const newFailover = () => createFailover({ urls, timeoutMs: 5_000, log: createLogger("silent") });
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 
-/** Makes one call, and tells who was asked, who answered, and whose attempts were aborted. */
+/** Makes one call; returns the endpoints that were asked, those whose attempts were aborted, and the answer. */
 async function ask(
-  endpoints: ReturnType<typeof newEndpoints>,
+  failover: ReturnType<typeof newFailover>,
   behave: (host: string, signal: AbortSignal) => Promise<string>,
   forMs = 400,
 ) {
   const asked: string[] = [];
   const aborted: string[] = [];
-  const answer = endpoints
+  const answer = failover
     .call((endpoint: Endpoint, signal) => {
       asked.push(endpoint.host);
       signal.addEventListener("abort", () => aborted.push(endpoint.host));
@@ -43,65 +43,64 @@ const hangs =
   (host: string) =>
     hosts.includes(host) ? new Promise<string>(() => undefined) : works(host);
 
-describe("several endpoints", () => {
-  it("leave a call to the preferred one while it works", async () => {
-    const endpoints = newEndpoints();
-    expect(await ask(endpoints, works)).toMatchObject({ asked: ["first"], answer: "from first" });
+describe("failover between endpoints", () => {
+  it("uses the preferred endpoint while it works", async () => {
+    const failover = newFailover();
+    expect(await ask(failover, works)).toMatchObject({ asked: ["first"], answer: "from first" });
   });
 
-  it("take over from one that fails, which is asked again after a rest, and preferred when it works", async () => {
-    const endpoints = newEndpoints();
-    expect(await ask(endpoints, fails("first"))).toMatchObject({
+  it("tries the next endpoint when one fails, and prefers the first again after its backoff", async () => {
+    const failover = newFailover();
+    expect(await ask(failover, fails("first"))).toMatchObject({
       asked: ["first", "second"],
       answer: "from second",
     });
-    expect(await ask(endpoints, works, 0)).toMatchObject({ asked: ["second"] });
+    expect(await ask(failover, works, 0)).toMatchObject({ asked: ["second"] });
     await vi.advanceTimersByTimeAsync(500);
-    expect(await ask(endpoints, works)).toMatchObject({ asked: ["first"], answer: "from first" });
+    expect(await ask(failover, works)).toMatchObject({ asked: ["first"], answer: "from first" });
   });
 
-  it("leave one that keeps failing alone for longer and longer, up to half a minute", async () => {
-    const endpoints = newEndpoints();
+  it("backs off longer with each failure in a row, up to half a minute", async () => {
+    const failover = newFailover();
     const times: number[] = [];
     const start = performance.now();
     while (performance.now() - start < 120_000) {
-      const { asked } = await ask(endpoints, fails("first"), 100);
+      const { asked } = await ask(failover, fails("first"), 100);
       if (asked.includes("first")) times.push(performance.now() - start);
     }
-    const rests = times.slice(1).map((at, i) => at - times[i]!);
-    expect(rests[0]).toBeLessThan(1_000);
-    expect(Math.max(...rests)).toBeGreaterThan(25_000);
-    expect(Math.max(...rests)).toBeLessThan(31_000);
+    const backoffs = times.slice(1).map((at, i) => at - times[i]!);
+    expect(backoffs[0]).toBeLessThan(1_000);
+    expect(Math.max(...backoffs)).toBeGreaterThan(25_000);
+    expect(Math.max(...backoffs)).toBeLessThan(31_000);
   });
 
-  it("are asked as well when one is slow; the first answer counts, and the others are aborted", async () => {
-    const endpoints = newEndpoints();
-    const slow = await ask(endpoints, hangs("first"), 1_000);
+  it("also asks the next endpoint when one is slow, takes the first answer and aborts the others", async () => {
+    const failover = newFailover();
+    const slow = await ask(failover, hangs("first"), 1_000);
     expect(slow).toEqual({ asked: ["first", "second"], aborted: ["first", "second"], answer: "from second" });
-    expect(await ask(endpoints, works, 0)).toMatchObject({ asked: ["second"] });
+    expect(await ask(failover, works, 0)).toMatchObject({ asked: ["second"] });
   });
 
-  it("are asked once more when all have failed, and then it fails", async () => {
-    const endpoints = newEndpoints();
-    const { asked, answer } = await ask(endpoints, fails("first", "second", "third"));
+  it("tries all endpoints once more when all have failed, and then fails", async () => {
+    const failover = newFailover();
+    const { asked, answer } = await ask(failover, fails("first", "second", "third"));
     expect(asked).toEqual(["first", "second", "third", "first", "second", "third"]);
     expect(answer).toMatchObject({ failure: "unreachable" });
   });
 
-  it("that are only behind are asked again and again, until they have caught up", async () => {
-    vi.useRealTimers();
+  it("tries nodes that are only behind again and again until they catch up", async () => {
     const behind = new RpcError("error", "getSlot", "first", { code: -32016 });
     let asked = 0;
-    const answer = await newEndpoints().call(({ host }) =>
+    const answer = await newFailover().call(({ host }) =>
       ++asked < 12 ? Promise.reject(behind) : works(host),
     );
     expect([asked, answer]).toEqual([12, expect.stringContaining("from")]);
   });
 
-  it("do not lose a slow answer to an error that another gives meanwhile", async () => {
+  it("waits for a slow endpoint when another one answers with an error meanwhile", async () => {
     const final = new RpcError("error", "getSlot", "second", { code: -32602 });
     const { answer } = await ask(
-      newEndpoints(),
+      newFailover(),
       (host) =>
         host === "first"
           ? new Promise((resolve) =>
@@ -115,9 +114,9 @@ describe("several endpoints", () => {
     expect(answer).toBe("from first");
   });
 
-  it("give no second opinion on an error that every node would give", async () => {
+  it("asks no second endpoint about an error that every node would give", async () => {
     const error = new RpcError("error", "getSlot", "first", { code: -32602 });
-    const { asked, answer } = await ask(newEndpoints(), () => Promise.reject(error));
+    const { asked, answer } = await ask(newFailover(), () => Promise.reject(error));
     expect([asked, answer]).toEqual([["first"], error]);
   });
 });

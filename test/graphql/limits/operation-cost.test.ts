@@ -1,6 +1,7 @@
 import { getOperationAST, parse } from "graphql";
 import { expect, it } from "vitest";
 import { operationCost } from "../../../src/graphql/limits/operation-cost.ts";
+import { schema } from "../../../src/schema/schema.ts";
 
 it.each([
   ['{ a: wallet(handle: "x") { address } b: wallet(handle: "y") { address } }', 1],
@@ -19,15 +20,15 @@ it.each([
   ],
 ])("%s costs %i", (text, cost) => {
   const document = parse(text);
-  expect(operationCost(document, getOperationAST(document)!)).toBe(cost);
+  expect(operationCost(schema, document, getOperationAST(document)!)).toBe(cost);
 });
 
 it("counts the operation that runs, not its neighbours", () => {
   const document = parse(
     'query A { __typename } mutation B { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } }',
   );
-  expect(operationCost(document, getOperationAST(document, "A")!)).toBe(1);
-  expect(operationCost(document, getOperationAST(document, "B")!)).toBe(2);
+  expect(operationCost(schema, document, getOperationAST(document, "A")!)).toBe(1);
+  expect(operationCost(schema, document, getOperationAST(document, "B")!)).toBe(2);
 });
 
 it("counts fragments that spread each other again and again without walking them again and again", () => {
@@ -38,5 +39,5 @@ it("counts fragments that spread each other again and again without walking them
   const document = parse(
     `mutation { ...F0 } ${fragments.join(" ")} fragment F60 on Mutation { collect(socialId: "1") { success } }`,
   );
-  expect(operationCost(document, getOperationAST(document)!)).toBe(1);
+  expect(operationCost(schema, document, getOperationAST(document)!)).toBe(1);
 });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { createTakeInMemory } from "../../../src/http/rate-limit/memory-store.ts";
+import { createMemoryStore } from "../../../src/http/rate-limit/memory-store.ts";
 
 describe("the memory of the rate limit", () => {
   it("forgets the callers that have been away longest when there are too many", () => {
-    const take = createTakeInMemory({ max: 20, windowMs: 60_000 });
+    const take = createMemoryStore({ max: 20, windowMs: 60_000 });
     take("first", 20);
     for (let i = 0; i < 199_999; i++) take(`caller${i}`, 1);
     expect(take("first", 1).counted).toBe(20);
@@ -13,7 +13,7 @@ describe("the memory of the rate limit", () => {
   });
 
   it("does not keep a caller longer for what it was refused", () => {
-    const take = createTakeInMemory({ max: 1, windowMs: 60_000 });
+    const take = createMemoryStore({ max: 1, windowMs: 60_000 });
     take("refused", 1);
     take("second", 1);
     take("refused", 1);

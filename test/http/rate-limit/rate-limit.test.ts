@@ -67,16 +67,16 @@ describe("the rate limit", () => {
 
   it("tells what is left, and until when it grows", async () => {
     const rateLimit = limit();
-    const standing = async (cost: number) => (await rateLimit("a", cost)).standing;
-    expect((await rateLimit("a", 1)).policy).toBe('"address";q=20;w=60');
+    const rateLimitHeader = async (cost: number) => (await rateLimit("a", cost)).rateLimitHeader;
+    expect((await rateLimit("a", 1)).policyHeader).toBe('"address";q=20;w=60');
     vi.advanceTimersByTime(10_000);
-    expect(await standing(4)).toBe('"address";r=15;t=50');
-    expect(await standing(16)).toBe('"address";r=15;t=50');
-    expect(await standing(17)).toBe('"address";r=15;t=60');
-    expect(await standing(15)).toBe('"address";r=0;t=50');
-    expect(await standing(1)).toBe('"address";r=0;t=50');
+    expect(await rateLimitHeader(4)).toBe('"address";r=15;t=50');
+    expect(await rateLimitHeader(16)).toBe('"address";r=15;t=50');
+    expect(await rateLimitHeader(17)).toBe('"address";r=15;t=60');
+    expect(await rateLimitHeader(15)).toBe('"address";r=0;t=50');
+    expect(await rateLimitHeader(1)).toBe('"address";r=0;t=50');
     vi.advanceTimersByTime(50_000);
-    expect(await standing(1)).toBe('"address";r=0;t=10');
+    expect(await rateLimitHeader(1)).toBe('"address";r=0;t=10');
   });
 
   it("takes a request's whole cost in place of what was taken when it was not known", async () => {

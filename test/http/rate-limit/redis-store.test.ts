@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createRateLimit } from "../../../src/http/rate-limit/rate-limit.ts";
-import { createTakeInRedis } from "../../../src/http/rate-limit/redis-store.ts";
+import { createRedisStore } from "../../../src/http/rate-limit/redis-store.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
@@ -17,19 +17,19 @@ describeWithRedis("the rate limit in Redis", () => {
     const rateLimit = createRateLimit({ max: 20, windowSeconds: 60 }, redis);
     const verdicts = await Promise.all(Array.from({ length: 1000 }, () => rateLimit("a", 1)));
     const passed = verdicts.filter(({ refusal }) => !refusal);
-    expect(passed.map(({ standing }) => Number(/r=(\d+)/.exec(standing)![1]))).toEqual(
+    expect(passed.map(({ rateLimitHeader }) => Number(/r=(\d+)/.exec(rateLimitHeader)![1]))).toEqual(
       Array.from({ length: 20 }, (_, i) => 19 - i),
     );
-    const { refusal, standing, policy } = verdicts.at(-1)!;
-    expect(policy).toBe('"address";q=20;w=60');
-    expect(standing).toBe(`"address";r=0;t=${refusal!.retryAfterSeconds}`);
+    const { refusal, rateLimitHeader, policyHeader } = verdicts.at(-1)!;
+    expect(policyHeader).toBe('"address";q=20;w=60');
+    expect(rateLimitHeader).toBe(`"address";r=0;t=${refusal!.retryAfterSeconds}`);
     expect(refusal!.retryAfterSeconds).toBeGreaterThan(30);
     expect((await rateLimit("b", 1)).refusal).toBeUndefined();
   });
 
   it("lets no more than `max` pass in any window, however they come", async () => {
     const limit = { max: 3, windowMs: 30 };
-    const take = createTakeInRedis(redis, limit);
+    const take = createRedisStore(redis, limit);
     const passedAt: number[] = [];
     while (passedAt.length < 40) {
       const taken = await take("a", 1);

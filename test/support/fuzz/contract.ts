@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { AddressesOf } from "../../../src/chain/addresses.ts";
 import { SOL_PATTERN } from "../../../src/chain/lamports.ts";
-import { ERROR_TABLE, type ErrorCode } from "../../../src/contract/errors.ts";
+import { ERROR_CODES, type ErrorCode } from "../../../src/contract/error-codes.ts";
 
 interface Read {
   readonly status: number;
@@ -34,7 +34,7 @@ export function expectError({ status, headers, body }: Read, allowed: readonly E
   expect(headers.get("content-type")).toMatch(/^application\/json\b/);
   expect(allowed).toContain(body.error);
   const code = body.error as ErrorCode;
-  expect([ERROR_TABLE[code].status, OTHER_STATUS[code]]).toContain(status);
+  expect([ERROR_CODES[code].status, OTHER_STATUS[code]]).toContain(status);
   expect(body).toEqual({
     error: code,
     message: expect.stringMatching(/./),

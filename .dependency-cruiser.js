@@ -1,0 +1,73 @@
+/**
+ * Imports follow the data: `npm run lint` fails on any that the table below does not list, type-only ones
+ * too. `chain` stands for the folder with its subfolders, `chain/*` for the files directly in it.
+ */
+const BASE = ["upstream", "contract", "observability"];
+const DOMAIN = ["social", "chain", ...BASE];
+const MAY_IMPORT = {
+  contract: [],
+  observability: [],
+  upstream: ["contract", "observability"],
+  social: BASE,
+  "chain/*": ["chain/rpc", "chain/launchpad", ...BASE],
+  "chain/rpc": ["chain/lamports.ts", ...BASE],
+  "chain/launchpad": ["chain/*", "chain/rpc", ...BASE],
+  "chain/collect": ["chain", ...BASE],
+  resolvers: DOMAIN,
+  schema: ["resolvers", ...DOMAIN],
+  graphql: ["schema", "resolvers", ...DOMAIN],
+  rest: ["graphql", "schema", "resolvers", ...DOMAIN],
+  http: ["rest", "graphql", "schema", "resolvers", ...DOMAIN],
+  sandbox: ["chain", ...BASE],
+  "config.ts": [
+    "chain/collect/keypair.ts",
+    "chain/lamports.ts",
+    "chain/launchpad/program-ids.ts",
+    "contract",
+  ],
+  "preflight.ts": ["config.ts", ...DOMAIN],
+  "gateway.ts": ["preflight.ts", "config.ts", "http", "rest", "graphql", "schema", "resolvers", ...DOMAIN],
+  "main.ts": ["gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
+};
+
+/** The files that an entry of the table stands for. */
+function filesOf(entry) {
+  if (entry.endsWith(".ts")) return `^src/${entry}$`;
+  return entry.endsWith("/*") ? `^src/${entry.slice(0, -1)}[^/]+$` : `^src/${entry}/`;
+}
+
+/** @type {import("dependency-cruiser").IConfiguration} */
+export default {
+  forbidden: [
+    ...Object.entries(MAY_IMPORT).map(([importer, imported]) => ({
+      name: `${importer} imports only ${imported.join(", ") || "packages"}`,
+      severity: "error",
+      from: { path: filesOf(importer) },
+      to: { path: "^src/", pathNot: [importer, ...imported].map(filesOf) },
+    })),
+    {
+      name: "every file of src is covered by the table in .dependency-cruiser.js",
+      severity: "error",
+      from: { path: "^src/", pathNot: Object.keys(MAY_IMPORT).map(filesOf) },
+      to: {},
+    },
+    {
+      name: "src imports nothing from test, bench, scripts or examples",
+      severity: "error",
+      from: { path: "^src/" },
+      to: { path: "^(test|bench|scripts|examples)/" },
+    },
+    {
+      name: "main.ts imports the sandbox dynamically",
+      severity: "error",
+      from: { path: "^src/main\\.ts$" },
+      to: { path: "^src/sandbox/", dynamic: false },
+    },
+    { name: "no import cycles", severity: "error", from: {}, to: { circular: true } },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+  },
+};

@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { toLamports } from "../lamports.ts";
+
+const lamports = z.int().nonnegative().transform(toLamports);
+const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
+const data = z
+  .tuple([z.string(), z.literal("base64")])
+  .transform(([base64]) => Buffer.from(base64, "base64"));
+const withContext = <T extends z.ZodType>(value: T) =>
+  z.object({ context: z.object({ slot: z.int() }), value });
+
+/** The fields we use of each JSON-RPC method's result. */
+export const RPC_RESULTS = {
+  getMultipleAccounts: withContext(
+    z.array(z.object({ lamports, data, executable: z.boolean().optional() }).nullable()),
+  ),
+  getMinimumBalanceForRentExemption: lamports,
+  getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),
+  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
+  simulateTransaction: withContext(
+    z.object({
+      err: transactionError,
+      unitsConsumed: z.int().nullish(),
+      accounts: z.array(z.object({ lamports }).nullable()).nullish(),
+      logs: z.array(z.string()).nullish(),
+    }),
+  ),
+  sendTransaction: z.string(),
+  getSignatureStatuses: withContext(
+    z.array(
+      z
+        .object({
+          err: transactionError,
+          slot: z.int(),
+          confirmations: z.int().nullish(),
+          confirmationStatus: z.string().nullish(),
+        })
+        .nullable(),
+    ),
+  ),
+  getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
+  getSlot: z.int(),
+  getGenesisHash: z.string(),
+  getTransaction: z
+    .object({
+      transaction: z.object({ message: z.object({ accountKeys: z.array(z.string()) }) }),
+      meta: z.object({
+        err: transactionError,
+        fee: lamports,
+        preBalances: z.array(lamports),
+        postBalances: z.array(lamports),
+        loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
+      }),
+    })
+    .nullable(),
+} satisfies Record<string, z.ZodType>;
+
+/** A JSON-RPC method that this service calls. */
+export type RpcMethod = keyof typeof RPC_RESULTS;
+
+export type RpcResult<M extends RpcMethod> = z.infer<(typeof RPC_RESULTS)[M]>;

@@ -1,0 +1,21 @@
+/** A transaction's error in the form of JSON-RPC: a name, or an object with one name and its details. */
+export type TransactionError = string | Readonly<Record<string, unknown>>;
+
+/** Whether the fee payer cannot pay: it was never funded, or it is short of the fee or of its rent. */
+export function isFeePayerShort(err: TransactionError): boolean {
+  if (err === "AccountNotFound" || err === "InsufficientFundsForFee") return true;
+  return accountBelowRent(err) === 0;
+}
+
+/** Whether an account other than the fee payer would be left below the rent-exempt minimum. */
+export function isReceiverBelowRent(err: TransactionError): boolean {
+  const index = accountBelowRent(err);
+  return index !== undefined && index !== 0;
+}
+
+/** The index of the account in the transaction; the fee payer has 0. */
+function accountBelowRent(err: TransactionError): number | undefined {
+  if (typeof err === "string") return undefined;
+  const details = err.InsufficientFundsForRent as { account_index?: number } | undefined;
+  return details?.account_index;
+}

@@ -1,0 +1,78 @@
+import { ContractError, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
+import { CollectError } from "./collect-error.ts";
+import { RpcError } from "./rpc/rpc-error.ts";
+
+/**
+ * Converts an error of this folder to what the caller sees. RpcError becomes `fallback`; CollectError becomes
+ * INSUFFICIENT_FUNDS or COLLECT_FAILED. An `operatorHint` is set where the operator may have to act. Any
+ * other error becomes COLLECT_FAILED with a cause and no hint, which marks a defect of ours, or with
+ * LOOKUP_FAILED is returned as it is, because it may be the abort reason of a caller who left.
+ */
+export function toContractError(error: unknown, fallback: "COLLECT_FAILED"): ContractError;
+export function toContractError(error: unknown, fallback: "LOOKUP_FAILED"): Error;
+export function toContractError(error: unknown, fallback: "LOOKUP_FAILED" | "COLLECT_FAILED"): Error {
+  if (error instanceof ContractError) return error;
+  if (error instanceof CollectError) return new ContractError(error.code, detailsOf(error));
+  if (error instanceof RpcError) {
+    const operatorHint = "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL";
+    return new ContractError(fallback, { cause: error, operatorHint });
+  }
+  if (fallback === "COLLECT_FAILED") return new ContractError(fallback, { cause: error });
+  return error as Error;
+}
+
+/** The message for the caller, where the code's own says too little; the hint, where the operator may have to act. */
+function detailsOf(error: CollectError): ErrorDetails {
+  const { failure } = error;
+  const forOperator = (operatorHint: string): ErrorDetails => ({ cause: error, operatorHint });
+  switch (failure.kind) {
+    case "not-started":
+      return {
+        message: "The time for this request is up, and this collect was not begun. Ask for it again.",
+      };
+    case "too-many-in-flight":
+      return { message: "Too many collects are under way. Try again in a minute." };
+    case "lease-not-acquired":
+      return forOperator(
+        "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
+      );
+    case "stored-transaction-unreadable":
+      return forOperator(
+        "Redis held a signed transaction that cannot be read, and it was dropped: check that only replicas of this service write to REDIS_URL",
+      );
+    case "simulation-failed":
+      return forOperator(
+        "the launch platform's programs refuse the collect: check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID",
+      );
+    case "backing-off":
+      return {
+        message: `This account's last transaction failed on the chain, though its simulation did not. No other was sent: try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
+      };
+    case "budget-spent":
+      return { message: "The service has spent its budget for fees. Try again in an hour." };
+    case "given-up-before-sending":
+      return forOperator(
+        "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
+      );
+    case "not-sent":
+      return { message: "The chain did not answer in time. No transaction was sent." };
+    case "fee-payer-short":
+      return forOperator("the fee payer cannot pay for a transaction: fund it");
+    case "outcome-unknown":
+      return {
+        message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature; collecting again waits for it.`,
+      };
+    case "expired":
+      return {
+        message: `Transaction ${failure.signature} did not land and can no longer do so: nothing was moved. Try again.`,
+      };
+    case "failed-on-chain":
+      return forOperator(
+        "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
+      );
+    case "landed-unreadable":
+      return {
+        message: `Transaction ${failure.signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`,
+      };
+  }
+}

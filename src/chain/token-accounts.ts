@@ -1,0 +1,26 @@
+import { PublicKey } from "@solana/web3.js";
+import { deriveAddress } from "./derive-address.ts";
+import { toLamports, type Lamports } from "./lamports.ts";
+import type { Account, DataSlice } from "./rpc/rpc-client.ts";
+
+export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
+export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
+/** The mint of wrapped SOL. */
+export const WRAPPED_SOL_MINT = new PublicKey("So11111111111111111111111111111111111111112");
+
+/** The size of a token account. Source: the Token program's account layout. */
+export const TOKEN_ACCOUNT_BYTES = 165;
+
+/** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
+export const TOKEN_AMOUNT: DataSlice = { offset: 64, length: 8 };
+
+/** The amount of a wrapped SOL account that was read with {@link TOKEN_AMOUNT}; 0 for any other account. */
+export function readWrappedSol({ data }: Account): Lamports {
+  return toLamports(data.length === TOKEN_AMOUNT.length ? data.readBigUInt64LE() : 0n);
+}
+
+/** The associated token account of wrapped SOL that belongs to `owner`. */
+export function wrappedSolAccountOf(owner: PublicKey): PublicKey {
+  const seeds = [owner.toBuffer(), TOKEN_PROGRAM_ID.toBuffer(), WRAPPED_SOL_MINT.toBuffer()];
+  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID);
+}

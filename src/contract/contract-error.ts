@@ -1,0 +1,56 @@
+import { rowOf, type ErrorCode } from "./error-codes.ts";
+
+/** What an error may say beside its code. */
+export interface ErrorDetails {
+  /** Replaces the table's message; callers see it. */
+  readonly message?: string;
+  /** Replaces the table's status. */
+  readonly status?: number;
+  /** Whole seconds, at least 1: becomes `Retry-After`. */
+  readonly retryAfterSeconds?: number | undefined;
+  /** What went wrong, for the log; callers never see it. */
+  readonly cause?: unknown;
+  /** What happened and what the operator should do, for the log. A cause without a hint is a defect of ours. */
+  readonly operatorHint?: string;
+}
+
+/** The one error that callers see: a code of the contract with its status and message. */
+export class ContractError extends Error {
+  override readonly name = "ContractError";
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly retryAfterSeconds: number | undefined;
+  readonly operatorHint: string | undefined;
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    const row = rowOf(code);
+    super(details.message ?? row.message, { cause: details.cause });
+    this.code = code;
+    this.status = details.status ?? row.status;
+    this.retryAfterSeconds = details.retryAfterSeconds ?? row.retryAfterSeconds;
+    this.operatorHint = details.operatorHint;
+  }
+}
+
+const MAX_QUOTED_CHARACTERS = 40;
+
+/** A received value for an error message: a string quoted and cut, of anything else only its kind. */
+export function quote(value: unknown): string {
+  if (typeof value !== "string") {
+    if (value === undefined) return "nothing";
+    if (value === null) return "null";
+    return Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : `a ${typeof value}`;
+  }
+  const isLong = value.length > MAX_QUOTED_CHARACTERS;
+  return JSON.stringify(isLong ? `${value.slice(0, MAX_QUOTED_CHARACTERS)}…` : value);
+}
+
+/** The headers of an error: `Retry-After` in whole seconds, or none. */
+export function errorHeaders(error: ContractError): Record<string, string> {
+  return error.retryAfterSeconds === undefined ? {} : { "retry-after": String(error.retryAfterSeconds) };
+}
+
+/** A duration as `Retry-After` gives it: whole seconds, rounded up, at least 1. */
+export function toRetryAfterSeconds(milliseconds: number): number {
+  return Math.max(1, Math.ceil(milliseconds / 1000));
+}

@@ -1,0 +1,129 @@
+/** The operations of the contract that answer with an error code. */
+export type ContractOperation = "lookup" | "collect";
+
+interface ErrorCodeRow {
+  readonly status: number;
+  /** What is wrong, and what the caller can do. Used where the error is thrown without a more precise text. */
+  readonly message: string;
+  /** Whether and when the same request may succeed. */
+  readonly retry: string;
+  /** Whole seconds, at least 1, where the place that throws does not know better. */
+  readonly retryAfterSeconds?: number;
+  /** The operations that answer with it. Absent: it belongs to the HTTP interface as a whole. */
+  readonly operations?: readonly ContractOperation[];
+}
+
+const LOOKUP = ["lookup"] as const;
+const COLLECT = ["collect"] as const;
+const BOTH = ["lookup", "collect"] as const;
+
+const CHANGE_REQUEST = "No: change the request.";
+const IN_A_MINUTE = "In a minute.";
+
+/**
+ * Every error code, defined once: statuses, default messages, the OpenAPI document, GraphQL's `ErrorCode`,
+ * and the tests follow from this table. Source of the first three groups: sections 4 and 7 of the
+ * specification. The last group is our own.
+ */
+export const ERROR_CODES = {
+  HANDLE_REQUIRED: {
+    status: 400,
+    message: "The query parameter handle is required: ?handle=<name>.",
+    retry: CHANGE_REQUEST,
+    operations: LOOKUP,
+  },
+  INVALID_HANDLE: {
+    status: 400,
+    message: "The handle must be 1-15 alphanumeric characters.",
+    retry: CHANGE_REQUEST,
+    operations: LOOKUP,
+  },
+  SOCIAL_NOT_FOUND: {
+    status: 404,
+    message: "The social-network account does not exist, or is suspended. Check its spelling.",
+    retry: "No: check the spelling. A new account is found within a minute.",
+    operations: LOOKUP,
+  },
+  SOCIAL_RATE_LIMITED: {
+    status: 429,
+    message:
+      "The social network's rate limit was hit. Try again after the seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).",
+    retry: "After the seconds in Retry-After.",
+    operations: LOOKUP,
+  },
+  SOCIAL_API_UNAVAILABLE: {
+    status: 503,
+    message: "The social network's interface is temporarily unavailable. Try again in a minute.",
+    retry: IN_A_MINUTE,
+    operations: LOOKUP,
+  },
+  SERVICE_BUSY: {
+    status: 503,
+    message: "Too many lookups are waiting. Try again in 30 seconds.",
+    retry: "After 30 seconds.",
+    retryAfterSeconds: 30,
+    operations: LOOKUP,
+  },
+  LOOKUP_FAILED: {
+    status: 500,
+    message:
+      "The lookup failed unexpectedly. Try again in a minute; if it fails again, tell the service's operator the X-Request-Id of this answer.",
+    retry: IN_A_MINUTE,
+    operations: LOOKUP,
+  },
+
+  INVALID_SOCIAL_ID: {
+    status: 400,
+    message: "The socialId is not the numeric id of an account.",
+    retry: CHANGE_REQUEST,
+    operations: COLLECT,
+  },
+  NOTHING_TO_COLLECT: {
+    status: 400,
+    message:
+      "The vault holds no fees, or too little to be worth a transaction. Collect again after more trading.",
+    retry: "After more trading.",
+    operations: COLLECT,
+  },
+  INSUFFICIENT_FUNDS: {
+    status: 500,
+    message:
+      "The service's fee-paying wallet cannot pay for the transaction at the moment. Nothing was moved: try again later.",
+    retry: "Later: the operator has to fund the fee payer.",
+    operations: COLLECT,
+  },
+  COLLECT_FAILED: {
+    status: 500,
+    message:
+      "The fees could not be collected. Try again in a minute; if it fails again, tell the service's operator the X-Request-Id of this answer.",
+    retry: "In a minute. It never moves the same fees twice.",
+    operations: COLLECT,
+  },
+
+  RATE_LIMITED: {
+    status: 429,
+    message: "Too many requests from this address. Try again after the seconds in Retry-After.",
+    retry: "After the seconds in Retry-After.",
+    operations: BOTH,
+  },
+
+  NOT_FOUND: { status: 404, message: "There is nothing at this path.", retry: CHANGE_REQUEST },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    message: "This path does not take this method. The header Allow names those that it takes.",
+    retry: CHANGE_REQUEST,
+  },
+} as const satisfies Record<string, ErrorCodeRow>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** A code's row, without the literal types of the table. */
+export function rowOf(code: ErrorCode): ErrorCodeRow {
+  return ERROR_CODES[code];
+}
+
+/** The codes that an operation answers with, in the table's order. */
+export function codesOf(operation: ContractOperation): ErrorCode[] {
+  const codes = Object.keys(ERROR_CODES) as ErrorCode[];
+  return codes.filter((code) => rowOf(code).operations?.includes(operation));
+}

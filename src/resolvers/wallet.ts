@@ -1,0 +1,23 @@
+import type { AccountAddresses } from "../chain/addresses.ts";
+import type { Balance } from "../chain/balances.ts";
+import type { RequestScope } from "./request-scope.ts";
+
+/** An account and its addresses. Its handle is present when it was found by one. */
+export interface Wallet {
+  readonly socialId: string;
+  readonly handle: string | undefined;
+  readonly addresses: AccountAddresses;
+}
+
+/**
+ * The handle of a wallet, read from the network when the wallet was found by its id. Fails with
+ * SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+ */
+export function handleOf({ handle, socialId }: Wallet, { loaders }: RequestScope): string | Promise<string> {
+  return handle ?? loaders.accountById(socialId).then((account) => account.handle);
+}
+
+/** The balance of a wallet, read from the chain. Fails with LOOKUP_FAILED. */
+export function balanceOf({ addresses }: Wallet, { loaders }: RequestScope): Promise<Balance> {
+  return loaders.balance(addresses);
+}

@@ -1,0 +1,53 @@
+import { ComputeBudgetProgram, Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
+import type { TransactionInstruction } from "@solana/web3.js";
+import type { Slots } from "./slots.ts";
+import type { TransactionError } from "./transaction-errors.ts";
+import { decodeTransaction } from "./wire-transaction.ts";
+import type { WireTransaction } from "./wire-transaction.ts";
+
+/** An account that pays for the sandbox's own transactions. */
+export interface Faucet {
+  /** In base58. */
+  readonly address: string;
+  /** Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws if it fails. */
+  sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string;
+  /** Transfers lamports from the faucet to an address; returns the signature. */
+  transfer(to: string, lamports: bigint): string;
+}
+
+/** More than any of the faucet's transactions needs. The limit is free: the faucet sets no price. */
+const COMPUTE_UNIT_LIMIT = 200_000;
+
+/** A faucet without lamports: the chain funds its address. */
+export function createFaucet(needs: {
+  latestBlockhash: Slots["latestBlockhash"];
+  send: (transaction: WireTransaction) => TransactionError | null;
+}): Faucet {
+  const keypair = Keypair.generate();
+  let sentCount = 0;
+
+  function sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string {
+    const transaction = new Transaction({
+      feePayer: keypair.publicKey,
+      ...needs.latestBlockhash("processed"),
+    }).add(
+      // Vary the limit: otherwise two equal transfers in one slot would be the same transaction.
+      ComputeBudgetProgram.setComputeUnitLimit({ units: COMPUTE_UNIT_LIMIT + (sentCount++ % 1_000_000) }),
+      ...instructionsFor(keypair.publicKey),
+    );
+    transaction.sign(keypair);
+    const wire = decodeTransaction(transaction.serialize());
+    const err = needs.send(wire);
+    if (err) throw new Error(`The faucet's transaction failed: ${JSON.stringify(err)}`);
+    return wire.signature;
+  }
+
+  return {
+    address: keypair.publicKey.toBase58(),
+    sendFromFaucet,
+    transfer(to, lamports) {
+      const toPubkey = new PublicKey(to);
+      return sendFromFaucet((fromPubkey) => [SystemProgram.transfer({ fromPubkey, toPubkey, lamports })]);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { z } from "zod";
+import type { ChainAccount } from "../chain/chain.ts";
+
+/** The encoding must be requested: a real node defaults to base58, which no client here asks for. */
+export const accountEncoding = z.literal("base64");
+
+export const dataSlice = z.object({ offset: z.int().nonnegative(), length: z.int().nonnegative() }).nullish();
+
+/** The rent epoch of an account that is exempt from rent, as all of them are: 2^64 - 1. */
+const RENT_EXEMPT = 2n ** 64n - 1n;
+
+/** An account in the shape of a real node's response; all of its data without a `slice`. */
+export function toAccountJson(
+  account: ChainAccount | null,
+  slice?: z.infer<typeof dataSlice>,
+): object | null {
+  if (!account) return null;
+  const { offset, length } = slice ?? { offset: 0, length: account.data.length };
+  const data = Buffer.from(account.data.subarray(offset, offset + length));
+  return {
+    lamports: account.lamports,
+    owner: account.owner,
+    data: [data.toString("base64"), "base64"],
+    executable: account.executable,
+    rentEpoch: RENT_EXEMPT,
+    space: account.data.length,
+  };
+}

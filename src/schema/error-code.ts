@@ -1,0 +1,17 @@
+import { codesOf, ERROR_CODES, type ContractOperation, type ErrorCode } from "../contract/error-codes.ts";
+import { builder } from "./builder.ts";
+
+const values = Object.fromEntries(
+  Object.entries(ERROR_CODES).map(([code, { message }]) => [code, { value: code, description: message }]),
+) as Record<ErrorCode, { value: ErrorCode; description: string }>;
+
+export const ErrorCodeType = builder.enumType("ErrorCode", {
+  description: "The codes of errors: in `extensions.code` of GraphQL's errors, and in `error` of REST's.",
+  values,
+});
+
+/** The codes that a field fails with, for its description: `A, B or C`. */
+export function listCodes(operation: ContractOperation, without: readonly ErrorCode[] = []): string {
+  const codes = codesOf(operation).filter((code) => !without.includes(code));
+  return `${codes.slice(0, -1).join(", ")} or ${codes.at(-1)!}`;
+}

@@ -1,0 +1,56 @@
+/** Why a handle or an id got no account. */
+export type SocialFailure =
+  /** The network has no such account, or has suspended it. */
+  | { readonly kind: "not-found" }
+  /** The network allows no calls until its reset. */
+  | { readonly kind: "rate-limited"; readonly retryAfterSeconds: number }
+  /** The queue before the network is full. */
+  | { readonly kind: "queue-full" }
+  /** The caller's time ran out in the queue. */
+  | { readonly kind: "queue-timeout" }
+  /** The circuit breaker is open after repeated failures: no call was made. */
+  | { readonly kind: "circuit-open" }
+  /** A status that is not 2xx. `problem` is the last part of the problem type's path, or empty. */
+  | { readonly kind: "refused"; readonly status: number; readonly problem: string }
+  | { readonly kind: "unreachable" }
+  | { readonly kind: "timeout" }
+  /** The response does not have the documented form. */
+  | { readonly kind: "unreadable" };
+
+/** What every function of this folder fails with. Its structure, never its text, decides retries. */
+export class SocialError extends Error {
+  override readonly name = "SocialError";
+  readonly failure: SocialFailure;
+
+  constructor(failure: SocialFailure, cause?: unknown) {
+    const details = failure.kind === "refused" ? ` ${failure.status} ${failure.problem}`.trimEnd() : "";
+    super(`the social network: ${failure.kind}${details}`, { cause });
+    this.failure = failure;
+  }
+}
+
+/** Whether the network rejected the form of a call: one bad name fails a whole batch. */
+export function isBadRequest(error: unknown): boolean {
+  return error instanceof SocialError && error.failure.kind === "refused" && error.failure.status === 400;
+}
+
+/** Whether only the operator can help: the network rejects the token, or the app's credit is used up. */
+export function isOperatorProblem(failure: SocialFailure): boolean {
+  if (failure.kind !== "refused") return false;
+  const { status, problem } = failure;
+  return status === 401 || status === 402 || status === 403 || problem === "usage-capped";
+}
+
+/** Whether the network is not working: such failures open the circuit breaker. */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof SocialError) || isBadRequest(error)) return false;
+  const { kind } = error.failure;
+  return kind === "refused" || kind === "unreachable" || kind === "timeout" || kind === "unreadable";
+}
+
+/** Whether the same call may succeed a moment later: the connection broke, or the network answered 5xx. */
+export function isTransient(error: unknown): boolean {
+  if (!(error instanceof SocialError)) return false;
+  const { failure } = error;
+  return failure.kind === "unreachable" || (failure.kind === "refused" && failure.status >= 500);
+}

@@ -1,0 +1,33 @@
+import { ContractError } from "../contract/contract-error.ts";
+import { isOperatorProblem, SocialError } from "./social-error.ts";
+
+const OUTAGE_HINT =
+  "the social network does not answer as expected: lookups of handles that are not cached fail; check its status page and SOCIAL_API_URL";
+
+/**
+ * The contract's error for a {@link SocialError}: SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or
+ * SOCIAL_API_UNAVAILABLE. Any other error is returned as it is.
+ */
+export function toContractError(error: Error): Error {
+  if (!(error instanceof SocialError)) return error;
+  const { failure } = error;
+  switch (failure.kind) {
+    case "not-found":
+      return new ContractError("SOCIAL_NOT_FOUND");
+    case "rate-limited":
+      return new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: failure.retryAfterSeconds });
+    case "queue-full":
+      return new ContractError("SERVICE_BUSY");
+    case "circuit-open":
+      return new ContractError("SOCIAL_API_UNAVAILABLE");
+    case "refused":
+    case "unreachable":
+    case "timeout":
+    case "unreadable":
+    case "queue-timeout":
+      // The client logs what only the operator can solve, once for each call and not for each caller.
+      return isOperatorProblem(failure)
+        ? new ContractError("SOCIAL_API_UNAVAILABLE")
+        : new ContractError("SOCIAL_API_UNAVAILABLE", { cause: error, operatorHint: OUTAGE_HINT });
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
+import { RpcError } from "../../src/chain/rpc/rpc-error.ts";
+import { toContractError } from "../../src/chain/to-contract-error.ts";
+import { ContractError } from "../../src/contract/contract-error.ts";
+import { rowOf } from "../../src/contract/error-codes.ts";
+
+const COLLECT_FAILED = rowOf("COLLECT_FAILED").message;
+const INSUFFICIENT_FUNDS = rowOf("INSUFFICIENT_FUNDS").message;
+
+interface Expected {
+  readonly code?: "INSUFFICIENT_FUNDS";
+  readonly message: string;
+  /** Part of the hint, for a failure that the operator hears of. */
+  readonly hint?: string;
+}
+
+/** By kind, so that the compiler demands every one of them. */
+const CASES: {
+  [Kind in CollectFailure["kind"]]: [Omit<Extract<CollectFailure, { kind: Kind }>, "kind">, Expected];
+} = {
+  "not-started": [
+    {},
+    { message: "The time for this request is up, and this collect was not begun. Ask for it again." },
+  ],
+  "too-many-in-flight": [{}, { message: "Too many collects are under way. Try again in a minute." }],
+  "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
+  "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
+  "simulation-failed": [
+    { err: { InstructionError: [2, { Custom: 6_000 }] }, logs: ["Program log: no"] },
+    { message: COLLECT_FAILED, hint: "LAUNCHPAD_PROGRAM_ID" },
+  ],
+  "backing-off": [
+    { leftMs: 41_500 },
+    {
+      message:
+        "This account's last transaction failed on the chain, though its simulation did not. No other was sent: try again in 42 seconds.",
+    },
+  ],
+  "budget-spent": [{}, { message: "The service has spent its budget for fees. Try again in an hour." }],
+  "given-up-before-sending": [{}, { message: COLLECT_FAILED, hint: "COLLECT_TIMEOUT_MS" }],
+  "not-sent": [{}, { message: "The chain did not answer in time. No transaction was sent." }],
+  "fee-payer-short": [
+    { detail: "why" },
+    { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS, hint: "fund it" },
+  ],
+  "outcome-unknown": [
+    { signature: "sig" },
+    {
+      message:
+        "It is not known yet whether transaction sig lands. Look it up by its signature; collecting again waits for it.",
+    },
+  ],
+  expired: [
+    { signature: "sig" },
+    {
+      message: "Transaction sig did not land and can no longer do so: nothing was moved. Try again.",
+    },
+  ],
+  "failed-on-chain": [
+    { signature: "sig", err: "ProgramFailedToComplete" },
+    { message: COLLECT_FAILED, hint: "failed on the chain" },
+  ],
+  "landed-unreadable": [
+    { signature: "sig" },
+    {
+      message:
+        "Transaction sig landed, but its amounts cannot be read at the moment. Look it up by its signature.",
+    },
+  ],
+};
+
+describe("a CollectError", () => {
+  it.each(Object.entries(CASES))("of the kind %s has its code and message", (kind, [rest, expected]) => {
+    const error = new CollectError({ kind, ...rest } as CollectFailure);
+    const { code = "COLLECT_FAILED", message, hint } = expected;
+    const converted = toContractError(error, "COLLECT_FAILED");
+    expect(converted).toBeInstanceOf(ContractError);
+    expect([error.code, converted.code, converted.status, converted.message]).toEqual([
+      code,
+      code,
+      500,
+      message,
+    ]);
+    expect(converted.cause).toBe(hint === undefined ? undefined : error);
+    if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
+    else expect(converted.operatorHint).toContain(hint);
+    expect(converted.retryAfterSeconds).toBeUndefined();
+  });
+
+  it("says in its own message what the chain said", () => {
+    const logs = ["Program log: no", "Program log: sorry"];
+    const err = { InstructionError: [2, { Custom: 6_000 }] };
+    expect(new CollectError({ kind: "simulation-failed", err, logs }).message).toBe(
+      'the simulation failed: Program log: no | Program log: sorry: {"InstructionError":[2,{"Custom":6000}]}',
+    );
+  });
+});
+
+describe("an RpcError", () => {
+  it.each(["LOOKUP_FAILED", "COLLECT_FAILED"] as const)("becomes %s, with a hint", (fallback) => {
+    const error = new RpcError("unreachable", "getSlot", "host");
+    expect(toContractError(error, fallback as "COLLECT_FAILED")).toMatchObject({
+      code: fallback,
+      message: rowOf(fallback).message,
+      cause: error,
+      operatorHint: expect.stringContaining("SOLANA_RPC_URL"),
+    });
+  });
+});
+
+describe("any other error", () => {
+  const defect = new TypeError("not a function");
+
+  it("becomes COLLECT_FAILED without a hint, because it is a defect", () => {
+    expect(toContractError(defect, "COLLECT_FAILED")).toMatchObject({
+      code: "COLLECT_FAILED",
+      message: COLLECT_FAILED,
+      cause: defect,
+      operatorHint: undefined,
+    });
+  });
+
+  it("of a lookup is returned as it is, so that the abort of a caller who left passes through", () => {
+    const abort = new DOMException("left", "AbortError");
+    expect(toContractError(abort, "LOOKUP_FAILED")).toBe(abort);
+    expect(toContractError(defect, "LOOKUP_FAILED")).toBe(defect);
+  });
+
+  it("that is a ContractError already is returned as it is", () => {
+    const error = new ContractError("INVALID_SOCIAL_ID");
+    expect(toContractError(error, "COLLECT_FAILED")).toBe(error);
+  });
+});

@@ -1,0 +1,183 @@
+import { execFile } from "node:child_process";
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Runs a command of the project, and resolves with its exit code and output. */
+function run(command: string, args: string[], cwd: string): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(command, args, { cwd }, (_error, stdout, stderr) => {
+      resolve({ code: child.exitCode!, output: stripVTControlCharacters(stdout + stderr) });
+    });
+  });
+}
+
+describe("the import rules", () => {
+  /** Folders that must not import each other in this direction. */
+  const AGAINST: readonly (readonly [from: string, to: string])[] = [
+    ["contract", "observability"],
+    ["observability", "contract"],
+    ["upstream", "social"],
+    ["social", "chain"],
+    ["chain", "social"],
+    ["chain", "chain/collect"],
+    ["chain/rpc", "chain"],
+    ["chain/launchpad", "chain/collect"],
+    ["chain/collect", "resolvers"],
+    ["resolvers", "schema"],
+    ["schema", "graphql"],
+    ["graphql", "rest"],
+    ["graphql/limits", "http/rate-limit"],
+    ["rest", "http"],
+    ["http", "sandbox"],
+    ["http/pages", "sandbox"],
+    ["sandbox", "social"],
+    ["sandbox/rpc", "http"],
+  ];
+  /** Files directly in src, and folders they must not import. */
+  const AGAINST_IN_ROOT = [
+    ["config.ts", "chain/collect"],
+    ["preflight.ts", "http"],
+    ["gateway.ts", "sandbox"],
+    ["main.ts", "chain"],
+  ] as const;
+
+  // One copy of src with all violations, so that parallel tests never see them.
+  let copy: string;
+  let check: { code: number; output: string };
+
+  beforeAll(async () => {
+    copy = mkdtempSync(join(tmpdir(), "tributary-imports-"));
+    for (const name of ["src", "package.json", "tsconfig.json", ".dependency-cruiser.js"]) {
+      cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+    }
+    symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+
+    const plant = (file: string, text: string) => {
+      mkdirSync(dirname(join(copy, file)), { recursive: true });
+      writeFileSync(join(copy, file), text);
+    };
+    // Every violation imports a planted file: renaming files of src breaks no case.
+    const TARGET = "export const planted = 1;\nexport type Planted = number;\n";
+    for (const folder of new Set([...AGAINST.flat(), "chain/collect"]))
+      plant(`src/${folder}/planted.ts`, TARGET);
+    for (const [from, to] of AGAINST) {
+      const target = `${"../".repeat(from.split("/").length)}${to}/planted.ts`;
+      const name = to.replace("/", "-");
+      plant(`src/${from}/value-of-${name}.ts`, `import { planted } from "${target}";\nvoid planted;\n`);
+      plant(`src/${from}/type-of-${name}.ts`, `import type { Planted } from "${target}";\nlet _: Planted;\n`);
+    }
+    for (const [file, to] of AGAINST_IN_ROOT) {
+      appendFileSync(join(copy, "src", file), `import type { Planted } from "./${to}/planted.ts";\n`);
+    }
+    appendFileSync(join(copy, "src/main.ts"), 'import "./sandbox/planted.ts";\n');
+    plant("src/http/of-main.ts", 'import type {} from "../main.ts";\n');
+    plant("src/new-folder/planted.ts", 'import { planted } from "../chain/planted.ts";\nvoid planted;\n');
+    plant("test/planted.ts", TARGET);
+    plant(
+      "src/http/of-a-test.ts",
+      'import type { Planted } from "../../test/planted.ts";\nlet _: Planted;\n',
+    );
+    plant("src/social/egg.ts", 'import type { Hen } from "./hen.ts";\nexport type Egg = Hen[];\n');
+    plant("src/social/hen.ts", 'import type { Egg } from "./egg.ts";\nexport type Hen = { of: Egg };\n');
+
+    check = await run("npm", ["run", "check"], copy);
+  });
+  afterAll(() => {
+    rmSync(copy, { recursive: true });
+  });
+
+  it("make `npm run check` fail", () => {
+    expect(check.code).not.toBe(0);
+  });
+
+  it.each(AGAINST)("keep %s from importing %s, as a value and as a type", (from, to) => {
+    for (const kind of ["value", "type"]) {
+      const file = `src/${from}/${kind}-of-${to.replace("/", "-")}.ts`;
+      expect(check.output).toMatch(
+        new RegExp(`error ${from.split("/")[0]!}\\S* imports only .*: ${file} → src/${to}/planted.ts`),
+      );
+    }
+  });
+
+  it.each(AGAINST_IN_ROOT)("keep %s from importing %s", (file, to) => {
+    expect(check.output).toMatch(
+      new RegExp(`error ${file} imports only .*: src/${file} → src/${to}/planted.ts`),
+    );
+  });
+
+  it.each([
+    ["an import of main.ts", /error http imports only .*: src\/http\/of-main\.ts → src\/main\.ts/],
+    ["a static import of the sandbox", /error main\.ts imports the sandbox dynamically: src\/main\.ts → /],
+    ["a folder without a rule", /error every file of src is covered .*: src\/new-folder\/planted\.ts → /],
+    [
+      "an import of a test",
+      /error src imports nothing from test.*: src\/http\/of-a-test\.ts → test\/planted/,
+    ],
+    ["a cycle of types", /error no import cycles: src\/social\/(egg|hen)\.ts → \n +src\/social\/(egg|hen)/],
+  ])("refuse %s", (_what, violation) => {
+    expect(check.output).toMatch(violation);
+  });
+
+  it("hold in src", async () => {
+    expect(await run(process.execPath, ["node_modules/.bin/depcruise", "src"], ROOT)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining("no dependency violations found"),
+    });
+  });
+});
+
+describe("the layout", () => {
+  /** Paths of the code files below a folder of the project. */
+  const codeIn = (folder: string) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+      .filter((path) => [".ts", ".js"].includes(extname(path)))
+      .map((path) => join(folder, path));
+
+  it("has only the process, the composition root, the environment and the checks at start in src itself", () => {
+    const files = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isFile());
+    expect(files.map(({ name }) => name).sort()).toEqual([
+      "config.ts",
+      "gateway.ts",
+      "main.ts",
+      "preflight.ts",
+    ]);
+  });
+
+  it("has at most 12 code files side by side in a folder of src", () => {
+    const counts = Object.entries(Object.groupBy(codeIn("src"), dirname)).map(
+      ([folder, files]) => [folder, files!.length] as const,
+    );
+    expect(counts.filter(([, count]) => count > 12)).toEqual([]);
+  });
+
+  it("has no code file above 250 lines in src", () => {
+    const lengths = codeIn("src").map(
+      (file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length - 1] as const,
+    );
+    expect(lengths.filter(([, lines]) => lines > 250)).toEqual([]);
+  });
+
+  it("gives every test file a name of its own", () => {
+    const names = codeIn("test").filter((file) => file.endsWith(".test.ts"));
+    const shared = Object.values(Object.groupBy(names, (file) => basename(file))).filter(
+      (files) => files!.length > 1,
+    );
+    expect(shared).toEqual([]);
+  });
+});

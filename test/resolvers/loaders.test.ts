@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeEach(async () => {
+  // Without a cache of accounts, so that only the loaders can spare a read.
+  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
+});
+afterEach(() => world.close());
+
+/** How often the chain was asked for the account's address. */
+const balanceReads = (address: string) =>
+  world.sandbox.rpc.calls.filter(
+    ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).includes(address),
+  ).length;
+
+describe("within one request", () => {
+  it("a balance is read once and has one value, also when it is requested again after a slow handle", async () => {
+    const { id, address, creatorVault } = world.account("creator");
+    const { chain, social } = world.sandbox;
+    social.faults.add({ delayMs: 1_000 });
+    const query = `{
+      first: walletById(socialId: "${id}") { balance { vaultLamports } }
+      second: wallet(handle: "creator") { balance { vaultLamports } }
+    }`;
+    const answer = world.graphql(query);
+    await expect.poll(() => balanceReads(address)).toBe(1);
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + 1_000_000_000n);
+    const { first, second } = (await answer).body.data;
+    expect(second).toEqual(first);
+    expect(balanceReads(address)).toBe(1);
+  });
+
+  it.each([
+    ["first", (wallet: string, byId: string) => `{ ${wallet} ${byId} }`],
+    ["last", (wallet: string, byId: string) => `{ ${byId} ${wallet} }`],
+  ])("an account found by its handle is not read again by its id: handle %s", async (_order, toQuery) => {
+    const { id, address } = world.account("creator");
+    const query = toQuery(
+      'wallet(handle: "Creator") { handle balance { total } }',
+      `walletById(socialId: "${id}") { handle balance { total } }`,
+    );
+    const { wallet, walletById } = (await world.graphql(query)).body.data;
+    expect(walletById).toEqual(wallet);
+    expect(wallet).toEqual({ handle: "creator", balance: { total: "8.3000" } });
+    expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([["creator"]]);
+    expect(balanceReads(address)).toBe(1);
+  });
+
+  it("an id that no handle leads to is read, and failed handles do not fail it", async () => {
+    const { id } = world.account("artist001");
+    const { body } = await world.graphql(`{
+      wallet(handle: "nobodyatall") { handle }
+      walletById(socialId: "${id}") { handle }
+    }`);
+    expect(body.data).toEqual({ wallet: null, walletById: { handle: "artist001" } });
+    expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([["nobodyatall"], [id]]);
+  });
+});
+
+it("another request reads again", async () => {
+  const { address, creatorVault } = world.account("creator");
+  const { chain } = world.sandbox;
+  expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
+  chain.setBalance(creatorVault, chain.balance(creatorVault) + 1_000_000_000n);
+  expect((await world.lookup("creator")).body.balance.vault).toBe("4.1000");
+  expect(balanceReads(address)).toBe(2);
+  expect(world.sandbox.social.calls).toHaveLength(2);
+});

@@ -1,0 +1,64 @@
+import { Registry } from "@prometheus-io/client";
+import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
+import type { CollectOutcome } from "../../src/chain/collect/in-flight-collect.ts";
+import { readConfig } from "../../src/config.ts";
+import { createChain } from "../../src/gateway.ts";
+import { createLogger } from "../../src/observability/log.ts";
+import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
+import { createCallUpstream } from "../../src/upstream/http.ts";
+import type { Redis } from "../../src/upstream/redis.ts";
+import type { TestSandbox } from "./sandbox.ts";
+
+/** Longer than any test: a deadline passes only where a test says so. */
+const TIMEOUT_MS = 600_000;
+export type ChainRpc = TestSandbox["rpc"];
+export type SandboxCollector = ReturnType<typeof createSandboxCollector>;
+
+/** The gateway's collector on the sandbox's chain. `env`: variables that differ from the defaults. */
+export function createSandboxCollector(
+  sandbox: TestSandbox,
+  options: { rpcs?: readonly ChainRpc[]; redis?: Redis; env?: Record<string, string> } = {},
+) {
+  const { rpcs = [sandbox.rpc], redis, env } = options;
+  const config = readConfig({
+    ...sandbox.env,
+    SOLANA_RPC_URL: rpcs.map(({ url }) => url).join(),
+    COLLECT_TIMEOUT_MS: String(TIMEOUT_MS),
+    ...env,
+  });
+  const registry = new Registry();
+  const logLines: string[] = [];
+  const { collector } = createChain({
+    config,
+    registry,
+    redis,
+    callUpstream: createCallUpstream(registry),
+    batchMetrics: createBatchMetrics(registry),
+    log: createLogger("trace", { write: (line) => void logLines.push(line) }),
+  });
+  const { account } = sandbox;
+
+  return {
+    ...collector,
+    collector,
+    feePayer: config.secrets.feePayer.publicKey.toBase58(),
+    logLines,
+    /** Collects for a caller who has plenty of time: the outcome, or the failure of a CollectError. */
+    collect: (handle: string) => failureOf(collector.collect(account(handle), performance.now())),
+    /** Collects for a caller who has one millisecond left. */
+    collectInAMillisecond: (handle: string) =>
+      failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS + 1)),
+    /** Collects for a caller whose time is up. */
+    collectTooLate: (handle: string) =>
+      failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS)),
+  };
+}
+
+async function failureOf(outcome: Promise<CollectOutcome>): Promise<CollectOutcome | CollectFailure> {
+  try {
+    return await outcome;
+  } catch (error) {
+    if (error instanceof CollectError) return error.failure;
+    throw error;
+  }
+}

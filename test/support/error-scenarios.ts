@@ -1,0 +1,92 @@
+import { expect } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import type { ContractOperation, ERROR_CODES, ErrorCode } from "../../src/contract/error-codes.ts";
+import type { Answer } from "./client.ts";
+import { startWorld, type World } from "./world.ts";
+
+/** The world that scenarios run in: a caller has one request an hour, and no lookup may queue. */
+export const startScenarioWorld = (env: Record<string, string> = {}): Promise<World> =>
+  startWorld({
+    RATE_LIMIT_MAX: "1",
+    RATE_LIMIT_WINDOW_SECONDS: "3600",
+    SOCIAL_CONCURRENCY: "1",
+    SOCIAL_QUEUE_MAX: "0",
+    ...env,
+  });
+
+/** A request over HTTP, made in a fresh world, that gets a certain code. */
+type Scenario = (world: World) => Promise<Answer>;
+
+type CodeOf<Operation extends ContractOperation> = {
+  [Code in ErrorCode]: (typeof ERROR_CODES)[Code] extends { operations: readonly (infer Each)[] }
+    ? Operation extends Each
+      ? Code
+      : never
+    : never;
+}[ErrorCode];
+type OtherCode = Exclude<ErrorCode, CodeOf<"lookup"> | CodeOf<"collect">>;
+
+const unavailable = { status: 503, body: "" };
+const collectCreator: Scenario = (world) => world.collect(world.account("creator").id);
+
+/** The second request of a caller that has one. */
+async function second(ask: (headers: Record<string, string>) => Promise<Answer>): Promise<Answer> {
+  const caller = { "x-forwarded-for": "192.0.2.1" };
+  await ask(caller);
+  return ask(caller);
+}
+
+/** For each operation and each of its codes a scenario. A new code does not compile without one. */
+export const SCENARIOS: {
+  readonly lookup: Readonly<Record<CodeOf<"lookup">, Scenario>>;
+  readonly collect: Readonly<Record<CodeOf<"collect">, Scenario>>;
+  readonly other: Readonly<Record<OtherCode, Scenario>>;
+} = {
+  lookup: {
+    HANDLE_REQUIRED: (world) => world.request("/wallet/lookup"),
+    INVALID_HANDLE: (world) => world.lookup("@creator"),
+    SOCIAL_NOT_FOUND: (world) => world.lookup("nobodyatall"),
+    SOCIAL_RATE_LIMITED: (world) => {
+      world.sandbox.social.faults.add({ then: { status: 429, body: "{}" } });
+      return world.lookup("creator");
+    },
+    SOCIAL_API_UNAVAILABLE: (world) => {
+      world.sandbox.social.faults.add({ then: unavailable });
+      return world.lookup("creator");
+    },
+    SERVICE_BUSY: async (world) => {
+      const { social } = world.sandbox;
+      social.faults.add({ then: "hang" });
+      const leaving = new AbortController();
+      const first = world.request("/wallet/lookup?handle=artist001", { signal: leaving.signal });
+      await expect.poll(() => social.calls.length).toBe(1);
+      const answer = await world.lookup("creator");
+      leaving.abort();
+      await first.catch(() => undefined);
+      return answer;
+    },
+    LOOKUP_FAILED: (world) => {
+      world.sandbox.rpc.faults.add({ then: unavailable });
+      return world.lookup("creator");
+    },
+    RATE_LIMITED: (world) => second((headers) => world.lookup("!", headers)),
+  },
+  collect: {
+    INVALID_SOCIAL_ID: (world) => world.collect("creator"),
+    NOTHING_TO_COLLECT: (world) => world.collect(world.account("newcomer").id),
+    INSUFFICIENT_FUNDS: (world) => {
+      const { feePayer } = readConfig(world.sandbox.env).secrets;
+      world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 0n);
+      return collectCreator(world);
+    },
+    COLLECT_FAILED: (world) => {
+      world.sandbox.rpc.faults.add({ then: unavailable });
+      return collectCreator(world);
+    },
+    RATE_LIMITED: (world) => second((headers) => world.collect("!", headers)),
+  },
+  other: {
+    NOT_FOUND: (world) => world.request("/wallets"),
+    METHOD_NOT_ALLOWED: (world) => world.request("/collect"),
+  },
+};
