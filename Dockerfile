@@ -10,6 +10,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
 COPY src src
+COPY docs/errors.md docs/errors.md
 # The image's user `node`, as a number, by which an orchestrator sees that it is not root.
 USER 1000:1000
 EXPOSE 4000

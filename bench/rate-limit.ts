@@ -66,7 +66,7 @@ const ways: { name: string; ask: Ask; mostKnown: number; measured: number }[] = 
   { name: "the library's own store", ask: askLibrary, mostKnown: 10_000, measured: 500 },
 ];
 
-console.log("| | known addresses | µs a request | to one known |\n|---|--:|--:|--:|");
+console.log("| | known addresses | µs per request | ratio |\n|---|--:|--:|--:|");
 for (const { name, ask, mostKnown, measured } of ways) {
   await measure(ask, 1, measured); // The code is warm from here on.
   let first: number | undefined;

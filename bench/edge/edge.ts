@@ -1,5 +1,5 @@
 /**
- * Lookups through the whole edge, against a service written by hand and against Mercurius: see reference.ts.
+ * Lookups through the whole edge, against the reference: see reference.ts.
  * Needs Debian's `wrk`. The servers share one core, the load and the upstreams' doubles the other; the
  * rounds of the two servers alternate.
  */
@@ -31,8 +31,8 @@ try {
   console.log("| one at a time | p50 ms | p99 ms |\n|---|--:|--:|");
   const lone = [
     { title: "a call to an upstream itself", url: upstreams.url, name: "plain", results: [] as Result[] },
-    { title: "lookup by hand", url: bare.url, name: "rest", results: [] as Result[] },
-    { title: "lookup through the gateway", url: gateway.url, name: "rest", results: [] as Result[] },
+    { title: "lookup, reference", url: bare.url, name: "rest", results: [] as Result[] },
+    { title: "lookup, gateway", url: gateway.url, name: "rest", results: [] as Result[] },
   ];
   for (let round = 0; round <= ROUNDS; round++) {
     for (const { url, name, results } of lone) {
@@ -47,13 +47,13 @@ try {
   }
 
   console.log(
-    "\n| | server | requests a second | ratio | p50 ms | p99 ms | chain calls a request | refused | memory MB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|",
+    "\n| | server | requests/s | ratio | p50 ms | p99 ms | chain calls per request | refused | memory MB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|",
   );
   for (const { name, title } of CASES.filter((one) => !process.argv[4] || one.name === process.argv[4])) {
     const servers = [
-      { server: "by hand", ...bare, rates: [] as number[], results: [] as Result[], calls: 0 },
+      { server: "reference", ...bare, rates: [] as number[], results: [] as Result[], calls: 0 },
       {
-        server: "by hand, with @fastify/rate-limit",
+        server: "reference, limited",
         ...limiting,
         rates: [] as number[],
         results: [] as Result[],

@@ -14,9 +14,7 @@ try {
   const env = environment(upstreams.url);
   const gateway = await start(0, MAIN, env);
 
-  console.log(
-    "| handles asked for | requests a second | to one handle | p50 ms | memory MB |\n|--:|--:|--:|--:|--:|",
-  );
+  console.log("| handles asked for | requests/s | ratio | p50 ms | memory MB |\n|--:|--:|--:|--:|--:|");
   let first: number | undefined;
   for (const handles of [1, 100, 10_000, 1_000_000]) {
     if (handles <= 10_000) await learnHandles(gateway.url, handles);
@@ -45,7 +43,7 @@ try {
   seeing.child.kill("SIGKILL");
 
   const redis = await startRedis();
-  console.log("\n| replicas | Redis | requests a second | to one without |\n|--:|---|--:|--:|");
+  console.log("\n| replicas | Redis | requests/s | ratio |\n|--:|---|--:|--:|");
   let alone: number | undefined;
   for (const [replicas, redisUrl] of [
     [1, ""],

@@ -28,10 +28,10 @@ function detailsOf(error: CollectError): ErrorDetails {
   switch (failure.kind) {
     case "not-started":
       return {
-        message: "The time for this request is up, and this collect was not begun. Ask for it again.",
+        message: "The time for this request ran out before this collect started. Request it again.",
       };
     case "too-many-in-flight":
-      return { message: "Too many collects are under way. Try again in a minute." };
+      return { message: "Too many collects are in flight. Try again in a minute." };
     case "lease-not-acquired":
       return forOperator(
         "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
@@ -46,25 +46,25 @@ function detailsOf(error: CollectError): ErrorDetails {
       );
     case "backing-off":
       return {
-        message: `This account's last transaction failed on the chain, though its simulation did not. No other was sent: try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
+        message: `The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
       };
     case "budget-spent":
-      return { message: "The service has spent its budget for fees. Try again in an hour." };
+      return { message: "The service has spent its fee budget for this hour. Try again in an hour." };
     case "given-up-before-sending":
       return forOperator(
         "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
       );
     case "not-sent":
-      return { message: "The chain did not answer in time. No transaction was sent." };
+      return { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." };
     case "fee-payer-short":
       return forOperator("the fee payer cannot pay for a transaction: fund it");
     case "outcome-unknown":
       return {
-        message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature; collecting again waits for it.`,
+        message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again: that waits for it.`,
       };
     case "expired":
       return {
-        message: `Transaction ${failure.signature} did not land and can no longer do so: nothing was moved. Try again.`,
+        message: `Transaction ${failure.signature} did not land and never can. Nothing was moved. Try again.`,
       };
     case "failed-on-chain":
       return forOperator(

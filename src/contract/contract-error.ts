@@ -37,7 +37,6 @@ const MAX_QUOTED_CHARACTERS = 40;
 /** A received value for an error message: a string quoted and cut, of anything else only its kind. */
 export function quote(value: unknown): string {
   if (typeof value !== "string") {
-    if (value === undefined) return "nothing";
     if (value === null) return "null";
     return Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : `a ${typeof value}`;
   }

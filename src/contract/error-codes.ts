@@ -28,7 +28,7 @@ const IN_A_MINUTE = "In a minute.";
 export const ERROR_CODES = {
   HANDLE_REQUIRED: {
     status: 400,
-    message: "The query parameter handle is required: ?handle=<name>.",
+    message: "The query parameter `handle` is missing. Use /wallet/lookup?handle=<name>.",
     retry: CHANGE_REQUEST,
     operations: LOOKUP,
   },
@@ -40,20 +40,20 @@ export const ERROR_CODES = {
   },
   SOCIAL_NOT_FOUND: {
     status: 404,
-    message: "The social-network account does not exist, or is suspended. Check its spelling.",
+    message: "The account does not exist on the social network, or is suspended. Check the spelling.",
     retry: "No: check the spelling. A new account is found within a minute.",
     operations: LOOKUP,
   },
   SOCIAL_RATE_LIMITED: {
     status: 429,
     message:
-      "The social network's rate limit was hit. Try again after the seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).",
+      "The social network's rate limit is used up. Try again after the seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).",
     retry: "After the seconds in Retry-After.",
     operations: LOOKUP,
   },
   SOCIAL_API_UNAVAILABLE: {
     status: 503,
-    message: "The social network's interface is temporarily unavailable. Try again in a minute.",
+    message: "The social network is temporarily unavailable. Try again in a minute.",
     retry: IN_A_MINUTE,
     operations: LOOKUP,
   },
@@ -67,36 +67,35 @@ export const ERROR_CODES = {
   LOOKUP_FAILED: {
     status: 500,
     message:
-      "The lookup failed unexpectedly. Try again in a minute; if it fails again, tell the service's operator the X-Request-Id of this answer.",
+      "The lookup failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.",
     retry: IN_A_MINUTE,
     operations: LOOKUP,
   },
 
   INVALID_SOCIAL_ID: {
     status: 400,
-    message: "The socialId is not the numeric id of an account.",
+    message: "`socialId` must be the numeric id of an account. Get it from GET /wallet/lookup.",
     retry: CHANGE_REQUEST,
     operations: COLLECT,
   },
   NOTHING_TO_COLLECT: {
     status: 400,
     message:
-      "The vault holds no fees, or too little to be worth a transaction. Collect again after more trading.",
+      "The vault is empty, or holds too little to be worth a transaction. Try again after more trading.",
     retry: "After more trading.",
     operations: COLLECT,
   },
   INSUFFICIENT_FUNDS: {
     status: 500,
-    message:
-      "The service's fee-paying wallet cannot pay for the transaction at the moment. Nothing was moved: try again later.",
+    message: "The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.",
     retry: "Later: the operator has to fund the fee payer.",
     operations: COLLECT,
   },
   COLLECT_FAILED: {
     status: 500,
     message:
-      "The fees could not be collected. Try again in a minute; if it fails again, tell the service's operator the X-Request-Id of this answer.",
-    retry: "In a minute. It never moves the same fees twice.",
+      "The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.",
+    retry: "In a minute. A collect never moves the same fees twice.",
     operations: COLLECT,
   },
 
@@ -107,10 +106,14 @@ export const ERROR_CODES = {
     operations: BOTH,
   },
 
-  NOT_FOUND: { status: 404, message: "There is nothing at this path.", retry: CHANGE_REQUEST },
+  NOT_FOUND: {
+    status: 404,
+    message: "There is nothing at this path. GET /openapi.json describes the endpoints.",
+    retry: CHANGE_REQUEST,
+  },
   METHOD_NOT_ALLOWED: {
     status: 405,
-    message: "This path does not take this method. The header Allow names those that it takes.",
+    message: "This method is not allowed here. The header Allow lists the methods that are.",
     retry: CHANGE_REQUEST,
   },
 } as const satisfies Record<string, ErrorCodeRow>;

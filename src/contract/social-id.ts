@@ -18,9 +18,13 @@ export function toSocialId(text: string): string | undefined {
   return id <= MAX_ID ? id.toString() : undefined;
 }
 
-/** INVALID_SOCIAL_ID, with the expected form and the kind of value received instead. */
+/** INVALID_SOCIAL_ID, with the expected form and the received value. */
 export function invalidSocialId(received: unknown): ContractError {
+  const problem =
+    received === undefined
+      ? "is missing"
+      : `must be a JSON string of ${SOCIAL_ID_EXPECTED}. Received ${quote(received)}`;
   return new ContractError("INVALID_SOCIAL_ID", {
-    message: `socialId must be a JSON string of ${SOCIAL_ID_EXPECTED}; got ${quote(received)}. The lookup of a handle gives it.`,
+    message: `\`socialId\` ${problem}. Get it from GET /wallet/lookup.`,
   });
 }

@@ -157,12 +157,11 @@ function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void
 function refuseMediaTypes({ method, headers }: Request): Response | undefined {
   if (method === "POST" && !JSON_BODY.test(headers.get("content-type") ?? "")) {
     return respondErrors(415, {
-      message: "The body must be JSON, with the header Content-Type: application/json.",
+      message: "The body must be JSON, with the header `Content-Type: application/json`.",
     });
   }
   if (!isAcceptable(headers.get("accept") || "*/*")) {
-    const message =
-      "The answer is application/json or application/graphql-response+json: Accept must allow one of them.";
+    const message = "`Accept` must allow application/json or application/graphql-response+json.";
     return respondErrors(406, { message });
   }
   return undefined;

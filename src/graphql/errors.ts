@@ -29,7 +29,7 @@ export function toGraphQLError(
   if (source && (!cause || cause instanceof GraphQLError)) {
     const { extensions } = source;
     if (extensions.code === YOGA_BODY_TOO_LARGE) {
-      return badRequest(`The body may have at most ${MAX_BODY_BYTES} bytes; this one has more.`, 413);
+      return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, 413);
     }
     // A request that is not GraphQL is 400 in every media type. Yoga also shows the request's body here.
     if (extensions.code === BAD_REQUEST && extensions.http)

@@ -9,6 +9,7 @@ export type Handler = (request: Request, scope: HttpRequestScope, url: URL) => R
 /** The handlers of a path by method, and the operation that its requests are counted as. GET handles HEAD too. */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & { readonly operation?: Operation };
 
+const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
 /** An operation of the contract: takes one request from the rate limit before it looks at anything. */
@@ -33,7 +34,9 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
     const method = isHead ? "GET" : request.method;
     const handler = method === "GET" || method === "POST" ? route[method] : undefined;
     if (!handler) {
-      const error = new ContractError("METHOD_NOT_ALLOWED");
+      const error = new ContractError("METHOD_NOT_ALLOWED", {
+        message: `${request.method} is not allowed here; use ${METHODS.filter((each) => route[each]).join(" or ")}.`,
+      });
       scope.recordCode(error.code);
       return respondError(error, { headers: { allow: allowHeader(route) } });
     }

@@ -36,11 +36,11 @@ interface CollectData {
 /** A body with one id is some 40 bytes; clients may send other members along. */
 const MAX_BODY_BYTES = 16_384;
 const EXAMPLE_BODY = { socialId: "1523400000000000123" };
-const BODY_EXPECTED = `The body must be JSON such as ${JSON.stringify(EXAMPLE_BODY)}`;
+const BODY_EXPECTED = `The body must be a JSON object such as ${JSON.stringify(EXAMPLE_BODY)}`;
 
 const COLLECTED = {
   status: 200,
-  description: "A transaction has moved the fees, and the chain has confirmed it.",
+  description: "A confirmed transaction moved the fees.",
   members: ["success", "collected", "newBalance", "txSignature"],
   fixed: { success: true },
   example: {
@@ -53,7 +53,7 @@ const COLLECTED = {
 
 const EMPTY_VAULT = {
   status: ERROR_CODES.NOTHING_TO_COLLECT.status,
-  description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was made, unless somebody else emptied the vault on the chain in the same moment.`,
+  description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was sent, unless another party emptied the vault on the chain at the same moment.`,
   members: ["success", "error", "message", "collected"],
   fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
   example: {
@@ -70,16 +70,16 @@ export const COLLECT_ENDPOINT: Endpoint = {
   path: "/collect",
   contractOperation: "collect",
   operationId: "collectFees",
-  summary: "Moves an account's fees from the launch platform's vault to its address",
+  summary: "Move an account's fees from the launch platform's vault to its address",
   description:
-    "Anyone may collect for any account; the service pays for the transaction. " +
-    "The answer comes when the chain has confirmed it, which takes some seconds. " +
-    "Calls for one account at the same time share one transaction, and each gets its result. " +
-    "`COLLECT_FAILED` with a signature in its message means that the transaction may still land: look it up by its signature, or collect again, which waits for it and never moves the same fees twice.",
+    "Anyone may collect for any account; the service pays the transaction fee. " +
+    "The response arrives when the chain has confirmed the transaction, usually within seconds. " +
+    "Concurrent calls for one account share one transaction and its result. " +
+    "`COLLECT_FAILED` with a signature in its message means that the transaction may still land. Look it up by its signature, or collect again: that waits for it and never moves the same fees twice.",
   request: {
     requestBody: {
       required: true,
-      description: `A JSON object of at most ${MAX_BODY_BYTES} bytes. Members that are not listed are ignored.`,
+      description: `A JSON object of at most ${MAX_BODY_BYTES} bytes. Other members are ignored.`,
       content: {
         "application/json": {
           schema: {
@@ -89,7 +89,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
               socialId: {
                 type: "string",
                 pattern: SOCIAL_ID_PATTERN.source,
-                description: `The \`socialId\` that the lookup gave, not the handle: ${SOCIAL_ID_EXPECTED}. A string, because a JSON number cannot hold all of its digits.`,
+                description: `The \`socialId\` from the lookup, not the handle: ${SOCIAL_ID_EXPECTED}. A string, because a JSON number cannot hold all digits.`,
               },
             },
           },
@@ -129,7 +129,7 @@ export function createCollectHandler(
 function tooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
-    message: `${BODY_EXPECTED}, of at most ${MAX_BODY_BYTES} bytes; got more.`,
+    message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes. ${BODY_EXPECTED}.`,
   });
 }
 
@@ -138,7 +138,7 @@ function readSocialId(body: Uint8Array): string {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw new ContractError("INVALID_SOCIAL_ID", { message: `${BODY_EXPECTED}; got ${quote(text)}.` });
+    throw new ContractError("INVALID_SOCIAL_ID", { message: `${BODY_EXPECTED}. Received ${quote(text)}.` });
   }
   const socialId = "socialId" in value ? value.socialId : undefined;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);

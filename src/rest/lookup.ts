@@ -35,18 +35,18 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
     path: "/wallet/lookup",
     contractOperation: "lookup",
     operationId: "lookUpWallet",
-    summary: "Looks up the address and the balance of a handle",
+    summary: "Look up the address and balance of a handle",
     description:
-      "Gives the address to name as the creator of a token on the launch platform, and what has come in for it. " +
-      "Keep `socialId`: `POST /collect` takes it, and it stays when the account changes its handle. " +
-      "The balance is read from the chain for each answer.",
+      "Returns the address to set as the creator of a token on the launch platform, and its balance. " +
+      "Keep `socialId`: `POST /collect` needs it, and it stays the same when the account changes its handle. " +
+      "The balance is read from the chain for every response.",
     request: {
       parameters: [
         {
           name: "handle",
           in: "query",
           required: true,
-          description: `The account's handle: ${format.expected}, without the @, in upper or lower case.`,
+          description: `The account's handle: ${format.expected}, without the @, in any case.`,
           schema: { type: "string", pattern: format.pattern.source },
           example: EXAMPLE.handle,
         },

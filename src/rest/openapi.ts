@@ -40,12 +40,12 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
       title: "Tributary",
       version: packageJson.version,
       description: [
-        "Looks up the address and the balance of a social-network handle, and moves the trading fees that wait for it to that address.",
-        "No endpoint needs a key or a login, and any web page may call them.",
-        `Of one IP address at most ${max} requests in ${windowSeconds} seconds pass, of both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` say what is left.`,
-        "Amounts are decimal strings in SOL with 4 digits after the point, cut and never rounded up: no answer promises more than there is.",
-        "An error is JSON with a code in `error`, for programs, and a text in `message`, for people: it says what was wrong and what to do, and may change. Where it is known how long to wait, `Retry-After` says so in seconds.",
-        `A path that leads nowhere answers ${notFound.status} \`${notFound.code}\`.`,
+        "Look up the address and balance of a social-network handle, and collect its trading fees.",
+        "The API is public: no keys, no login, and any web page may call it.",
+        `Rate limit: ${max} requests in ${windowSeconds} seconds from one IP address, for both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` show what is left.`,
+        "Amounts are decimal strings in SOL with 4 digits after the point, truncated, never rounded up.",
+        "Errors are JSON: `error` is a stable code for programs, `message` a text for people that may change. `Retry-After`, where present, is in seconds.",
+        `An unknown path returns ${notFound.status} \`${notFound.code}\`.`,
       ].join("\n\n"),
     },
     servers: [{ url: basePath || "/" }],
@@ -55,7 +55,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
       responses: { NotFound: toResponse([], [notFound], REQUEST_ID) },
       headers: {
         "X-Request-Id": {
-          description: "Names this request, also in the service's log: say it when you report a problem.",
+          description: "Identifies this request in the service's log. Include it when you report a problem.",
           required: true,
           schema: { type: "string", format: "uuid" },
           example: "6f1c1a52-8d0e-4d4b-9a54-0f8d6f0f2b7e",
@@ -98,7 +98,7 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, end
       [notAllowed.status]: toResponse([], [notAllowed], {
         ...REQUEST_ID,
         Allow: {
-          description: "The methods that this path takes.",
+          description: "The allowed methods.",
           required: true,
           schema: { type: "string", const: allow },
           example: allow,
@@ -135,7 +135,7 @@ function toAnswerSchema(
   return { ...result, properties: Object.fromEntries(properties) };
 }
 
-/** All that one status can mean. */
+/** Everything that one status can mean. */
 function toResponse(
   answers: readonly (EndpointAnswer & { schema: object })[],
   errors: readonly ContractError[],
@@ -175,7 +175,7 @@ function toErrorSchema(errors: readonly ContractError[]): object {
     required: ["error", "message"],
     properties: {
       error: { type: "string", enum: errors.map(({ code }) => code), description: "The code, for programs." },
-      message: { type: "string", description: "What was wrong and what to do, for people." },
+      message: { type: "string", description: "What went wrong and what to do, for people." },
     },
   };
 }
@@ -185,7 +185,7 @@ function toRetryAfter(errors: readonly ContractError[]): object {
   if (withDelay.length === 0) return {};
   return {
     "Retry-After": {
-      description: `How many seconds to wait before the next try; told with ${withDelay.map(({ code }) => `\`${code}\``).join(" and ")}.`,
+      description: `Seconds to wait before the next try; sent with ${withDelay.map(({ code }) => `\`${code}\``).join(" and ")}.`,
       required: withDelay.length === errors.length,
       schema: { type: "integer", minimum: 1 },
       example: withDelay[0]!.retryAfterSeconds,

@@ -3,34 +3,34 @@ import type { Balance } from "../chain/balances.ts";
 import { builder } from "./builder.ts";
 import { solField } from "./field-metadata.ts";
 
-/** The fee of a withdrawal in the web application, in percent. Source: section 1 of the specification. */
+/** The withdrawal fee of the web application, in percent. Source: section 1 of the specification. */
 const WITHDRAWAL_FEE_PERCENT = 2n;
 
 const total = ({ vault, pda }: Balance) => (vault + pda) as Lamports;
 
-/** What is left of the total after the withdrawal fee, which is rounded up: no promise of more than there is. */
+/** The total after the withdrawal fee. Rounds the fee up, so that the owner receives at least this. */
 function withdrawable(balance: Balance): Lamports {
   return ((total(balance) * (100n - WITHDRAWAL_FEE_PERCENT)) / 100n) as Lamports;
 }
 
 export const BalanceType = builder.objectRef<Balance>("Balance").implement({
-  description: "What an account has and what waits for it, read from the chain when asked.",
+  description: "The amounts of an account, read from the chain for this request.",
   fields: (t) => ({
     vault: t.string({
-      ...solField("What a collect would move now: the fees that wait in the launch platform's vault."),
+      ...solField("What a collect would move now: the fees in the launch platform's vaults."),
       resolve: ({ vault }) => formatSol(vault),
     }),
     pda: t.string({
-      ...solField("What the account's address holds: fees collected and not yet withdrawn."),
+      ...solField("The balance of the account's address: collected and not yet withdrawn."),
       resolve: ({ pda }) => formatSol(pda),
     }),
     total: t.string({
-      ...solField("The sum of both, added exactly and cut last."),
+      ...solField("`vault` plus `pda`, added exactly and truncated last."),
       resolve: (balance) => formatSol(total(balance)),
     }),
     withdrawable: t.string({
       ...solField(
-        "What the owner would receive for the total, everything collected and then withdrawn: the total less the withdrawal fee of 2%.",
+        "What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee.",
       ),
       resolve: (balance) => formatSol(withdrawable(balance)),
     }),

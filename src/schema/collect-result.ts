@@ -12,14 +12,14 @@ function collected(outcome: CollectOutcome): Lamports {
 }
 
 const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").implement({
-  description: "What a collect came to. An empty vault is an answer, not an error: `success` is false.",
+  description: "The result of a collect. An empty vault is a result, not an error: `success` is false.",
   fields: (t) => ({
     success: t.boolean({
-      description: "Whether a transaction has moved fees to the address.",
+      description: "Whether a transaction moved fees to the address.",
       resolve: ({ kind }) => kind === "collected",
     }),
     collected: t.string({
-      ...solField('What the transaction moved; "0.0000" on an empty vault.'),
+      ...solField('The amount that the transaction moved; "0.0000" on an empty vault.'),
       resolve: (outcome) => formatSol(collected(outcome)),
     }),
     collectedLamports: t.field({
@@ -29,7 +29,7 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     newBalance: t.string({
       nullable: true,
-      ...solField("What the address held right after the transaction. There is none on an empty vault."),
+      ...solField("The balance of the address right after the transaction. Null on an empty vault."),
       resolve: (outcome) => (outcome.kind === "collected" ? formatSol(outcome.newBalance) : null),
     }),
     newBalanceLamports: t.field({
@@ -40,19 +40,18 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     txSignature: t.string({
       nullable: true,
-      description:
-        "The signature of the transaction that moved the fees, in base58. There is none on an empty vault.",
+      description: "The signature of the transaction, in base58. Null on an empty vault.",
       resolve: (outcome) => (outcome.kind === "collected" ? outcome.signature : null),
     }),
     error: t.field({
       type: ErrorCodeType,
       nullable: true,
-      description: "NOTHING_TO_COLLECT on an empty vault. There is none on success.",
+      description: "NOTHING_TO_COLLECT on an empty vault. Null on success.",
       resolve: ({ kind }) => (kind === "nothing" ? EMPTY_VAULT : null),
     }),
     message: t.string({
       nullable: true,
-      description: "Human-readable text to `error`.",
+      description: "A text for people that explains `error`. Null on success.",
       resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[EMPTY_VAULT].message : null),
     }),
   }),
@@ -65,9 +64,9 @@ builder.mutationFields((t) => ({
     type: CollectResultType,
     nullable: true,
     ...withMetadata({ cost: { collects: 1, requests: 1 } }),
-    description: `Moves the fees that wait in an account's vault to its address. Anyone may call it for anyone; the service pays for the transaction. Answers when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` of an operation costs one request; it may have at most ${MAX_COLLECTS}.`,
+    description: `Moves an account's fees from its vault to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
     args: {
-      socialId: t.arg.string({ required: true, description: "The `socialId` of a wallet, not its handle." }),
+      socialId: t.arg.string({ required: true, description: "The wallet's `socialId`, not its handle." }),
     },
     resolve: (_root, { socialId }, { useCases, scope }) => useCases.collectFees(socialId, scope),
   }),

@@ -6,7 +6,7 @@ const values = Object.fromEntries(
 ) as Record<ErrorCode, { value: ErrorCode; description: string }>;
 
 export const ErrorCodeType = builder.enumType("ErrorCode", {
-  description: "The codes of errors: in `extensions.code` of GraphQL's errors, and in `error` of REST's.",
+  description: "The error codes: `extensions.code` of GraphQL errors, and `error` of REST errors.",
   values,
 });
 

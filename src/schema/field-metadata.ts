@@ -39,6 +39,6 @@ export function metadataOf({ extensions }: GraphQLField<unknown, unknown>): Fiel
 export function solField(description: string) {
   return {
     ...withMetadata({ pattern: SOL_PATTERN }),
-    description: `${description} In SOL, a decimal string with 4 digits after the point, cut and never rounded up.`,
+    description: `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`,
   };
 }

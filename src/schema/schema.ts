@@ -5,10 +5,10 @@ import "./lamports.ts";
 import "./wallet.ts";
 
 builder.queryType({
-  description: "Reads. A query costs one request of the caller's budget, however much it asks for.",
+  description: "Reads. A query costs one request of the rate limit, whatever it selects.",
 });
 builder.mutationType({
-  description: "What spends the service's money. Each field costs one request of the caller's budget.",
+  description: "Operations that spend the service's money. Each field costs one request of the rate limit.",
 });
 
 export const schema = builder.toSchema({ sortSchema: false });

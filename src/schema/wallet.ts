@@ -7,34 +7,34 @@ import { listCodes } from "./error-code.ts";
 import { MAX_WALLETS, withMetadata } from "./field-metadata.ts";
 
 const WalletType = builder.objectRef<Wallet>("Wallet").implement({
-  description: "The wallet that the service keeps for a social-network account.",
+  description: "The wallet of a social-network account.",
   fields: (t) => ({
     handle: t.string({
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true }),
-      description: "The account's handle in the network's own spelling.",
+      description: "The account's handle, in the network's spelling.",
       resolve: (wallet, _args, { scope }) => handleOf(wallet, scope),
     }),
     socialId: t.exposeString("socialId", {
       ...withMetadata({ pattern: SOCIAL_ID_PATTERN }),
-      description: "The account's numeric id as decimal digits. It never changes: keep it for `collect`.",
+      description: "The account's numeric id, as decimal digits. It never changes. `collect` needs it.",
     }),
     address: t.string({
       resolve: ({ addresses }) => addresses.address,
-      description: "The address to name as the creator of a token on the launch platform, in base58.",
+      description: "The address to set as the creator of a token on the launch platform, in base58.",
     }),
     balance: t.field({
       type: BalanceType,
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true }),
-      description: "What the account has and what waits for it, read from the chain when asked for.",
+      description: "The balance, read from the chain for this request.",
       resolve: (wallet, _args, { scope }) => balanceOf(wallet, scope),
     }),
   }),
 });
 
 const HANDLE =
-  "A handle without the @, in whatever case: 1-15 alphanumeric characters, and underscores where the operator allows them.";
+  "A handle without the @, in any case: 1-15 alphanumeric characters, and underscores if the operator allows them.";
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
 
 builder.queryFields((t) => ({
@@ -42,7 +42,7 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1 } }),
-    description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. Ask for many at once with aliases or \`wallets\`, at most ${MAX_WALLETS} in one operation: they share their reads, and cost one request.`,
+    description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. For many at once use aliases or \`wallets\`: at most ${MAX_WALLETS} per operation, merged into few reads, at the cost of one request.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
   }),
@@ -50,7 +50,7 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1 } }),
-    description: `The wallet of an account's id, without asking the network whether the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` is one read of the network and fails with the codes of \`wallet\`, its \`balance\` fails with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets in one operation.`,
+    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Selecting \`handle\` reads the network and fails with the codes of \`wallet\`; \`balance\` fails with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
       socialId: t.arg.string({
         required: true,
@@ -63,7 +63,7 @@ builder.queryFields((t) => ({
     type: [WalletType],
     nullable: { list: false, items: true },
     ...withMetadata({ cost: { wallets: 1, perItemOf: "handles" } }),
-    description: `Looks up the wallets of many handles, in their order. One that fails is null, with its error at its place; the others still answer. At most ${MAX_WALLETS} wallets in one operation, in all its lists and fields together.`,
+    description: `Looks up the wallets of many handles, in order. A failed one is null, with its error at its path; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
     resolve: (_root, { handles }, context) => handles.map((handle) => findWallet(handle, context)),
   }),

@@ -15,7 +15,10 @@ export function toContractError(error: Error): Error {
     case "not-found":
       return new ContractError("SOCIAL_NOT_FOUND");
     case "rate-limited":
-      return new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: failure.retryAfterSeconds });
+      return new ContractError("SOCIAL_RATE_LIMITED", {
+        message: `The social network's rate limit is used up. Try again in ${failure.retryAfterSeconds} seconds.`,
+        retryAfterSeconds: failure.retryAfterSeconds,
+      });
     case "queue-full":
       return new ContractError("SERVICE_BUSY");
     case "circuit-open":

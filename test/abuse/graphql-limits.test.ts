@@ -33,7 +33,9 @@ interface Refused {
 }
 
 const tooMany = (max: number, words: string, count?: number | string) =>
-  new RegExp(`at most ${max} ${words}.*; this one has ${count ?? "more"}\\.`);
+  count === undefined
+    ? new RegExp(`^Too many ${words}: the maximum is ${max} per document\\.`)
+    : new RegExp(`^Too many ${words}: ${count} requested, the maximum is ${max} per operation\\.`);
 
 const REFUSED: readonly Refused[] = [
   // Of the text, before it is parsed.
@@ -138,7 +140,7 @@ const REFUSED: readonly Refused[] = [
   {
     what: "levels in fragments",
     query: `{ wallet(handle: "creator") { ...F0 } } ${times(20, (i) => `fragment F${i} on Wallet { balance { ...F${i + 1} } }`)} fragment F20 on Wallet { handle }`,
-    says: tooMany(20, "levels of fields", 22),
+    says: tooMany(20, "levels of nested fields", 22),
   },
   {
     what: "fragments that spread each other twice",
@@ -153,12 +155,12 @@ const REFUSED: readonly Refused[] = [
   {
     what: "introspection",
     query: `{ ${times(21, (i) => `s${i}: __schema { types { ${"name ".repeat(13)} } }`)} }`,
-    says: tooMany(300, "fields of introspection", 315),
+    says: tooMany(300, "introspection fields", 315),
   },
   {
     what: "introspection by __type",
     query: `{ ${times(50, (i) => `t${i}: __type(name: "Wallet") { ${"name ".repeat(6)} }`)} }`,
-    says: tooMany(300, "fields of introspection", 350),
+    says: tooMany(300, "introspection fields", 350),
   },
   // With the variables.
   {
@@ -238,7 +240,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     if (!variables) expect(body.errors[0].message).toMatch(says);
   });
 
-  it("a body, told or not told to be so large", async () => {
+  it("a body, with or without a Content-Length", async () => {
     const body = JSON.stringify({ query: `{ __typename } #${"#".repeat(100_000)}` });
     const headers = { "content-type": "application/json" };
     const stream = () => new Blob([body]).stream();
@@ -249,7 +251,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
         {
           errors: [
             {
-              message: "The body may have at most 100000 bytes; this one has more.",
+              message: "The body is too large: the maximum is 100000 bytes.",
               extensions: { code: "BAD_REQUEST" },
             },
           ],
@@ -258,14 +260,14 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     }
   });
 
-  it("fields of one name in so many places that to compare them all would take long", async () => {
+  it("fields of one response name in so many places that comparing them all would take long", async () => {
     const { status, body } = await world.graphql(
       `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(900)} } }`,
     );
     expect([status, body.errors[0]]).toEqual([
       400,
       {
-        message: "The document has too many fields of one response name to be validated.",
+        message: "Too many fields with the same response name to validate the document.",
         extensions: { code: "BAD_REQUEST" },
       },
     ]);

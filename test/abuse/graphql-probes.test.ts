@@ -47,7 +47,7 @@ describe("graphql-cop's probe", () => {
 
   it("alias overloading is refused", async () => {
     const aliases = Array.from({ length: 101 }, (_, i) => `alias${i}:__typename`);
-    expectRefused(await cop(`query cop { ${aliases.join("\n")} }`), 400, "at most 100 root fields");
+    expectRefused(await cop(`query cop { ${aliases.join("\n")} }`), 400, "Too many root fields");
   });
 
   it("array-based query batching is refused", async () => {
@@ -73,7 +73,7 @@ describe("graphql-cop's probe", () => {
 
   it("field duplication is refused", async () => {
     const query = `query cop { ${"__typename \n".repeat(500)} }`;
-    expectRefused(await cop(query), 400, "at most 100 root fields");
+    expectRefused(await cop(query), 400, "Too many root fields");
   });
 
   it("field suggestions finds none", async () => {

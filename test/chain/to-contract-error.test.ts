@@ -21,9 +21,9 @@ const CASES: {
 } = {
   "not-started": [
     {},
-    { message: "The time for this request is up, and this collect was not begun. Ask for it again." },
+    { message: "The time for this request ran out before this collect started. Request it again." },
   ],
-  "too-many-in-flight": [{}, { message: "Too many collects are under way. Try again in a minute." }],
+  "too-many-in-flight": [{}, { message: "Too many collects are in flight. Try again in a minute." }],
   "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
   "simulation-failed": [
@@ -34,12 +34,18 @@ const CASES: {
     { leftMs: 41_500 },
     {
       message:
-        "This account's last transaction failed on the chain, though its simulation did not. No other was sent: try again in 42 seconds.",
+        "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in 42 seconds.",
     },
   ],
-  "budget-spent": [{}, { message: "The service has spent its budget for fees. Try again in an hour." }],
+  "budget-spent": [
+    {},
+    { message: "The service has spent its fee budget for this hour. Try again in an hour." },
+  ],
   "given-up-before-sending": [{}, { message: COLLECT_FAILED, hint: "COLLECT_TIMEOUT_MS" }],
-  "not-sent": [{}, { message: "The chain did not answer in time. No transaction was sent." }],
+  "not-sent": [
+    {},
+    { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." },
+  ],
   "fee-payer-short": [
     { detail: "why" },
     { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS, hint: "fund it" },
@@ -48,13 +54,13 @@ const CASES: {
     { signature: "sig" },
     {
       message:
-        "It is not known yet whether transaction sig lands. Look it up by its signature; collecting again waits for it.",
+        "It is not known yet whether transaction sig lands. Look it up by its signature, or collect again: that waits for it.",
     },
   ],
   expired: [
     { signature: "sig" },
     {
-      message: "Transaction sig did not land and can no longer do so: nothing was moved. Try again.",
+      message: "Transaction sig did not land and never can. Nothing was moved. Try again.",
     },
   ],
   "failed-on-chain": [

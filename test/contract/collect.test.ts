@@ -154,15 +154,15 @@ describe("INVALID_SOCIAL_ID", () => {
   });
 
   it.each([
-    ['{"socialId":"creator"}', "socialId must be", 'got "creator".'],
-    [`{"socialId":"${"7".repeat(5_000)}"}`, "socialId must be", `got "${"7".repeat(40)}…".`],
-    ['{"socialId":1523400000000000123}', "socialId must be", "got a number."],
-    ["{}", "socialId must be", "got nothing."],
-    ["socialId=123", "The body must be JSON such as", 'got "socialId=123".'],
-  ])("says what was expected and what came: %#", async (sent, expected, got) => {
+    ['{"socialId":"creator"}', "`socialId` must be", 'Received "creator".'],
+    [`{"socialId":"${"7".repeat(5_000)}"}`, "`socialId` must be", `Received "${"7".repeat(40)}…".`],
+    ['{"socialId":1523400000000000123}', "`socialId` must be", "Received a number."],
+    ["{}", "`socialId` is missing.", "Get it from GET /wallet/lookup."],
+    ["socialId=123", "The body must be a JSON object such as", 'Received "socialId=123".'],
+  ])("names the expected and the received value: %#", async (sent, expected, received) => {
     const { message } = (await post(sent)).body;
     expect(message).toContain(expected);
-    expect(message).toContain(got);
+    expect(message).toContain(received);
     const socialId: unknown = sent.startsWith("{") ? JSON.parse(sent).socialId : undefined;
     if (typeof socialId !== "string") return;
     const mutation = "mutation ($id: String!) { collect(socialId: $id) { success } }";

@@ -90,8 +90,8 @@ describe("GET /wallet/lookup", () => {
     ["@creator", '"@creator"'],
     ['cre"ator\n', String.raw`"cre\"ator\n"`],
     ["x".repeat(5_000), `"${"x".repeat(40)}…"`],
-  ])("says what came in place of a handle, in quotes and cut: %j", async (handle, quoted) => {
-    const message = `The handle must be 1-15 alphanumeric characters, without the @; got ${quoted}.`;
+  ])("quotes the received handle, shortened: %j", async (handle, quoted) => {
+    const message = `The handle must be 1-15 alphanumeric characters, without the @. Received ${quoted}.`;
     expect((await world.lookup(handle)).body).toEqual(error("INVALID_HANDLE", message));
     const { body } = await world.graphql("query ($h: String!) { wallet(handle: $h) { handle } }", {
       h: handle,
@@ -273,7 +273,7 @@ describe("HANDLE_ALLOW_UNDERSCORE", () => {
       expect((await wide.lookup("with-hyphen")).body).toEqual(
         error(
           "INVALID_HANDLE",
-          'The handle must be 1-15 alphanumeric characters or underscores, without the @; got "with-hyphen".',
+          'The handle must be 1-15 alphanumeric characters or underscores, without the @. Received "with-hyphen".',
         ),
       );
     } finally {

@@ -152,7 +152,7 @@ describeWithRedis("a replica that is killed", () => {
 
     const { status, body } = await replicas.at(1).collect(id);
     expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
-    expect(body.message).toMatch(/^Transaction \w+ did not land and can no longer do so/);
+    expect(body.message).toMatch(/^Transaction \w+ did not land and never can/);
     expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });

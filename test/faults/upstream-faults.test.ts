@@ -33,9 +33,9 @@ interface Fault {
   readonly run: (world: World) => Promise<Answer>;
   readonly answer: string;
   /** A variable's name, or "at once". */
-  readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "when its blockhash has expired";
+  readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "once the blockhash has expired";
   /** Whether the collect's transaction is in a block afterwards. */
-  readonly chain: "untouched" | "collected once" | "a failed transaction, its fee paid";
+  readonly chain: "untouched" | "collected once" | "failed transaction, fee paid";
   /** With a deadline that is waited for; all others are so ample that who waits for one exceeds the test's time. */
   readonly env?: Record<string, string>;
 }
@@ -60,7 +60,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "untouched",
       },
       {
-        fault: "any time between a 429 and the reset that it named",
+        fault: "any lookup between a 429 and its reset",
         run: async (world) => {
           world.sandbox.social.faults.add({
             times: 1,
@@ -92,30 +92,30 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         time: "at once",
         chain: "untouched",
       },
-      { fault: "401, its token refused", run: social(json(401, { title: "Unauthorized" })), ...unavailable },
+      { fault: "401, token refused", run: social(json(401, { title: "Unauthorized" })), ...unavailable },
       {
-        fault: "402, its credit used up",
+        fault: "402, credit used up",
         run: social(json(402, { title: "CreditsDepleted" })),
         ...unavailable,
       },
       { fault: "403", run: social(json(403, { title: "Forbidden" })), ...unavailable },
       {
-        fault: "no answer",
+        fault: "no response",
         run: social("hang"),
         ...unavailable,
         time: "SOCIAL_TIMEOUT_MS",
         env: { SOCIAL_TIMEOUT_MS: "1000" },
       },
-      { fault: "a connection that it resets", run: social("reset"), ...unavailable },
-      { fault: "half an answer", run: social("cut"), ...unavailable },
-      { fault: "HTML", run: social({ status: 200, body: "<html></html>" }), ...unavailable },
+      { fault: "connection reset", run: social("reset"), ...unavailable },
+      { fault: "truncated response", run: social("cut"), ...unavailable },
+      { fault: "HTML instead of JSON", run: social({ status: 200, body: "<html></html>" }), ...unavailable },
       {
-        fault: "an account that was not asked for",
+        fault: "an account that was not requested",
         run: social(json(200, { data: [{ id: "7", name: "x", username: "other" }] })),
         ...unavailable,
       },
       {
-        fault: "400 for a batch because of one name, asked for another in it",
+        fault: "400 for a batch because of another name in it",
         run: async (world) => {
           world.sandbox.social.faults.add({
             when: ({ names }) => names.includes("artist007"),
@@ -140,7 +140,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "untouched",
       },
       {
-        fault: "anything, after five failures in a row",
+        fault: "any lookup after five failures in a row",
         run: async (world) => {
           world.sandbox.social.faults.add({ then: "reset" });
           for (let i = 0; i < 5; i++) await lookup(world);
@@ -163,11 +163,11 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       ...(
         [
           ["the first endpoint is down", "reset"],
-          ["the first endpoint does not answer", "hang"],
-          ["the first endpoint answers 429", { status: 429, body: "" }],
+          ["the first endpoint does not respond", "hang"],
+          ["the first endpoint returns 429", { status: 429, body: "" }],
           ["the first endpoint is behind (-32005)", rpcError(-32005)],
-          ["the first endpoint has not seen the slot asked for (-32016)", rpcError(-32016)],
-          ["the first endpoint answers HTML", { status: 200, body: "<html></html>" }],
+          ["the first endpoint has not reached the requested slot (-32016)", rpcError(-32016)],
+          ["the first endpoint returns HTML", { status: 200, body: "<html></html>" }],
         ] as const
       ).map(([fault, then]): Fault => ({
         fault,
@@ -194,7 +194,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         env: two,
       },
       {
-        fault: "no endpoint answers",
+        fault: "no endpoint responds",
         run: (world) => {
           world.sandbox.rpc.faults.add({ then: "hang" });
           world.secondRpc.faults.add({ then: "hang" });
@@ -232,7 +232,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "untouched",
       },
       {
-        fault: "two sends are lost",
+        fault: "the node drops the first two sends",
         run: (world) => {
           // A node that takes a transaction and then drops it answers as if all were well.
           world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: rpcResult("x") });
@@ -243,7 +243,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "collected once",
       },
       {
-        fault: "the answer to the send is lost",
+        fault: "the response to the send is lost",
         run: (world) => {
           world.sandbox.rpc.faults.add({
             when: isMethod("sendTransaction"),
@@ -258,7 +258,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "collected once",
       },
       {
-        fault: "the transaction fails on chain after a simulation that did not",
+        fault: "the transaction fails on the chain after a good simulation",
         run: (world) => {
           const { chain, rpc } = world.sandbox;
           const { address, creatorVault } = world.account("creator");
@@ -270,10 +270,10 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         },
         answer: "500 COLLECT_FAILED",
         time: "COLLECT_TIMEOUT_MS",
-        chain: "a failed transaction, its fee paid",
+        chain: "failed transaction, fee paid",
       },
       {
-        fault: "the blockhash expires before any send is heard",
+        fault: "the blockhash expires before any send succeeds",
         run: async (world) => {
           world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError(-32005) });
           const answer = collect(world);
@@ -281,12 +281,12 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
           world.sandbox.chain.advanceSlots(200);
           return answer;
         },
-        answer: "500 COLLECT_FAILED, which says that nothing was moved",
-        time: "when its blockhash has expired",
+        answer: "500 COLLECT_FAILED, saying that nothing was moved",
+        time: "once the blockhash has expired",
         chain: "untouched",
       },
       {
-        fault: "the confirmation comes late, but in time",
+        fault: "the confirmation is late, but within the caller's time",
         run: (world) => {
           const nothing = rpcResult({ context: { slot: 1 }, value: [null] });
           world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 3, then: nothing });
@@ -297,7 +297,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "collected once",
       },
       {
-        fault: "the confirmation comes after the caller's time",
+        fault: "the confirmation comes after the caller's time is up",
         run: async (world) => {
           world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
           const answer = await collect(world);
@@ -314,7 +314,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         env: { COLLECT_TIMEOUT_MS: "10000" },
       },
       {
-        fault: "the node forgets the transaction for a while",
+        fault: "the node cannot find the landed transaction at first",
         run: (world) => {
           world.sandbox.rpc.faults.add({ when: isMethod("getTransaction"), times: 3, then: rpcResult(null) });
           return collect(world);
@@ -326,8 +326,8 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       ...(
         [
           ["was never funded", 0n],
-          ["is too poor for the fee", 650_240n + 4_999n],
-          ["would be too poor for rent after the fee", 650_240n],
+          ["cannot pay the fee", 650_240n + 4_999n],
+          ["would fall below its rent-exempt minimum", 650_240n],
         ] as const
       ).map(([fault, lamports]): Fault => ({
         fault: `the fee payer ${fault}`,
@@ -340,7 +340,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         chain: "untouched",
       })),
       {
-        fault: "the hour's budget for fees is used up",
+        fault: "the hour's fee budget is spent",
         run: collect,
         answer: "500 COLLECT_FAILED",
         time: "at once",
@@ -357,7 +357,7 @@ function renderTables(): string {
     [
       `## ${title}`,
       "",
-      "| Fault | Answer | Within | The vault and the chain afterwards |",
+      "| Fault | Answer | Within | Vault and chain afterwards |",
       "|---|---|---|---|",
       ...rows.map(({ fault, answer, time, chain }) => {
         const within = time in AMPLE_DEADLINES ? `\`${time}\`` : time;

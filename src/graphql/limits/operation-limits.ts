@@ -23,14 +23,14 @@ const MAX_VALIDATION_ERRORS = 5;
 
 /** What an operation may have, and the words for it. The first exceeded limit is reported. */
 const LIMITS: readonly { readonly of: keyof Counts; readonly max: number; readonly words: string }[] = [
-  { of: "wallets", max: MAX_WALLETS, words: "wallets, with those of each handle of `wallets`" },
+  { of: "wallets", max: MAX_WALLETS, words: "wallets" },
   { of: "collects", max: MAX_COLLECTS, words: "collects" },
-  { of: "depth", max: MAX_DEPTH, words: "levels of fields" },
+  { of: "depth", max: MAX_DEPTH, words: "levels of nested fields" },
   { of: "rootFields", max: 100, words: "root fields" },
-  { of: "fields", max: 2_000, words: "fields, with those of `wallets` once for each handle" },
+  { of: "fields", max: 2_000, words: "fields" },
   { of: "aliases", max: 200, words: "aliases" },
   // GraphiQL's query has 230. Each is resolved for every item of the lists it is in.
-  { of: "introspection", max: 300, words: "fields of introspection" },
+  { of: "introspection", max: 300, words: "introspection fields" },
 ];
 
 type Variables = Readonly<Record<string, unknown>> | null | undefined;
@@ -63,7 +63,7 @@ export function validateWithinLimits(
   const errors = validate(schema, document, undefined, options);
   // graphql-js stops comparing fields of one name after a while and reports that without nodes.
   if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes))
-    throw badRequest("The document has too many fields of one response name to be validated.");
+    throw badRequest("Too many fields with the same response name to validate the document.");
   return errors.map(shorten);
 }
 
@@ -88,13 +88,14 @@ const isClosing = (kind: TokenKind) =>
 
 // The message has no count: counting on is the work that the limit saves.
 const textTooLarge = (max: number, words: string) =>
-  badRequest(`A document may have at most ${max} ${words}; this one has more.`);
+  badRequest(`Too many ${words}: the maximum is ${max} per document.`);
 
 /** The limit that an operation exceeds with these variables, as a sentence for the caller; else undefined. */
 export function exceededLimit(size: OperationSize, variables: Variables): string | undefined {
   const counts = countsWith(size, variables ?? {});
   for (const { of, max, words } of LIMITS) {
-    if (counts[of] > max) return `An operation may have at most ${max} ${words}; this one has ${counts[of]}.`;
+    if (counts[of] > max)
+      return `Too many ${words}: ${counts[of]} requested, the maximum is ${max} per operation.`;
   }
   return undefined;
 }

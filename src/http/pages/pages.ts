@@ -26,6 +26,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
   ".graphql": "text/plain; charset=utf-8",
   ".html": "text/html; charset=utf-8",
+  // Browsers show plain text, and download Markdown.
+  ".md": "text/plain; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml",
 };
@@ -84,6 +86,7 @@ export function createPages(needs: {
     "/": page("index.html", { ...POLICY, "form-action": "'self'" }),
     "/docs": page("docs.html", DOCS_POLICY),
     "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
+    "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
   for (const [name, file] of Object.entries(assets)) files[`/assets/${name}`] = file;
   return {

@@ -47,12 +47,12 @@ function rateLimited(
   cost: number,
   retryAfterSeconds: number,
 ): ContractError {
-  const rule = `At most ${max} requests in ${windowSeconds} seconds are allowed from one address`;
+  const rule = `the maximum is ${max} in ${windowSeconds} seconds from one address`;
   return new ContractError("RATE_LIMITED", {
     message:
       cost > max
-        ? `${rule}, and this one counts as ${cost}. Split it.`
-        : `${rule}. Try again in ${retryAfterSeconds} seconds.`,
+        ? `This request counts as ${cost} requests, and ${rule}. Split it.`
+        : `Too many requests: ${rule}. Try again in ${retryAfterSeconds} seconds.`,
     retryAfterSeconds,
   });
 }
@@ -66,12 +66,12 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
     windowSeconds,
     headers: {
       RateLimit: {
-        description: "What is left to the caller's address: `r` requests now, and more in `t` seconds.",
+        description: "The caller's remaining limit: `r` requests now, more in `t` seconds.",
         schema: { type: "string", pattern: `^${toRateLimitHeader(DIGITS, DIGITS)}$` },
         example: toRateLimitHeader(max - 1, windowSeconds),
       },
       "RateLimit-Policy": {
-        description: "The limit: `q` requests of one address in any `w` seconds.",
+        description: "The limit: `q` requests from one address in any `w` seconds.",
         schema: { type: "string", const: policy },
         example: policy,
       },

@@ -110,6 +110,13 @@ it("/schema.graphql is the schema", async () => {
   expect(body).toBe(readFileSync(new URL("../../../schema.graphql", import.meta.url), "utf8"));
 });
 
+it("/errors.md is the page of error codes, and /docs links to it", async () => {
+  const { headers, body } = await world.request("/errors.md");
+  expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  expect(body).toBe(readFileSync(new URL("../../../docs/errors.md", import.meta.url), "utf8"));
+  expect(namedBy((await world.request("/docs")).body)).toContain("errors.md");
+});
+
 it("the first page tells of a sandbox only where there is one", async () => {
   const { body } = await world.request("/");
   expect(body).toContain("This is a sandbox: no real money.");

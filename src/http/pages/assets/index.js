@@ -6,7 +6,7 @@ const lookupMessage = byId("lookup-message");
 const collectButton = byId("collect");
 const outcome = byId("outcome");
 
-/** The wallet that is shown. */
+/** The wallet on the page. */
 let wallet;
 
 form.addEventListener("submit", (event) => {
@@ -25,7 +25,7 @@ for (const link of document.querySelectorAll("a[data-handle]")) {
 collectButton.addEventListener("click", () => void collect());
 
 for (const button of document.querySelectorAll("[data-copy]")) {
-  // Only pages that came over a safe connection may write to the clipboard.
+  // Browsers offer the clipboard on secure connections only.
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
@@ -36,14 +36,14 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 
 async function lookUp(handle) {
   if (!start(lookupButton)) return;
-  tell(outcome, "");
-  tell(lookupMessage, `Looking up ${handle}…`);
+  announce(outcome, "");
+  announce(lookupMessage, `Looking up ${handle}…`);
   try {
     show(await ask(`wallet/lookup?${new URLSearchParams({ handle })}`));
-    tell(lookupMessage, `${wallet.handle} has ${wallet.balance.vault} SOL in the vault.`, "spoken");
+    announce(lookupMessage, `${wallet.handle} has ${wallet.balance.vault} SOL in the vault.`, "spoken");
   } catch (error) {
     byId("wallet").hidden = true;
-    tell(lookupMessage, error.message, "error");
+    announce(lookupMessage, error.message, "error");
   }
   end(lookupButton);
 }
@@ -51,39 +51,39 @@ async function lookUp(handle) {
 async function collect() {
   if (!start(collectButton)) return;
   const { handle, socialId } = wallet;
-  tell(outcome, `Collecting for ${handle}: this takes until the transaction is confirmed…`);
+  announce(outcome, `Collecting for ${handle}. Waiting for the transaction to confirm…`);
   try {
     const result = await ask("collect", {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ socialId }),
     });
-    tell(
+    announce(
       outcome,
       `Collected ${result.collected} SOL for ${handle}. The address now holds ${result.newBalance} SOL.`,
       "success",
     );
     fill({ txSignature: result.txSignature });
     byId("transaction").hidden = false;
-    // What is shown of the wallet is of before; another may be shown by now.
+    // Refreshes the wallet, unless another one is on the page by now.
     const after = await ask(`wallet/lookup?${new URLSearchParams({ handle })}`).catch(() => undefined);
     if (after && wallet.socialId === socialId) show(after);
   } catch (error) {
-    tell(outcome, error.message, "error");
+    announce(outcome, error.message, "error");
   }
   end(collectButton);
 }
 
-/** The API's answer. What it refuses is thrown with its message, which is made to say how long to wait. */
+/** Calls the API. Throws its error message, with the seconds to wait if the message lacks them. */
 async function ask(path, options) {
   const response = await fetch(path, options).catch(() => {
-    throw new Error("The server cannot be reached.");
+    throw new Error("The server is unreachable.");
   });
   const body = await response.json().catch(() => ({ message: `The server answered ${response.status}.` }));
   if (response.ok) return body;
   const seconds = response.headers.get("retry-after");
-  const isSaid = !seconds || body.message.includes(`${seconds} seconds`);
-  throw new Error(isSaid ? body.message : `${body.message} Wait ${seconds} seconds.`);
+  const hasSeconds = !seconds || body.message.includes(`${seconds} seconds`);
+  throw new Error(hasSeconds ? body.message : `${body.message} Try again in ${seconds} seconds.`);
 }
 
 function show(found) {
@@ -99,14 +99,14 @@ function fill(fields) {
   }
 }
 
-/** Says it in a live region, as an `error`, or only `spoken`. */
-function tell(region, text, kind = "") {
+/** Shows a text in a live region, as an `error` or a `success`, or for screen readers only (`spoken`). */
+function announce(region, text, kind = "") {
   byId("transaction").hidden = true;
   (region.querySelector("p") ?? region).textContent = text;
   region.className = `message ${kind}`;
 }
 
-/** Whether what the button does may start. A button that is `disabled` would lose the focus. */
+/** Marks a button as busy; false if it already is. A `disabled` button would lose the focus. */
 function start(button) {
   if (button.ariaDisabled === "true") return false;
   button.ariaDisabled = "true";
