@@ -9,9 +9,9 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 4,
     // No test waits for the clock: these only end one that hangs, on however slow a machine.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
-    expect: { poll: { timeout: 120_000 } },
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 200_000 } },
     reporters: ["default", "./test/support/closing-line.ts"],
   },
 });

@@ -71,11 +71,11 @@ describeWithRedis("two replicas", () => {
     const answers = await collects;
     expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
     expect(answers[0]!.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
-    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
     expect(new Set(sent()).size).toBe(1);
 
     expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
-    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("collect again what has come in since, each in its turn", async () => {
@@ -87,7 +87,7 @@ describeWithRedis("two replicas", () => {
       });
       sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + 500_000_000n);
     }
-    expect(sandbox.landedCollects(handle)).toHaveLength(4);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(4);
   });
 });
 
@@ -112,7 +112,7 @@ describeWithRedis("a replica that is killed", () => {
     const { id, handle } = newAccount();
     const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
     await killAt("getSignatureStatuses", id);
-    const [transaction, ...others] = sandbox.landedCollects(handle);
+    const [transaction, ...others] = sandbox.landedCollectsOf(handle);
     expect(others).toEqual([]);
     const bytes = sent();
     lift();
@@ -129,7 +129,7 @@ describeWithRedis("a replica that is killed", () => {
     expect(new Set([...bytes, ...sent()]).size).toBe(1);
 
     expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
-    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("before its transaction was heard is survived: another sends the same bytes", async () => {
@@ -140,7 +140,7 @@ describeWithRedis("a replica that is killed", () => {
 
     expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(new Set(sent()).size).toBe(1);
-    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("before its transaction could land at all is survived: the next but one signs anew", async () => {
@@ -154,7 +154,7 @@ describeWithRedis("a replica that is killed", () => {
     expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
     expect(body.message).toMatch(/^Transaction \w+ did not land and never can/);
     expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("before it signed anything holds others up until its claim expires, and no longer", async () => {
@@ -182,7 +182,7 @@ describeWithRedis("a replica that is killed", () => {
     expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toEqual([]);
     await redis.command("PEXPIRE", await key(), 1);
     expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(sandbox.landedCollects(handle)).toHaveLength(1);
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 });
 

@@ -83,7 +83,7 @@ describeWithRedis("Redis that goes away", () => {
     expect(lookups.filter(({ status }) => status !== 200)).toEqual([]);
     expect(collects.filter(({ status }) => status !== 200).map(({ body }) => body)).toEqual([]);
     for (const handle of collected)
-      expect([handle, sandbox.landedCollects(handle).length]).toEqual([handle, 1]);
+      expect([handle, sandbox.landedCollectsOf(handle).length]).toEqual([handle, 1]);
     for (const i of [0, 1]) {
       expect(replicas.output(i).match(/Redis is away/g)).toHaveLength(2);
       expect(replicas.output(i).match(/Redis is there/g)).toHaveLength(3);
@@ -115,7 +115,7 @@ describeWithRedis("Redis that goes away", () => {
       await replicas.takeUp();
       release();
       expect(passed(await collects)).toBe(10);
-      expect(sandbox.landedCollects(handle)).toHaveLength(1);
+      expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
     });
 
     it("two replicas that collect one account at once move its fees once, and waste one fee", async () => {
@@ -131,7 +131,7 @@ describeWithRedis("Redis that goes away", () => {
       release();
       expect((await slow).body).toMatchObject({ error: "NOTHING_TO_COLLECT", collected: "0.0000" });
       expect(sandbox.chain.balance(address)).toBe(8_300_000_000n);
-      expect(sandbox.landedCollects(handle)).toHaveLength(2);
+      expect(sandbox.landedCollectsOf(handle)).toHaveLength(2);
     });
   });
 
@@ -141,7 +141,7 @@ describeWithRedis("Redis that goes away", () => {
       const account = newAccount();
       const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
       const collect = replicas.at(0).collect(account.id);
-      await expect.poll(() => sandbox.landedCollects(account.handle)).toHaveLength(1);
+      await expect.poll(() => sandbox.landedCollectsOf(account.handle)).toHaveLength(1);
       expect(await redis.command("KEYS", `tributary:collect:*:${account.address}`)).toHaveLength(1);
       return { ...account, collect, lift };
     }
@@ -170,7 +170,7 @@ describeWithRedis("Redis that goes away", () => {
       redis.thaw();
       await replicas.redisIsBack();
       expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
-      expect(sandbox.landedCollects(handle)).toHaveLength(1);
+      expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
     });
   });
 });

@@ -4,47 +4,19 @@ import type { CollectOutcome } from "../../src/chain/collect/in-flight-collect.t
 import { readConfig } from "../../src/config.ts";
 import { createChain } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
-import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
+import type { TestSandbox } from "./sandbox.ts";
 
 /** Longer than any test: a deadline passes only where a test says so. */
-const TIMEOUT_MS = 60_000;
-/** A blockhash is valid for 150 slots, far longer than a test takes. */
-const SLOT_MS = 100;
-
-export type ChainRpc = Sandbox["rpc"];
+const TIMEOUT_MS = 600_000;
+export type ChainRpc = TestSandbox["rpc"];
 export type SandboxCollector = ReturnType<typeof createSandboxCollector>;
-
-/** A sandbox, and a second JSON-RPC endpoint of its chain. */
-export async function startChain() {
-  const sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
-  const { LAUNCHPAD_PROGRAM_ID: launchpadProgramId, LAUNCHPAD_AMM_PROGRAM_ID: ammProgramId } = sandbox.env;
-  const secondRpc = await createChainRpc({
-    chain: sandbox.chain,
-    launchpad: { launchpadProgramId, ammProgramId },
-    port: 0,
-  });
-  return {
-    sandbox,
-    secondRpc,
-    account(handle: string) {
-      return sandbox.accounts.find((candidate) => candidate.handle === handle)!;
-    },
-    /** The collects that landed, whether they succeeded or failed. */
-    landedCollects: () =>
-      sandbox.chain
-        .ledger()
-        .filter(({ logs }) => logs.some((line) => line.includes(`${launchpadProgramId} invoke`))),
-    close: () => Promise.all([sandbox.close(), secondRpc.close()]),
-  };
-}
 
 /** The gateway's collector on the sandbox's chain. `env`: variables that differ from the defaults. */
 export function createSandboxCollector(
-  sandbox: Sandbox,
+  sandbox: TestSandbox,
   options: { rpcs?: readonly ChainRpc[]; redis?: Redis; env?: Record<string, string> } = {},
 ) {
   const { rpcs = [sandbox.rpc], redis, env } = options;
@@ -64,7 +36,7 @@ export function createSandboxCollector(
     batchMetrics: createBatchMetrics(registry),
     log: createLogger("trace", { write: (line) => void logLines.push(line) }),
   });
-  const account = (handle: string) => sandbox.accounts.find((candidate) => candidate.handle === handle)!;
+  const { account } = sandbox;
 
   return {
     ...collector,

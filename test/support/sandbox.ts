@@ -1,3 +1,4 @@
+import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 
@@ -13,6 +14,11 @@ export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 export async function startTestSandbox() {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
   const { chain, accounts, env } = sandbox;
+  const secondRpc = await createChainRpc({
+    chain,
+    launchpad: { launchpadProgramId: env.LAUNCHPAD_PROGRAM_ID, ammProgramId: env.LAUNCHPAD_AMM_PROGRAM_ID },
+    port: 0,
+  });
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
     if (newest && newest.slot > chain.slot("confirmed")) chain.advanceSlots(1);
@@ -24,20 +30,28 @@ export async function startTestSandbox() {
     return found;
   }
 
+  /** The collects that landed, successful or not. */
+  const landedCollects = () =>
+    chain
+      .ledger()
+      .filter(({ logs }) => logs.some((line) => line.includes(`${env.LAUNCHPAD_PROGRAM_ID} invoke`)));
+
   return {
     ...sandbox,
+    /** Another JSON-RPC endpoint of the same chain. */
+    secondRpc,
     account,
-    /** The collects that landed, successful or not: all of them, or those of one account. */
-    landedCollects(handle?: string) {
-      const vault = handle === undefined ? undefined : account(handle).creatorVault;
-      return chain
-        .ledger()
-        .filter(({ logs }) => logs.some((line) => line.includes(`${env.LAUNCHPAD_PROGRAM_ID} invoke`)))
-        .filter(({ message }) => vault === undefined || message.staticAccounts.some((key) => key === vault));
+    landedCollects,
+    /** Those of one account. */
+    landedCollectsOf(handle: string) {
+      const { creatorVault } = account(handle);
+      return landedCollects().filter(({ message }) =>
+        message.staticAccounts.some((key) => key === creatorVault),
+      );
     },
     async close() {
       clearInterval(timer);
-      await sandbox.close();
+      await Promise.all([sandbox.close(), secondRpc.close()]);
     },
   };
 }

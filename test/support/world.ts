@@ -3,12 +3,12 @@ import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { createClient } from "./client.ts";
 import { startTestSandbox } from "./sandbox.ts";
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
+/** As SOLANA_RPC_URL: both JSON-RPC endpoints of the sandbox. */
 export const BOTH_ENDPOINTS = "both endpoints";
 
 /** Deadlines that no test waits for, however slow the machine is. Tests of a deadline set a short one. */
@@ -24,15 +24,7 @@ export const AMPLE_DEADLINES = {
  */
 export async function startWorld(env: Record<string, string> = {}, limits: Partial<ConnectionLimits> = {}) {
   const sandbox = await startTestSandbox();
-  // A second endpoint of the same chain, for a gateway that is told of it: SOLANA_RPC_URL: BOTH_ENDPOINTS.
-  const secondRpc = await createChainRpc({
-    chain: sandbox.chain,
-    launchpad: {
-      launchpadProgramId: sandbox.env.LAUNCHPAD_PROGRAM_ID,
-      ammProgramId: sandbox.env.LAUNCHPAD_AMM_PROGRAM_ID,
-    },
-    port: 0,
-  });
+  const { secondRpc } = sandbox;
   if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)
     env = { ...env, SOLANA_RPC_URL: `${sandbox.rpc.url},${secondRpc.url}` };
   const config = readConfig({
@@ -69,7 +61,7 @@ export async function startWorld(env: Record<string, string> = {}, limits: Parti
       await server.close();
       await gateway.settled();
       gateway.close();
-      await Promise.all([sandbox.close(), secondRpc.close()]);
+      await sandbox.close();
     },
   };
 }

@@ -5,12 +5,11 @@ import { startWorld, type World } from "../../support/world.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
 import {
   createSandboxCollector,
-  startChain,
   type ChainRpc,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
-const isMethod = (name: string) => (call: { method: string }) => call.method === name;
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
 const answer = (result: unknown) => ({
   status: 200,
@@ -22,29 +21,27 @@ const BEHIND = {
   body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "Node is behind" } }),
 };
 const UNKNOWN_SIGNATURE = answer({ context: { slot: 1 }, value: [null] });
-/** Polls until the state is there, however slow the machine is. */
-const PATIENTLY = { timeout: 25_000 };
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
 
-let world: Awaited<ReturnType<typeof startChain>>;
-let chain: typeof world.sandbox.chain;
+let sandbox: TestSandbox;
+let chain: TestSandbox["chain"];
 let rpc: ChainRpc;
 let collector: SandboxCollector;
 beforeEach(async () => {
-  world = await startChain();
-  ({ chain, rpc } = world.sandbox);
-  collector = createSandboxCollector(world.sandbox);
+  sandbox = await startTestSandbox();
+  ({ chain, rpc } = sandbox);
+  collector = createSandboxCollector(sandbox);
 });
 afterEach(async () => {
   rpc.faults.clear();
-  world.secondRpc.faults.clear();
+  sandbox.secondRpc.faults.clear();
   // Ends what still waits for the chain.
-  await world.close();
+  await sandbox.close();
 });
 
 const sends = () => sendsTo(rpc);
 const wasCalled = (method: string) =>
-  expect.poll(() => rpc.calls.filter(isMethod(method)).length, PATIENTLY).toBeGreaterThan(0);
+  expect.poll(() => rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
 const wasSent = () => wasCalled("sendTransaction");
 /** Runs once, at the moment of the first call of a method. */
 function atFirst(method: string, run: () => void): void {
@@ -64,20 +61,20 @@ describe("a transaction in flight", () => {
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sends().length).toBeGreaterThanOrEqual(3);
     expect(new Set(sends().map(({ params }) => params[0])).size).toBe(1);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("counts as sent when the answer to its sending is lost", async () => {
     rpc.faults.add({ when: isMethod("sendTransaction"), times: 1, then: "reset", after: true });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("is followed through reads that fail and a node that does not know it for a while", async () => {
     rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 2, then: "reset" });
     rpc.faults.add({ when: isMethod("getTransaction"), times: 2, then: answer(null) });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("is reported expired only when it can no longer land, and the next collect signs anew", async () => {
@@ -91,32 +88,32 @@ describe("a transaction in flight", () => {
 
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(new Set(sends().map(({ params }) => params[0])).size).toBe(2);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("is not reported expired by a node that has not seen its blockhash expire", async () => {
-    const { secondRpc } = world;
-    collector = createSandboxCollector(world.sandbox, { rpcs: [rpc, secondRpc] });
+    const { secondRpc } = sandbox;
+    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
     const isStatus = isMethod("getSignatureStatuses");
     rpc.faults.add({ when: isStatus, then: { status: 429, body: "" } });
     secondRpc.faults.add({ when: isStatus, then: UNKNOWN_SIGNATURE });
     const collect = collector.collect("creator");
-    await expect.poll(world.landedCollects, PATIENTLY).toHaveLength(1);
+    await expect.poll(sandbox.landedCollects).toHaveLength(1);
     chain.advanceSlots(250);
     const searches = () =>
       secondRpc.calls.filter(
         (call) => isStatus(call) && (call.params[1] as any).searchTransactionHistory === true,
       );
-    await expect.poll(searches, PATIENTLY).not.toEqual([]);
+    await expect.poll(searches).not.toEqual([]);
     rpc.faults.clear();
     secondRpc.faults.clear();
     expect(await collect).toMatchObject(ALL_FEES);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("that fails on the chain makes its account back off while others are collected", async () => {
     // Between simulation and landing the address and its vault become too poor for the address to exist.
-    const { address, creatorVault } = world.account("creator");
+    const { address, creatorVault } = sandbox.account("creator");
     const [before, waiting] = [chain.balance(address), chain.balance(creatorVault)];
     atFirst("getLatestBlockhash", () => {
       chain.setBalance(address, 0n);
@@ -125,7 +122,7 @@ describe("a transaction in flight", () => {
     const failure = await collector.collect("creator");
     chain.setBalance(address, before);
     chain.setBalance(creatorVault, waiting);
-    const [failed] = world.landedCollects();
+    const [failed] = sandbox.landedCollects();
     expect(failed!.err).not.toBeNull();
     expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
 
@@ -133,7 +130,7 @@ describe("a transaction in flight", () => {
     expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
     chain.setBalance(creatorVault, 0n);
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
-    expect(world.landedCollects()).toHaveLength(2);
+    expect(sandbox.landedCollects()).toHaveLength(2);
   });
 
   it("is known to have landed although another call about it hangs", async () => {
@@ -143,19 +140,19 @@ describe("a transaction in flight", () => {
   });
 
   it("has collected nothing when someone on the chain was faster", async () => {
-    const { creatorVault } = world.account("creator");
+    const { creatorVault } = sandbox.account("creator");
     atFirst("getLatestBlockhash", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     });
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });
 
 describe("a collect", () => {
   it("is not stopped by a withdrawal from the address at the same moment", async () => {
     atFirst("simulateTransaction", () => {
-      chain.setBalance(world.account("creator").address, 1_000_000_000n);
+      chain.setBalance(sandbox.account("creator").address, 1_000_000_000n);
     });
     expect(await collector.collect("creator")).toMatchObject({
       kind: "collected",
@@ -168,7 +165,7 @@ describe("a collect", () => {
     rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: "hang" });
     const refused: unknown[] = [];
     for (let i = 0; i < 205; i++) {
-      const account = { ...world.account("creator"), address: `address ${i}` };
+      const account = { ...sandbox.account("creator"), address: `address ${i}` };
       collector.collector.collect(account, performance.now()).catch((error: unknown) => refused.push(error));
     }
     await new Promise(setImmediate);
@@ -188,7 +185,7 @@ describe("a collect", () => {
     expect(collector.logLines.join()).not.toContain("fund it");
     chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0) + 50n * 5_000n);
     await collector.collect("artist002");
-    await expect.poll(() => collector.logLines.join(), PATIENTLY).toContain(warning);
+    await expect.poll(() => collector.logLines.join()).toContain(warning);
   });
 
   it("is refused when the fee payer cannot pay for it beside those in flight", async () => {
@@ -198,11 +195,11 @@ describe("a collect", () => {
     const handles = ["artist001", "artist002", "artist003", "artist004", "artist005", "artist006"];
     const kinds: string[] = [];
     const collects = handles.map(async (handle) => kinds.push((await collector.collect(handle)).kind));
-    await expect.poll(() => kinds, PATIENTLY).toEqual(Array(3).fill("fee-payer-short"));
+    await expect.poll(() => kinds).toEqual(Array(3).fill("fee-payer-short"));
     lift();
     await Promise.all(collects);
     expect(kinds.slice(3)).toEqual(Array(3).fill("collected"));
-    expect(world.landedCollects()).toHaveLength(3);
+    expect(sandbox.landedCollects()).toHaveLength(3);
   });
 
   it("pays the price of the recent slots, within the cap", async () => {
@@ -222,8 +219,8 @@ describe("a collect", () => {
   });
 
   it("charges its budget the fee that it signed for, whatever fee a node reports", async () => {
-    collector = createSandboxCollector(world.sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" } });
-    const { address } = world.account("creator");
+    collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" } });
+    const { address } = sandbox.account("creator");
     const lie = {
       transaction: { message: { accountKeys: [address] } },
       meta: { err: null, fee: 1_000_000, preBalances: [2], postBalances: [1] },
@@ -234,7 +231,7 @@ describe("a collect", () => {
   });
 
   it("is refused when the hour's budget is used up, and logs it", async () => {
-    collector = createSandboxCollector(world.sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" } });
+    collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" } });
     expect(await collector.collect("creator")).toEqual({ kind: "budget-spent" });
     expect(collector.logLines.join()).toMatch(/"level":50.*the hour's budget for fees is used up/);
     expect(sends()).toEqual([]);
@@ -248,14 +245,14 @@ describe("a caller whose time is up", () => {
     await wasSent();
     const [signature] = collector.openSignatures();
     expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "outcome-unknown", signature });
-    await expect.poll(() => chain.landed(signature!), PATIENTLY).toBeDefined();
+    await expect.poll(() => chain.landed(signature!)).toBeDefined();
 
     const next = collector.collect("creator");
     lift();
     expect(await next).toEqual({ ...ALL_FEES, signature });
     expect(await first).toEqual(await next);
-    expect(chain.balance(world.account("creator").address)).toBe(8_300_000_000n);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(chain.balance(sandbox.account("creator").address)).toBe(8_300_000_000n);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it.each(["getMultipleAccounts", "simulateTransaction", "getLatestBlockhash"])(
@@ -272,7 +269,7 @@ describe("a caller whose time is up", () => {
       expect(sends()).toEqual([]);
 
       expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-      expect(world.landedCollects()).toHaveLength(1);
+      expect(sandbox.landedCollects()).toHaveLength(1);
     },
   );
 
@@ -280,7 +277,7 @@ describe("a caller whose time is up", () => {
     const lift = rpc.faults.add({ when: isMethod("getTransaction"), then: answer(null) });
     const first = collector.collect("creator");
     await wasCalled("getTransaction");
-    const [landed] = world.landedCollects();
+    const [landed] = sandbox.landedCollects();
     const { signature } = landed!;
     expect(await collector.collectInAMillisecond("creator")).toEqual({
       kind: "landed-unreadable",
@@ -301,12 +298,12 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
 
   /** A replica that is held up before it signs, and another that has taken over its lock. */
   async function startBoth() {
-    const slow = createSandboxCollector(world.sandbox, { redis });
-    const fast = createSandboxCollector(world.sandbox, { redis, rpcs: [world.secondRpc] });
+    const slow = createSandboxCollector(sandbox, { redis });
+    const fast = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
     const lift = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
     const slowCollect = slow.collect("creator");
     await wasCalled("getLatestBlockhash");
-    await server.command("DEL", `tributary:collect:${slow.feePayer}:${world.account("creator").address}`);
+    await server.command("DEL", `tributary:collect:${slow.feePayer}:${sandbox.account("creator").address}`);
     return { slow, fast, lift, slowCollect };
   }
   const spentFees = async (feePayer: string) => {
@@ -316,17 +313,17 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
 
   it("follows the transaction of the replica that took over, and sends none of its own", async () => {
     const { slow, fast, lift, slowCollect } = await startBoth();
-    world.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
     const fastCollect = fast.collect("creator");
-    await expect.poll(() => sendsTo(world.secondRpc).length, PATIENTLY).toBeGreaterThan(0);
+    await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
     lift();
     expect(await slowCollect).toMatchObject(ALL_FEES);
-    world.secondRpc.faults.clear();
+    sandbox.secondRpc.faults.clear();
     expect(await fastCollect).toEqual(await slowCollect);
-    const bytes = sendsTo(world.secondRpc)[0]!.params[0];
+    const bytes = sendsTo(sandbox.secondRpc)[0]!.params[0];
     for (const { params } of sends()) expect(params[0]).toBe(bytes);
-    expect(world.landedCollects()).toHaveLength(1);
-    const [landed] = world.landedCollects();
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    const [landed] = sandbox.landedCollects();
     expect(await spentFees(slow.feePayer)).toBe(Number(landed!.feeLamports));
   });
 
@@ -336,7 +333,7 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
     lift();
     expect(await slowCollect).toEqual({ kind: "nothing" });
     expect(sends()).toEqual([]);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("does not collect again once a caller has given up", async () => {
@@ -346,7 +343,7 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
     lift();
     expect(await slowCollect).toEqual({ kind: "given-up-before-sending" });
     expect(sends()).toEqual([]);
-    expect(world.landedCollects()).toHaveLength(1);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });
 
@@ -365,7 +362,7 @@ describe("a collect over HTTP", () => {
       .poll(async () => {
         await service.collect(ids[0]!);
         return sendsOfService().length;
-      }, PATIENTLY)
+      })
       .toBeGreaterThan(0);
     const fields = ids.map((id, i) => `c${i}: collect(socialId: "${id}") { success }`);
     const { body } = await service.graphql(`mutation { ${fields.join(" ")} }`);
@@ -390,7 +387,7 @@ describe("a collect over HTTP", () => {
     });
     // Not before it is sent, and not after it is answered.
     service.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
-    await expect.poll(() => sendsOfService().length, PATIENTLY).toBeGreaterThan(0);
+    await expect.poll(() => sendsOfService().length).toBeGreaterThan(0);
     leaving.abort();
     await expect(collect).rejects.toThrow();
     service.sandbox.rpc.faults.clear();
