@@ -112,9 +112,9 @@ describe("a problem", () => {
     ["LOG_LEVEL", "loud", "expected one of trace"],
     ["REDIS_URL", "localhost:6379", "expected an address that starts with redis:// or rediss://"],
     ["REDIS_URL", "redis://127.0.0.1/first", "expected redis://[user:password@]host"],
-    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "fails (ENOENT)"],
-    ["FEE_PAYER_KEYPAIR", "/", "fails (EISDIR)"],
-    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "it is not a key"],
+    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file (ENOENT)"],
+    ["FEE_PAYER_KEYPAIR", "/", "cannot be read as a file (EISDIR)"],
+    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the value is not a key"],
   ])("with %s=%s is named, with what was expected", (name, value, expected) => {
     const message = problemsOf({ ...complete, [name]: value });
     expect(message).toContain(`- ${name}: `);

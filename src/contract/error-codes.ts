@@ -113,7 +113,7 @@ export const ERROR_CODES = {
   },
   METHOD_NOT_ALLOWED: {
     status: 405,
-    message: "This method is not allowed here. The header Allow lists the methods that are.",
+    message: "This method is not allowed here. The Allow header lists the allowed methods.",
     retry: CHANGE_REQUEST,
   },
 } as const satisfies Record<string, ErrorCodeRow>;

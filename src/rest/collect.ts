@@ -75,7 +75,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
     "Anyone may collect for any account; the service pays the transaction fee. " +
     "The response arrives when the chain has confirmed the transaction, usually within seconds. " +
     "Concurrent calls for one account share one transaction and its result. " +
-    "`COLLECT_FAILED` with a signature in its message means that the transaction may still land. Look it up by its signature, or collect again: that waits for it and never moves the same fees twice.",
+    "If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.",
   request: {
     requestBody: {
       required: true,

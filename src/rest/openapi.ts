@@ -44,7 +44,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
         "The API is public: no keys, no login, and any web page may call it.",
         `Rate limit: ${max} requests in ${windowSeconds} seconds from one IP address, for both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` show what is left.`,
         "Amounts are decimal strings in SOL with 4 digits after the point, truncated, never rounded up.",
-        "Errors are JSON: `error` is a stable code for programs, `message` a text for people that may change. `Retry-After`, where present, is in seconds.",
+        "Errors are JSON: `error` is a stable code for programs, `message` explains it to people and may change. `Retry-After`, if present, is in seconds.",
         `An unknown path returns ${notFound.status} \`${notFound.code}\`.`,
       ].join("\n\n"),
     },
