@@ -33,7 +33,7 @@ interface CollectData {
   };
 }
 
-/** A body with one id is some 40 bytes; clients may send other members along. */
+/** A body with only the id has about 40 bytes; clients may send other members too. */
 const MAX_BODY_BYTES = 16_384;
 const EXAMPLE_BODY = { socialId: "1523400000000000123" };
 const BODY_EXPECTED = `The body must be a JSON object such as ${JSON.stringify(EXAMPLE_BODY)}`;
@@ -103,7 +103,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
   errorExamples: [invalidSocialId("creator"), tooLarge()],
 };
 
-/** `POST /collect`: the result as the schema gives it, an empty vault as 400. */
+/** `POST /collect`: runs the GraphQL mutation and returns its result; an empty vault is a 400. */
 export function createCollectHandler(
   prepare: PrepareOperation,
 ): (request: Request, scope: RequestScope) => Promise<Response> {
