@@ -2,7 +2,7 @@ import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -140,7 +140,11 @@ describe("what this service never answers, but a client of the contract may get"
 });
 
 describe.concurrent("when the service makes its callers wait, or cannot say what happened", () => {
-  async function start(env: Record<string, string>): Promise<World> {
+  /** Concurrent tests need the `onTestFinished` of their own context. */
+  async function start(
+    { onTestFinished }: Pick<TestContext, "onTestFinished">,
+    env: Record<string, string>,
+  ): Promise<World> {
     const world = await startWorld(env);
     onTestFinished(() => {
       world.sandbox.rpc.faults.clear();
@@ -149,10 +153,10 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
     return world;
   }
 
-  it.each(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
+  it.for(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
     "%s: asks again when the network's limit is over",
-    async (form) => {
-      const world = await start({});
+    async (form, context) => {
+      const world = await start(context, {});
       // A reset that is over already: the shortest wait there is.
       const headers = { "content-type": "application/json", "x-rate-limit-reset": "0" };
       world.sandbox.social.faults.add({ times: 1, then: { status: 429, headers, body: "{}" } });
@@ -163,15 +167,15 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
     },
   );
 
-  it("node examples/graphql/flow.ts: asks again when its own limit is over", async () => {
-    const world = await start({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
+  it("node examples/graphql/flow.ts: asks again when its own limit is over", async (context) => {
+    const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
     const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", "artist001", "artist002");
     expect(output.match(/: collected/g)).toHaveLength(2);
     expect(exitCode).toBe(0);
   });
 
-  it("gives up, and says why, when it would have to wait for long", async () => {
-    const world = await start({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+  it("gives up, and says why, when it would have to wait for long", async (context) => {
+    const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" });
     for (const form of forms) {
       const { exitCode, output } = await run(world, form, "creator");
       expect(output).toContain("RATE_LIMITED");
@@ -180,8 +184,8 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
     }
   });
 
-  it("does not take it that nothing was moved when a collect fails", async () => {
-    const world = await start({ COLLECT_TIMEOUT_MS: "3000" });
+  it("does not take it that nothing was moved when a collect fails", async (context) => {
+    const world = await start(context, { COLLECT_TIMEOUT_MS: "3000" });
     world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
     const runs = await Promise.all(forms.map((form, i) => run(world, form, `artist00${i + 1}`)));
     for (const { exitCode, output } of runs) {
