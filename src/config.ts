@@ -58,8 +58,8 @@ const Variables = z.object({
   RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400).default(60),
   HANDLE_ALLOW_UNDERSCORE: z
     .enum(["true", "false"], expected("true or false"))
-    .default("false")
-    .transform((text) => text === "true"),
+    .transform((text) => text === "true")
+    .optional(),
   SOCIAL_CONCURRENCY: integer(1, 1_000).default(4),
   SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
   SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
@@ -68,9 +68,10 @@ const Variables = z.object({
   COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
   MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
   MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
+  PRIORITY_FEE_FLOOR_MICROLAMPORTS: integer(0, 1e12).default(1_000).transform(BigInt),
+  PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
   LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
-  /** Only {@link wantsSandbox} reads it. */
   NODE_ENV: z.string().optional(),
 });
 
@@ -117,6 +118,8 @@ export function readConfig(env: Environment) {
     /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
     trustedProxies: data.TRUST_PROXY,
     rateLimit: { max: data.RATE_LIMIT_MAX, windowSeconds: data.RATE_LIMIT_WINDOW_SECONDS },
+    isProduction: data.NODE_ENV === "production",
+    /** Undefined: the operator has not decided; handles with an underscore are refused. */
     allowUnderscore: data.HANDLE_ALLOW_UNDERSCORE,
     social: {
       apiUrl: data.SOCIAL_API_URL,
@@ -137,6 +140,9 @@ export function readConfig(env: Environment) {
       timeoutMs: data.COLLECT_TIMEOUT_MS,
       minLamports: data.MIN_COLLECT_LAMPORTS,
       maxPriorityFee: data.MAX_PRIORITY_FEE_LAMPORTS,
+      /** In micro-lamports per compute unit. */
+      priceFloor: data.PRIORITY_FEE_FLOOR_MICROLAMPORTS,
+      pricePercentile: data.PRIORITY_FEE_PERCENTILE,
       budgetLamportsPerHour: data.FEE_BUDGET_LAMPORTS_PER_HOUR,
     },
     /** Never in a log, error or metric. RPC URLs are here because they often contain a key. */

@@ -1,6 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
-import { createReadAccounts } from "./chain/accounts.ts";
+import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createBalances } from "./chain/balances.ts";
 import { createAccountLocks } from "./chain/collect/account-lock.ts";
@@ -9,6 +9,7 @@ import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
+import { toLamports } from "./chain/lamports.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
@@ -83,7 +84,7 @@ export function createGateway(
   const social = createSocial(shared);
   const chain = createChain(shared);
 
-  const format = handleFormat(config.allowUnderscore);
+  const format = handleFormat(config.allowUnderscore ?? false);
   const { addressesOf } = chain;
   const walletById = createWalletById({ addressesOf });
   const useCases: UseCases = {
@@ -154,7 +155,6 @@ export function createGateway(
           checkUpstreams({
             config,
             rpc: chain.rpc,
-            readAccounts: chain.readAccounts,
             client: social.client,
             log,
           }),
@@ -201,8 +201,7 @@ function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared
 export function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
   const { chain, collect, secrets } = config;
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
-  const readAccounts = createReadAccounts(rpc, batchMetrics("chain"));
-  const balances = createBalances(rpc, readAccounts);
+  const balances = createBalances(rpc, createReadWallets(rpc, batchMetrics("chain")));
   const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
     ...collect,
@@ -219,11 +218,10 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     metrics: createCollectMetrics(registry, async () => {
-      const [account] = await readAccounts([payer.toBase58()]);
-      if (!account || account instanceof Error) throw account ?? new Error("no answer");
-      return account.lamports;
+      const [account] = await rpc.getAccounts([payer.toBase58()]);
+      return account?.lamports ?? toLamports(0);
     }),
     log,
   });
-  return { rpc, readAccounts, balances, collector, addressesOf: createAddresses(chain) };
+  return { rpc, balances, collector, addressesOf: createAddresses(chain) };
 }

@@ -1,6 +1,5 @@
-import type { ReadAccounts } from "./chain/accounts.ts";
 import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./chain/collect/fee-payer.ts";
-import { formatSol } from "./chain/lamports.ts";
+import { formatSol, toLamports } from "./chain/lamports.ts";
 import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -27,11 +26,10 @@ const CLUSTERS: Readonly<Record<string, string>> = {
 export async function checkUpstreams(needs: {
   config: Config;
   rpc: Rpc;
-  readAccounts: ReadAccounts;
   client: SocialClient;
   log: Logger;
 }): Promise<void> {
-  const { config, rpc, readAccounts, client, log } = needs;
+  const { config, rpc, client, log } = needs;
   const { chain, collect, secrets } = config;
 
   async function checkChain(): Promise<void> {
@@ -43,22 +41,20 @@ export async function checkUpstreams(needs: {
     ] as const;
     const [genesisHash, accounts] = await Promise.all([
       rpc.getGenesisHash().catch(() => undefined),
-      readAccounts([...programs.map(([, id]) => id), feePayer]),
+      rpc.getAccounts([...programs.map(([, id]) => id), feePayer]).catch((error: unknown) => error as Error),
     ]);
     const cluster = genesisHash && CLUSTERS[genesisHash];
     const where = cluster ?? (genesisHash ? "a private cluster" : "an unknown cluster");
-    const payer = accounts.at(-1);
-    const failure = accounts.find((account) => account instanceof Error);
-    if (failure || !payer || payer instanceof Error) {
+    if (accounts instanceof Error) {
       log.warn(
-        { err: failure },
+        { err: accounts },
         "SOLANA_RPC_URL: the chain does not answer yet; lookups and collects fail until it does",
       );
       return;
     }
     log[genesisHash ? "info" : "warn"](`SOLANA_RPC_URL: the chain is ${where}`);
 
-    const missing = programs.filter((_, i) => (accounts[i] as { executable?: boolean }).executable !== true);
+    const missing = programs.filter((_, i) => accounts[i]?.executable !== true);
     for (const [name, id] of missing) {
       const problem = `${name}: there is no program ${id} on ${where}`;
       // On a public cluster the variable is wrong; on a private one the program may be deployed later.
@@ -70,9 +66,10 @@ export async function checkUpstreams(needs: {
     }
     if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
 
-    const collects = payer.lamports / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
+    const held = accounts.at(-1)?.lamports ?? toLamports(0);
+    const collects = held / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
     log[collects < FEW_COLLECTS ? "warn" : "info"](
-      `the fee payer ${feePayer} holds ${formatSol(payer.lamports)} SOL, enough for ${collects} collects at the highest fee` +
+      `the fee payer ${feePayer} holds ${formatSol(held)} SOL, enough for ${collects} collects at the highest fee` +
         (collects < FEW_COLLECTS ? ": fund it" : ""),
     );
   }
@@ -85,5 +82,10 @@ export async function checkUpstreams(needs: {
       );
   }
 
+  if (config.isProduction && config.allowUnderscore === undefined) {
+    log.warn(
+      "HANDLE_ALLOW_UNDERSCORE is not set: handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning",
+    );
+  }
   await Promise.all([checkChain(), checkSocialNetwork()]);
 }

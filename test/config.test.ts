@@ -36,7 +36,8 @@ describe("the variables", () => {
       logLevel: "info",
       trustedProxies: [],
       rateLimit: { max: 20, windowSeconds: 60 },
-      allowUnderscore: false,
+      isProduction: false,
+      allowUnderscore: undefined,
       social: {
         apiUrl: new URL("https://network.example"),
         timeoutMs: 5000,
@@ -55,6 +56,8 @@ describe("the variables", () => {
         timeoutMs: 60_000,
         minLamports: 100_000n,
         maxPriorityFee: 50_000n,
+        priceFloor: 1_000n,
+        pricePercentile: 75,
         budgetLamportsPerHour: 50_000_000n,
       },
     });
@@ -108,6 +111,8 @@ describe("a problem", () => {
     ["SOCIAL_CACHE_SECONDS", "-5", "expected a whole number"],
     ["MIN_COLLECT_LAMPORTS", "0", "expected a whole number from 1"],
     ["MAX_PRIORITY_FEE_LAMPORTS", "x", "expected a whole number"],
+    ["PRIORITY_FEE_FLOOR_MICROLAMPORTS", "-1", "expected a whole number"],
+    ["PRIORITY_FEE_PERCENTILE", "101", "expected a whole number from 0 to 100"],
     ["FEE_BUDGET_LAMPORTS_PER_HOUR", "x", "expected a whole number"],
     ["LOG_LEVEL", "loud", "expected one of trace"],
     ["REDIS_URL", "localhost:6379", "expected a URL that starts with redis:// or rediss://"],

@@ -54,6 +54,18 @@ describe("a start", () => {
     },
   );
 
+  it("in production warns that handles with an underscore are refused, unless the operator has decided", async () => {
+    const warned = async (env: Record<string, string>) => {
+      const { start, output } = createGatewayWith(env);
+      await start();
+      return /"level":40.*HANDLE_ALLOW_UNDERSCORE is not set/.test(output());
+    };
+    expect(await warned({ NODE_ENV: "production" })).toBe(true);
+    expect(await warned({})).toBe(false);
+    for (const decided of ["true", "false"])
+      expect(await warned({ NODE_ENV: "production", HANDLE_ALLOW_UNDERSCORE: decided })).toBe(false);
+  });
+
   it("that is refused ends the process with code 1 and the reason", async () => {
     beMainnet();
     const program = startProgram(envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }));

@@ -1,8 +1,8 @@
 import { memoize } from "../upstream/memoize.ts";
-import type { ReadAccounts } from "./accounts.ts";
+import type { ReadWallets, WalletAccounts } from "./wallets.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { subtractToZero, toLamports, type Lamports } from "./lamports.ts";
-import type { Account, Rpc } from "./rpc/rpc-client.ts";
+import type { Rpc } from "./rpc/rpc-client.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
 /** The fees that wait in an account's vaults. */
@@ -29,31 +29,31 @@ const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 export type Balances = ReturnType<typeof createBalances>;
 
 /** Reads balances and waiting fees from the chain. Every read fails with {@link RpcError}. */
-export function createBalances(rpc: Rpc, readAccounts: ReadAccounts) {
+export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
   const getRentMinimum = createRentMinimum(rpc, 0);
   const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
 
   function toWaitingFees(
-    vault: Account,
-    ammVault: Account,
+    { creatorVault, ammVault }: WalletAccounts,
     rentMinimum: Lamports,
     tokenRentMinimum: Lamports,
   ): WaitingFees {
     const amount = readWrappedSol(ammVault);
     // The AMM does not move an amount below the rent of a token account.
     const inAmm = amount >= tokenRentMinimum ? amount : toLamports(0);
-    const collectable = subtractToZero(toLamports(vault.lamports + inAmm), rentMinimum);
-    return { collectable, inAmm, inCreatorVault: vault.lamports };
+    const collectable = subtractToZero(toLamports(creatorVault.lamports + inAmm), rentMinimum);
+    return { collectable, inAmm, inCreatorVault: creatorVault.lamports };
   }
 
   return {
-    async getWaitingFees({ creatorVault, ammVault }: AccountAddresses): Promise<WaitingFees> {
-      const [[vault, amm], rentMinimum, tokenRentMinimum] = await Promise.all([
-        readAccounts([creatorVault, ammVault]),
+    async getWaitingFees(account: AccountAddresses): Promise<WaitingFees> {
+      const [[wallet], rentMinimum, tokenRentMinimum] = await Promise.all([
+        readWallets([account]),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      return toWaitingFees(assertRead(vault), assertRead(amm), rentMinimum, tokenRentMinimum);
+      if (!wallet || wallet instanceof Error) throw wallet ?? new Error("a wallet is missing");
+      return toWaitingFees(wallet, rentMinimum, tokenRentMinimum);
     },
 
     /** The balances of accounts, in their order; an Error for each that cannot be read. */
@@ -61,23 +61,15 @@ export function createBalances(rpc: Rpc, readAccounts: ReadAccounts) {
       accounts: readonly AccountAddresses[],
       signal: AbortSignal,
     ): Promise<(Balance | Error)[]> {
-      const addresses = accounts.flatMap(({ creatorVault, ammVault, address }) => [
-        creatorVault,
-        ammVault,
-        address,
-      ]);
-      const [read, rentMinimum, tokenRentMinimum] = await Promise.all([
-        readAccounts(addresses, signal),
+      const [wallets, rentMinimum, tokenRentMinimum] = await Promise.all([
+        readWallets(accounts, signal),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      return accounts.map((_, i) => {
-        const [vault, amm, pda] = read.slice(3 * i, 3 * i + 3);
-        if (vault instanceof Error) return vault;
-        if (amm instanceof Error) return amm;
-        if (pda instanceof Error) return pda;
-        const { collectable } = toWaitingFees(vault!, amm!, rentMinimum, tokenRentMinimum);
-        return { vault: collectable, pda: pda!.lamports };
+      return wallets.map((wallet) => {
+        if (wallet instanceof Error) return wallet;
+        const { collectable } = toWaitingFees(wallet, rentMinimum, tokenRentMinimum);
+        return { vault: collectable, pda: wallet.address.lamports };
       });
     },
 
@@ -89,11 +81,6 @@ export function createBalances(rpc: Rpc, readAccounts: ReadAccounts) {
       await Promise.allSettled([getRentMinimum(), getTokenRentMinimum()]);
     },
   };
-}
-
-function assertRead(account: Account | Error | undefined): Account {
-  if (account === undefined || account instanceof Error) throw account ?? new Error("an account is missing");
-  return account;
 }
 
 /** Caches the rent-exempt minimum of accounts of `space` bytes; serves the last one while it cannot be read. */

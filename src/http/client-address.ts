@@ -35,15 +35,22 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
       return toGroup(remoteAddress) ?? UNKNOWN;
     const client = forwardedFor.includes(",")
       ? proxyAddr(toRequest(remoteAddress, forwardedFor), isTrusted)
-      : forwardedFor.trim();
+      : withoutPort(forwardedFor);
     return toGroup(client) ?? toGroup(remoteAddress) ?? UNKNOWN;
   };
 }
 
 /** A request with only the fields that proxy-addr reads. */
 function toRequest(remoteAddress: string, forwardedFor: string): IncomingMessage {
-  const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
+  const addresses = forwardedFor.split(",").map(withoutPort).join();
+  const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": addresses } };
   return request as unknown as IncomingMessage;
+}
+
+/** Some proxies append the client's port: `192.0.2.1:5678`, `[2001:db8::1]:5678`. */
+function withoutPort(text: string): string {
+  const address = text.trim();
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
 }
 
 function toGroup(text: string): string | undefined {

@@ -36,7 +36,14 @@ const USER = z.object({
   username: z.string().regex(/^\w+$/),
 });
 /** A suspended account has this type too. The host in the type has changed before. */
-const MISSING = z.object({ value: z.string(), type: z.string().endsWith("/resource-not-found") });
+const MISSING = z
+  .object({
+    // The network may omit `value`; `resource_id` then names the account.
+    value: z.string().optional(),
+    resource_id: z.string().optional(),
+    type: z.string().endsWith("/resource-not-found"),
+  })
+  .transform(({ value, resource_id }) => value ?? resource_id);
 const PROBLEM = z.object({ type: z.string() });
 
 /**
@@ -162,7 +169,7 @@ function match(
 
   for (const row of errors) {
     const missing = MISSING.safeParse(row).data;
-    if (missing) add(missing.value.toLowerCase(), new SocialError({ kind: "not-found" }));
+    if (missing !== undefined) add(missing.toLowerCase(), new SocialError({ kind: "not-found" }));
   }
   for (const row of data) {
     const user = USER.safeParse(row).data;

@@ -21,13 +21,23 @@ describe("a caller is told apart", () => {
     for (const header of [
       "",
       "unknown",
-      "198.51.100.7:1234",
+      "198.51.100.7:port",
+      "[198.51.100.7",
       "<script>",
       "x".repeat(10_000),
       "198.51.100.7, nonsense",
     ]) {
       expect(through(["10.0.0.1"], "10.0.0.1", header)).toBe("10.0.0.1");
     }
+  });
+
+  it("by an address with a port, as some proxies write it", () => {
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "198.51.100.7:5678")).toBe("198.51.100.7");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "[2001:db8:1:2::1]:5678")).toBe("2001:db8:1:2::/64");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "[2001:db8:1:2::1]")).toBe("2001:db8:1:2::/64");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7:5678, 10.0.0.2:80")).toBe(
+      "198.51.100.7",
+    );
   });
 
   it("by the /64 of IPv6, and by the IPv4 that is mapped into IPv6", () => {

@@ -71,11 +71,28 @@ describe("one call to the network", () => {
           type: "https://other.example/2/problems/resource-not-found",
           title: "Forbidden",
         },
+        {
+          resource_id: "unvalued",
+          type: "https://api.example/2/problems/resource-not-found",
+          title: "Not Found Error",
+        },
+        { type: "https://api.example/2/problems/resource-not-found" },
         { value: null },
         { value: "other", type: "https://api.example/2/problems/something-else" },
       ],
     };
-    const asked = ["good", "zeros", "number", "twice", "gone", "suspended", "other", "unmentioned", "kelvin"];
+    const asked = [
+      "good",
+      "zeros",
+      "number",
+      "twice",
+      "gone",
+      "suspended",
+      "other",
+      "unmentioned",
+      "kelvin",
+      "unvalued",
+    ];
     expect(results(await client().findByHandles(asked))).toEqual({
       good: { id: "1", handle: "Good" },
       zeros: "unreadable",
@@ -86,6 +103,7 @@ describe("one call to the network", () => {
       other: "unreadable",
       unmentioned: "unreadable",
       kelvin: "unreadable",
+      unvalued: "not-found",
     });
   });
 

@@ -88,7 +88,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
     if (spendable !== undefined && spendable < openFees) {
-      const detail = "too little for one more collect beside the transactions in flight";
+      const detail = "too little for the fee of one more collect beside the transactions in flight";
       throw new CollectError({ kind: "fee-payer-short", detail });
     }
     const signed = await feePayer.sign(simulator.compose(account, blockhash, terms));

@@ -12,7 +12,7 @@ import type { Launchpad } from "../launchpad/instructions.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import { CollectError } from "../collect-error.ts";
-import { choosePrice } from "./priority-fee.ts";
+import { choosePrice, priorityFee, type PricePolicy } from "./priority-fee.ts";
 
 /** What a collect's transaction is composed from, beside its account and blockhash. */
 interface TransactionTerms {
@@ -24,7 +24,7 @@ interface TransactionTerms {
 
 interface Simulation {
   readonly terms: TransactionTerms;
-  /** The fee payer's lamports above its rent-exempt minimum, after the base fee; undefined when unknown. */
+  /** The fee payer's lamports above its rent-exempt minimum, after all fees; undefined when unknown. */
   readonly spendable: bigint | undefined;
 }
 
@@ -37,15 +37,16 @@ const NO_BLOCKHASH = PublicKey.default.toBase58();
 export type Simulator = ReturnType<typeof createSimulator>;
 
 /** Simulates collects and composes their transactions, whose fees `payer` pays. */
-export function createSimulator(needs: {
-  rpc: Rpc;
-  balances: Balances;
-  launchpad: Launchpad;
-  payer: PublicKey;
-  minLamports: Lamports;
-  maxPriorityFee: Lamports;
-}) {
-  const { rpc, balances, launchpad, payer, minLamports, maxPriorityFee } = needs;
+export function createSimulator(
+  needs: PricePolicy & {
+    rpc: Rpc;
+    balances: Balances;
+    launchpad: Launchpad;
+    payer: PublicKey;
+    minLamports: Lamports;
+  },
+) {
+  const { rpc, balances, launchpad, payer, minLamports } = needs;
 
   /**
    * Simulates a collect; undefined when it would move less than `minLamports`. Throws {@link CollectError}
@@ -77,9 +78,11 @@ export function createSimulator(needs: {
 
     const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const writable = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
-    const price = await choosePrice(rpc, writable, unitLimit, maxPriorityFee);
+    const price = await choosePrice(rpc, writable, unitLimit, needs);
+    // The simulation pays the base fee only: the priority fee depends on the units that it finds out.
+    const fee = priorityFee(price, unitLimit);
     const spendable =
-      feePayerAfter === undefined ? undefined : feePayerAfter - (await balances.getRentMinimum());
+      feePayerAfter === undefined ? undefined : feePayerAfter - fee - (await balances.getRentMinimum());
     return { terms: { unitLimit, withAmm, price }, spendable };
   }
 

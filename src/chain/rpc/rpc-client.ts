@@ -36,6 +36,7 @@ export const MAX_ACCOUNTS_A_CALL = 100;
 /** The most signatures that one `getSignatureStatuses` takes. */
 export const MAX_SIGNATURES_A_CALL = 256;
 
+const NO_DATA: DataSlice = { offset: 0, length: 0 };
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
@@ -105,7 +106,10 @@ export function createRpc(needs: {
     expectSlot,
 
     /** Up to 100 accounts in the order of `addresses`; undefined for one that does not exist. */
-    async getAccounts(addresses: readonly string[], dataSlice: DataSlice): Promise<(Account | undefined)[]> {
+    async getAccounts(
+      addresses: readonly string[],
+      dataSlice: DataSlice = NO_DATA,
+    ): Promise<(Account | undefined)[]> {
       const options = { ...fresh(), encoding: "base64", dataSlice };
       const { value } = await call("getMultipleAccounts", [addresses, options]);
       if (value.length !== addresses.length) throw new RpcError("unreadable", "getMultipleAccounts", "");

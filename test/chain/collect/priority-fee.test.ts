@@ -2,10 +2,15 @@ import { describe, expect, it } from "vitest";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { choosePrice, priorityFee } from "../../../src/chain/collect/priority-fee.ts";
 
-const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
+const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000, policy = {}) => {
   const getRecentPrices = () =>
     recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(recentPrices);
-  return choosePrice({ getRecentPrices }, [], unitLimit, toLamports(maxFee));
+  return choosePrice({ getRecentPrices }, [], unitLimit, {
+    priceFloor: 1_000n,
+    pricePercentile: 75,
+    maxPriorityFee: toLamports(maxFee),
+    ...policy,
+  });
 };
 
 describe("the priority fee", () => {
@@ -24,6 +29,18 @@ describe("the priority fee", () => {
     expect(await choose([0, 0, 0])).toBe(1_000n);
     expect(await choose([])).toBe(1_000n);
     expect(await choose(new Error("down"))).toBe(1_000n);
+  });
+
+  it("follows the operator's floor and percentile", async () => {
+    const prices = Array.from({ length: 100 }, (_, i) => i * 1_000);
+    const at = (pricePercentile: number, priceFloor = 0n) =>
+      choose(prices, 10_000, 50_000, { pricePercentile, priceFloor });
+    expect(await Promise.all([at(0), at(50), at(100), at(50, 90_000n)])).toEqual([
+      0n,
+      50_000n,
+      99_000n,
+      90_000n,
+    ]);
   });
 
   it("never exceeds the cap", async () => {

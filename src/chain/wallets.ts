@@ -1,0 +1,66 @@
+import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import { createBatcher } from "../upstream/batcher.ts";
+import type { AccountAddresses } from "./addresses.ts";
+import { toLamports } from "./lamports.ts";
+import { MAX_ACCOUNTS_A_CALL, type Account, type Rpc } from "./rpc/rpc-client.ts";
+import { TOKEN_AMOUNT } from "./token-accounts.ts";
+
+/** The accounts of one wallet, all read by one call: they belong to one moment. */
+export interface WalletAccounts {
+  readonly creatorVault: Account;
+  readonly ammVault: Account;
+  readonly address: Account;
+}
+
+/**
+ * Reads wallets as they are now, in order: an {@link RpcError} for each that cannot be read, 0 lamports for
+ * an account that does not exist.
+ */
+export type ReadWallets = (
+  wallets: readonly AccountAddresses[],
+  signal?: AbortSignal,
+) => Promise<(WalletAccounts | Error)[]>;
+
+const ACCOUNTS_PER_WALLET = 3;
+/** Calls in flight at once: a call that hangs must not hold up the others. */
+const MAX_CALLS = 32;
+/** The longest that wallets wait for a batch while another call is in flight. */
+const MAX_WAIT_MS = 50;
+
+const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
+
+/**
+ * Reads wallets for the whole process: merges what all callers need at the same moment into calls of up to
+ * 33 wallets. The accounts of a wallet never go into two calls: a collect between them would show a total
+ * that never existed. Caches nothing, and no caller joins a call that left before it asked. Of an account's
+ * data it reads only the amount of a token account.
+ */
+export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
+  async function ask(keys: readonly string[]): Promise<Map<string, WalletAccounts>> {
+    const accounts = await rpc.getAccounts(keys.flatMap(toAddresses), TOKEN_AMOUNT);
+    const at = (i: number) => accounts[i] ?? NO_ACCOUNT;
+    return new Map(
+      keys.map((key, i) => {
+        const first = ACCOUNTS_PER_WALLET * i;
+        return [key, { creatorVault: at(first), ammVault: at(first + 1), address: at(first + 2) }];
+      }),
+    );
+  }
+  const batcher = createBatcher({
+    ask,
+    maxKeys: Math.floor(MAX_ACCOUNTS_A_CALL / ACCOUNTS_PER_WALLET),
+    maxCalls: MAX_CALLS,
+    maxWaitMs: MAX_WAIT_MS,
+    sendAfterCalls: true,
+    metrics,
+  });
+  return (wallets, signal) => batcher.load(wallets.map(toKey), signal);
+}
+
+function toKey({ creatorVault, ammVault, address }: AccountAddresses): string {
+  return [creatorVault, ammVault, address].join();
+}
+
+function toAddresses(key: string): string[] {
+  return key.split(",");
+}
