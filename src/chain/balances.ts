@@ -1,21 +1,21 @@
 import { memoize } from "../upstream/memoize.ts";
 import type { ReadAccounts } from "./accounts.ts";
 import type { AccountAddresses } from "./addresses.ts";
-import { subtractToZero, toLamports, type Lamports } from "./lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { Account, Rpc } from "./rpc/rpc-client.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
-/** The fees that wait in an account's vaults. */
-export interface WaitingFees {
-  /** What a collect would move now: the fees of both vaults, without the rent-exempt minimum of the first. */
+/** The uncollected fees in an account's vaults. */
+export interface UncollectedFees {
+  /** What a collect would move now: both vaults, less the rent-exempt minimum of the creator vault. */
   readonly collectable: Lamports;
-  /** The part of `collectable` in the AMM's vault; 0 when the AMM would move nothing. */
+  /** The part of `collectable` in the AMM's vault; 0 when it is too little for the AMM to move. */
   readonly inAmm: Lamports;
   /** All lamports of the creator vault, its rent-exempt minimum included. */
   readonly inCreatorVault: Lamports;
 }
 
-/** An account's waiting fees and the lamports at its address. */
+/** An account's uncollected fees and the lamports at its address. */
 export interface Balance {
   /** What a collect would move now. */
   readonly vault: Lamports;
@@ -23,40 +23,40 @@ export interface Balance {
   readonly pda: Lamports;
 }
 
-/** The minimum changes by a vote of the whole cluster, announced weeks before. */
+/** The rent-exempt minimum changes only by a cluster-wide vote, announced weeks ahead. */
 const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Balances = ReturnType<typeof createBalances>;
 
-/** Reads balances and waiting fees from the chain. Every read fails with {@link RpcError}. */
+/** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(rpc: Rpc, readAccounts: ReadAccounts) {
   const getRentMinimum = createRentMinimum(rpc, 0);
   const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
 
-  function toWaitingFees(
+  function toUncollectedFees(
     vault: Account,
     ammVault: Account,
     rentMinimum: Lamports,
     tokenRentMinimum: Lamports,
-  ): WaitingFees {
+  ): UncollectedFees {
     const amount = readWrappedSol(ammVault);
     // The AMM does not move an amount below the rent of a token account.
     const inAmm = amount >= tokenRentMinimum ? amount : toLamports(0);
-    const collectable = subtractToZero(toLamports(vault.lamports + inAmm), rentMinimum);
+    const collectable = saturatingSubtract(toLamports(vault.lamports + inAmm), rentMinimum);
     return { collectable, inAmm, inCreatorVault: vault.lamports };
   }
 
   return {
-    async getWaitingFees({ creatorVault, ammVault }: AccountAddresses): Promise<WaitingFees> {
+    async getUncollectedFees({ creatorVault, ammVault }: AccountAddresses): Promise<UncollectedFees> {
       const [[vault, amm], rentMinimum, tokenRentMinimum] = await Promise.all([
         readAccounts([creatorVault, ammVault]),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      return toWaitingFees(assertRead(vault), assertRead(amm), rentMinimum, tokenRentMinimum);
+      return toUncollectedFees(assertRead(vault), assertRead(amm), rentMinimum, tokenRentMinimum);
     },
 
-    /** The balances of accounts, in their order; an Error for each that cannot be read. */
+    /** The balances of `accounts`, in order; an Error for each failed read. */
     async getBalances(
       accounts: readonly AccountAddresses[],
       signal: AbortSignal,
@@ -76,15 +76,15 @@ export function createBalances(rpc: Rpc, readAccounts: ReadAccounts) {
         if (vault instanceof Error) return vault;
         if (amm instanceof Error) return amm;
         if (pda instanceof Error) return pda;
-        const { collectable } = toWaitingFees(vault!, amm!, rentMinimum, tokenRentMinimum);
+        const { collectable } = toUncollectedFees(vault!, amm!, rentMinimum, tokenRentMinimum);
         return { vault: collectable, pda: pda!.lamports };
       });
     },
 
-    /** The lamports that an account without data must keep. */
+    /** The rent-exempt minimum of an account without data. */
     getRentMinimum,
 
-    /** Reads the rent-exempt minimums ahead of the first lookup; never rejects: the lookup tries again. */
+    /** Reads the rent-exempt minimums before the first lookup. Never rejects, because the lookup retries. */
     async warmUp(): Promise<void> {
       await Promise.allSettled([getRentMinimum(), getTokenRentMinimum()]);
     },
@@ -96,7 +96,7 @@ function assertRead(account: Account | Error | undefined): Account {
   return account;
 }
 
-/** Caches the rent-exempt minimum of accounts of `space` bytes; serves the last one while it cannot be read. */
+/** Caches the rent-exempt minimum of accounts of `space` bytes; returns the last value when a read fails. */
 function createRentMinimum(rpc: Rpc, space: number): () => Promise<Lamports> {
   const read = memoize(() => rpc.getMinimumBalanceForRentExemption(space), RENT_MINIMUM_MAX_AGE_MS);
   let last: Lamports | undefined;

@@ -2,20 +2,20 @@ import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
-/** The price would have been enough in this part of the recent slots. */
+/** The chosen price would have been enough in this fraction of the recent slots. */
 const PERCENTILE = 0.75;
-/** In micro-lamports per compute unit: a few lamports a collect, to go ahead of transactions that offer nothing. */
+/** In micro-lamports per compute unit: a few lamports per collect, to beat transactions without a priority fee. */
 const FLOOR_PRICE = 1_000n;
 
-/** The fee in lamports for `price` micro-lamports per unit of `unitLimit`, used or not, rounded up. */
+/** The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`, used or not. */
 export function priorityFee(price: bigint, unitLimit: number): bigint {
   return (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
 }
 
 /**
- * The price in micro-lamports per compute unit that gets a transaction writing to `addresses` into a block
- * soon, going by the recent slots, with a floor; its fee for `unitLimit` units is at most `maxFee`. Never
- * rejects: the floor when the recent prices cannot be read.
+ * The price in micro-lamports per compute unit that should land a transaction that writes to `addresses` soon,
+ * based on recent slots. At least the floor, unless its fee for `unitLimit` units would exceed `maxFee`. Never
+ * rejects: uses the floor when recent prices cannot be read.
  */
 export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,
