@@ -108,7 +108,10 @@ async function request<Body extends object>(url: string, init: RequestInit = {})
     }
   } catch (error) {
     const { message, cause } = error as Error;
-    return { error: "NO_RESPONSE", message: cause instanceof Error ? `${message}: ${cause.message}` : message };
+    return {
+      error: "NO_RESPONSE",
+      message: cause instanceof Error ? `${message}: ${cause.message}` : message,
+    };
   }
 }
 

@@ -19,10 +19,7 @@ interface Expected {
 const CASES: {
   [Kind in CollectFailure["kind"]]: [Omit<Extract<CollectFailure, { kind: Kind }>, "kind">, Expected];
 } = {
-  "not-started": [
-    {},
-    { message: "The request timed out before this collect started. Request it again." },
-  ],
+  "not-started": [{}, { message: "The request timed out before this collect started. Request it again." }],
   "too-many-in-flight": [{}, { message: "Too many collects are in flight. Try again in a minute." }],
   "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
