@@ -9,27 +9,27 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** The variables. Each message says what is expected, and quotes only values that cannot be secrets. */
+/** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
 const Variables = z.object({
   PORT: integer(0, 65_535).default(4_000),
   HOST: z.string().default("127.0.0.1"),
   BASE_PATH: z
     .string()
-    .regex(/^(\/[A-Za-z0-9._~-]+)+$/, got("a path such as /api, with no slash at its end"))
+    .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
     .default(""),
-  SOCIAL_API_URL: required("the base address of the social network's API, v2")
+  SOCIAL_API_URL: required("the base URL of the social network's API, v2")
     .transform(parsedBy((text) => parseUrl(text)))
     .refine((url) => !url.username && !url.password, {
-      error: "expected no user or password in the address; the token goes into SOCIAL_API_TOKEN",
+      error: "expected no user or password in the URL; set the token in SOCIAL_API_TOKEN",
       abort: true,
     })
-    .refine((url) => !url.search && !url.hash, "expected a base address, with nothing after its path"),
+    .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment"),
   SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API").regex(
     /^[\x21-\x7e]+$/,
     "expected printable ASCII without spaces (the value is not shown here)",
   ),
   SOLANA_RPC_URL: required(
-    "one or more JSON-RPC addresses with commas between them, the preferred one first",
+    "one or more JSON-RPC URLs, separated by commas, the preferred one first",
   ).transform(parsedBy((text) => splitList(text).map((part) => parseUrl(part)))),
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
     parsedBy(readKeypair),
@@ -46,18 +46,18 @@ const Variables = z.object({
     .transform(parsedBy((text) => parseUrl(text, ["redis:", "rediss:"])))
     .refine(
       ({ hostname, pathname, search, hash }) => hostname && /^(\/\d*)?$/.test(pathname) && !search && !hash,
-      "expected redis://[user:password@]host[:port][/number of the database]",
+      "expected redis://[user:password@]host[:port][/database number]",
     )
     .optional(),
   TRUST_PROXY: z
     .string()
-    .refine(isProxyList, got("addresses or CIDR ranges with commas between them"))
+    .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
     .transform(splitList)
     .default([]),
   RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
   RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400).default(60),
   HANDLE_ALLOW_UNDERSCORE: z
-    .enum(["true", "false"], got("true or false"))
+    .enum(["true", "false"], expected("true or false"))
     .default("false")
     .transform((text) => text === "true"),
   SOCIAL_CONCURRENCY: integer(1, 1_000).default(4),
@@ -69,8 +69,8 @@ const Variables = z.object({
   MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
   MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
-  LOG_LEVEL: z.enum(LOG_LEVELS, got(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
-  /** Only {@link wantsSandbox} looks at it. */
+  LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
+  /** Only {@link wantsSandbox} reads it. */
   NODE_ENV: z.string().optional(),
 });
 
@@ -122,7 +122,7 @@ export function readConfig(env: Environment) {
       apiUrl: data.SOCIAL_API_URL,
       timeoutMs: data.SOCIAL_TIMEOUT_MS,
       concurrency: data.SOCIAL_CONCURRENCY,
-      /** Handles that may wait for a call. */
+      /** The most handles that wait for a call. */
       queueMax: data.SOCIAL_QUEUE_MAX,
       cacheSeconds: data.SOCIAL_CACHE_SECONDS,
     },
@@ -139,32 +139,32 @@ export function readConfig(env: Environment) {
       maxPriorityFee: data.MAX_PRIORITY_FEE_LAMPORTS,
       budgetLamportsPerHour: data.FEE_BUDGET_LAMPORTS_PER_HOUR,
     },
-    /** Never in a log, error or metric. RPC addresses are here because they often carry a key. */
+    /** Never in a log, error or metric. RPC URLs are here because they often contain a key. */
     secrets: {
       socialApiToken: data.SOCIAL_API_TOKEN,
       rpcUrls: data.SOLANA_RPC_URL,
       feePayer: data.FEE_PAYER_KEYPAIR,
-      /** State that replicas share; undefined: state stays in memory. */
+      /** Where replicas share state. Undefined: state stays in memory. */
       redisUrl: data.REDIS_URL,
     },
   };
 }
 
 /** A message that quotes the value. Not for secrets. */
-function got(expected: string) {
-  return { error: ({ input }: { input?: unknown }) => `expected ${expected}, got ${JSON.stringify(input)}` };
+function expected(format: string) {
+  return { error: ({ input }: { input?: unknown }) => `expected ${format}, got ${JSON.stringify(input)}` };
 }
 
 /** A variable without a default. */
-function required(expected: string) {
-  return z.string(`missing. Expected ${expected}`);
+function required(format: string) {
+  return z.string(`missing. Expected ${format}`);
 }
 
 function integer(min: number, max: number) {
   const isWithin = (text: string) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
   return z
     .string()
-    .refine(isWithin, got(`a whole number from ${min} to ${max}`))
+    .refine(isWithin, expected(`a whole number from ${min} to ${max}`))
     .transform(Number);
 }
 
@@ -172,7 +172,7 @@ function address(text = z.string()) {
   return text.transform(parsedBy(parseAddress));
 }
 
-/** Turns what `parse` throws into the variable's problem. */
+/** Reports an error of `parse` as the variable's problem. */
 function parsedBy<T>(parse: (text: string) => T) {
   return (text: string, context: z.RefinementCtx): T => {
     try {
@@ -194,17 +194,17 @@ function parseAddress(text: string): string {
   }
 }
 
-/** The messages do not quote the text: addresses of providers carry keys. */
+/** The messages do not quote the text, because providers put keys into URLs. */
 function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !protocols.includes(url.protocol)) {
     const starts = protocols.map((protocol) => `${protocol}//`).join(" or ");
-    throw new Error(`expected an address that starts with ${starts} (the value is not shown here)`);
+    throw new Error(`expected a URL that starts with ${starts} (the value is not shown here)`);
   }
   try {
     decodeURIComponent(url.username + url.password);
   } catch {
-    throw new Error("expected the user and password in the address to be percent-encoded");
+    throw new Error("expected the user and password in the URL to be percent-encoded");
   }
   return url;
 }
@@ -215,7 +215,7 @@ function splitList(text: string): string[] {
 
 function isProxyList(text: string): boolean {
   const proxies = splitList(text);
-  // A number would be a count of hops, which any client can fake.
+  // In Express a number is a count of hops, which any client can fake.
   if (proxies.some((proxy) => /^\d+$/.test(proxy))) return false;
   try {
     proxyAddr.compile(proxies);

@@ -18,10 +18,10 @@ import { createClientAddress } from "./http/client-address.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
-import { wantsGraphiQL, type PlayAccount } from "./http/pages/graphiql.ts";
+import { wantsGraphiQL, type SandboxAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
-import { createRouter, limited, type Route } from "./http/router.ts";
+import { createRouter, withRateLimit, type Route } from "./http/router.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { checkUpstreams } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
@@ -41,7 +41,7 @@ import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis, type Redis } from "./upstream/redis.ts";
 
-/** What the parts of the gateway share. */
+/** What several parts of the gateway use. */
 interface Shared {
   readonly config: Config;
   readonly registry: Registry;
@@ -52,19 +52,19 @@ interface Shared {
 }
 
 /**
- * Puts the parts together. The gateway does not listen: `fetch` takes a Request, and the socket's address in
- * its context, and returns a Response, so that any fetch runtime can host it. `playAccounts` are the accounts
- * of a sandbox, which the pages name. `redisAnswerTimeoutMs` replaces the default of {@link createRedis}.
+ * Builds the gateway from its parts. It does not listen: `fetch` takes a Request, with the socket's address in
+ * its context, and returns a Response, so any fetch runtime can host it. The pages show `sandboxAccounts` as
+ * handles to try. `redisAnswerTimeoutMs` replaces the default of {@link createRedis}.
  */
 export function createGateway(
   config: Config,
   {
     log = createLogger(config.logLevel),
-    playAccounts = [],
+    sandboxAccounts = [],
     redisAnswerTimeoutMs,
   }: {
     log?: Logger;
-    playAccounts?: readonly PlayAccount[] | undefined;
+    sandboxAccounts?: readonly SandboxAccount[] | undefined;
     redisAnswerTimeoutMs?: number;
   } = {},
 ) {
@@ -94,8 +94,8 @@ export function createGateway(
 
   const prepare = createPrepareOperation(schema, useCases);
   const lookUp = createLookUp(prepare);
-  const lookup = createLookupHandler(lookUp, format);
-  const collect = createCollectHandler(prepare);
+  const handleLookup = createLookupHandler(lookUp, format);
+  const handleCollect = createCollectHandler(prepare);
   const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
   const openApi = createOpenApiDocument({
     schema,
@@ -104,14 +104,14 @@ export function createGateway(
     endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
   });
   const health = createHealth({ rpc: chain.rpc });
-  const pages = createPages({ basePath: config.basePath, schema, playAccounts });
+  const pages = createPages({ basePath: config.basePath, schema, sandboxAccounts });
 
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
-      GET: limited((_request, scope, url) => lookup(url.searchParams, scope)),
+      GET: withRateLimit((_request, scope, url) => handleLookup(url.searchParams, scope)),
     },
-    "/collect": { operation: "collect", POST: limited(collect) },
+    "/collect": { operation: "collect", POST: withRateLimit(handleCollect) },
     "/graphql": {
       operation: "graphql",
       GET: (request, scope, url) =>
@@ -139,16 +139,16 @@ export function createGateway(
 
   void chain.balances.warmUp();
 
-  /** Resolves when Redis, if there is one, is connected or has had its time. */
+  /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
   const ready = redis?.ready ?? Promise.resolve();
 
   return {
     ready,
-    /** The gateway's metrics. The metrics of the process are added by whoever owns the process. */
+    /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
-    /** Checks the upstreams and logs the results; not ready until then. Throws PreflightError. */
+    /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     start: () =>
-      health.starting(
+      health.waitForStart(
         Promise.all([
           ready,
           checkUpstreams({
@@ -167,10 +167,10 @@ export function createGateway(
       basePath: config.basePath,
       lookUp,
       graphql,
-      otherwise: adapter.handle,
+      fallback: adapter.handle,
     }),
 
-    /** Reports not ready from now on. */
+    /** Makes `/readyz` return 503 from now on. */
     drain: health.drain,
     /** Resolves when no transaction is in flight. */
     settled: chain.collector.settled,

@@ -7,7 +7,7 @@ import { listen } from "./http/server.ts";
 import { createLogger } from "./observability/log.ts";
 import { PreflightError } from "./preflight.ts";
 
-/** After SIGTERM the process accepts requests this long, so that balancers see that it is not ready. */
+/** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
 async function main(): Promise<void> {
@@ -17,31 +17,31 @@ async function main(): Promise<void> {
     : undefined;
   const config = readConfig({ ...process.env, ...sandbox?.env });
   const log = createLogger(config.logLevel);
-  const gateway = createGateway(config, { log, playAccounts: sandbox?.accounts });
+  const gateway = createGateway(config, { log, sandboxAccounts: sandbox?.accounts });
   collectDefaultMetrics({ register: gateway.registry });
   const server = await listen(gateway.handleNode, config);
 
   let isStopping = false;
-  /** Finishes requests and transactions in flight; a second signal or the timeout exits at once. */
+  /** Waits for requests and transactions in flight. A second signal or the timeout exits at once. */
   async function stop(graceMs: number): Promise<void> {
-    if (isStopping) abandon(1);
+    if (isStopping) exitNow(1);
     isStopping = true;
-    log.info("shutting down: not ready any more, finishing requests and transactions in flight");
+    log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
     await sleep(graceMs);
-    setTimeout(() => abandon(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
-    // Requests first: one in flight may still start a transaction.
+    setTimeout(() => exitNow(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
+    // Requests first: a request in flight may still start a transaction.
     await server.close();
     await gateway.settled();
     await sandbox?.close();
     process.exit(0);
   }
-  function abandon(code: number): never {
+  function exitNow(code: number): never {
     const signatures = gateway.openSignatures();
-    if (signatures.length > 0) log.error({ signatures }, "exiting with these transactions in flight");
+    if (signatures.length > 0) log.error({ signatures }, "exiting while these transactions are in flight");
     process.exit(code);
   }
-  // Ctrl-C in a terminal: there is no balancer to wait for.
+  // Ctrl-C in a terminal: no load balancer to wait for.
   process.on("SIGINT", () => void stop(0));
   process.on("SIGTERM", () => void stop(GRACE_MS));
 

@@ -63,7 +63,9 @@ export async function checkUpstreams(needs: {
       const problem = `${name}: there is no program ${id} on ${where}`;
       // On a public cluster the variable is wrong; on a private one the program may be deployed later.
       if (cluster)
-        throw new PreflightError(`${problem}. Check it, and that SOLANA_RPC_URL is the right cluster.`);
+        throw new PreflightError(
+          `${problem}. Check the id, and that SOLANA_RPC_URL belongs to the right cluster.`,
+        );
       log.warn(`${problem} yet`);
     }
     if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
@@ -79,7 +81,7 @@ export async function checkUpstreams(needs: {
     if (await client.isAccepted()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
     else
       log.warn(
-        "SOCIAL_API_URL: the social network does not answer correctly yet; lookups of new handles fail until it does",
+        "SOCIAL_API_URL: the social network does not answer as expected yet; lookups of new handles fail until it does",
       );
   }
 

@@ -96,7 +96,7 @@ describe("a start", () => {
     await sandbox.social.close();
     await started;
     expect(output()).toContain("the chain does not answer yet");
-    expect(output()).toContain("the social network does not answer correctly yet");
+    expect(output()).toContain("the social network does not answer as expected yet");
     const ready = await fetch("http://localhost/readyz");
     expect([ready.status, await ready.json()]).toEqual([
       503,

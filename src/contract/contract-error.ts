@@ -1,6 +1,6 @@
 import { rowOf, type ErrorCode } from "./error-codes.ts";
 
-/** What an error may say beside its code. */
+/** Overrides of the code's row in the table, and details for the log. */
 export interface ErrorDetails {
   /** Replaces the table's message; callers see it. */
   readonly message?: string;
@@ -10,7 +10,7 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number | undefined;
   /** What went wrong, for the log; callers never see it. */
   readonly cause?: unknown;
-  /** What happened and what the operator should do, for the log. A cause without a hint is a defect of ours. */
+  /** What happened and what the operator should do, for the log. A cause without a hint is a bug of ours. */
   readonly operatorHint?: string;
 }
 
@@ -34,7 +34,7 @@ export class ContractError extends Error {
 
 const MAX_QUOTED_CHARACTERS = 40;
 
-/** A received value for an error message: a string quoted and cut, of anything else only its kind. */
+/** Formats a received value for an error message: strings are quoted and cut, other values show only their type. */
 export function quote(value: unknown): string {
   if (typeof value !== "string") {
     if (value === null) return "null";
@@ -49,7 +49,7 @@ export function errorHeaders(error: ContractError): Record<string, string> {
   return error.retryAfterSeconds === undefined ? {} : { "retry-after": String(error.retryAfterSeconds) };
 }
 
-/** A duration as `Retry-After` gives it: whole seconds, rounded up, at least 1. */
+/** Converts a duration to the value of `Retry-After`: whole seconds, rounded up, at least 1. */
 export function toRetryAfterSeconds(milliseconds: number): number {
   return Math.max(1, Math.ceil(milliseconds / 1000));
 }

@@ -1,15 +1,15 @@
-/** The operations of the contract that answer with an error code. */
+/** The operations of the contract. */
 export type ContractOperation = "lookup" | "collect";
 
 interface ErrorCodeRow {
   readonly status: number;
-  /** What is wrong, and what the caller can do. Used where the error is thrown without a more precise text. */
+  /** What is wrong, and what the caller can do. Default: the code that throws may give a more precise message. */
   readonly message: string;
   /** Whether and when the same request may succeed. */
   readonly retry: string;
-  /** Whole seconds, at least 1, where the place that throws does not know better. */
+  /** Whole seconds, at least 1. Default: the code that throws may give its own. */
   readonly retryAfterSeconds?: number;
-  /** The operations that answer with it. Absent: it belongs to the HTTP interface as a whole. */
+  /** The operations that return this code. Absent: it concerns HTTP, not an operation. */
   readonly operations?: readonly ContractOperation[];
 }
 
@@ -47,8 +47,8 @@ export const ERROR_CODES = {
   SOCIAL_RATE_LIMITED: {
     status: 429,
     message:
-      "The social network's rate limit is used up. Try again after the seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).",
-    retry: "After the seconds in Retry-After.",
+      "The social network's rate limit is used up. Try again after the number of seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).",
+    retry: "After the number of seconds in Retry-After.",
     operations: LOOKUP,
   },
   SOCIAL_API_UNAVAILABLE: {
@@ -101,8 +101,8 @@ export const ERROR_CODES = {
 
   RATE_LIMITED: {
     status: 429,
-    message: "Too many requests from this address. Try again after the seconds in Retry-After.",
-    retry: "After the seconds in Retry-After.",
+    message: "Too many requests from this address. Try again after the number of seconds in Retry-After.",
+    retry: "After the number of seconds in Retry-After.",
     operations: BOTH,
   },
 
@@ -113,19 +113,19 @@ export const ERROR_CODES = {
   },
   METHOD_NOT_ALLOWED: {
     status: 405,
-    message: "This method is not allowed here. The header Allow lists the methods that are.",
+    message: "This method is not allowed here. The Allow header lists the allowed methods.",
     retry: CHANGE_REQUEST,
   },
 } as const satisfies Record<string, ErrorCodeRow>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** A code's row, without the literal types of the table. */
+/** The row of a code, without the table's literal types. */
 export function rowOf(code: ErrorCode): ErrorCodeRow {
   return ERROR_CODES[code];
 }
 
-/** The codes that an operation answers with, in the table's order. */
+/** The codes that an operation returns, in the table's order. */
 export function codesOf(operation: ContractOperation): ErrorCode[] {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[];
   return codes.filter((code) => rowOf(code).operations?.includes(operation));

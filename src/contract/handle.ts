@@ -1,12 +1,12 @@
 import { ContractError } from "./contract-error.ts";
 
-/** Which handles are accepted, and the words for it in messages. */
+/** The format of accepted handles, and its description for messages. */
 export interface HandleFormat {
   readonly pattern: RegExp;
   readonly expected: string;
 }
 
-/** The contract's format, or with `allowUnderscore` the network's own, which has the underscore too. */
+/** The contract's format; with `allowUnderscore` the social network's, which also allows underscores. */
 export function handleFormat(allowUnderscore: boolean): HandleFormat {
   return allowUnderscore
     ? { pattern: /^[A-Za-z0-9_]{1,15}$/, expected: "1-15 alphanumeric characters or underscores" }

@@ -14,8 +14,8 @@ import { compileQuery, isCompiledQuery } from "graphql-jit";
 import type { Context } from "../resolvers/context.ts";
 import { fieldsOf, fragmentsOf } from "./selected-fields.ts";
 
-/** Compiling a field takes some 40 µs and 1.25 kB. */
-export const MAX_FIELDS = 500;
+/** Larger operations are not compiled: each field takes about 40 µs and 1.25 kB. */
+export const MAX_COMPILED_FIELDS = 500;
 
 /** Runs one operation. A result without `data` means that the variables are invalid and nothing ran. */
 export type Run = (
@@ -32,8 +32,8 @@ function interpret(schema: GraphQLSchema, document: DocumentNode, operation: Ope
 
 /**
  * Compiles an operation of a valid document with graphql-jit. Where its result would differ from graphql-js's
- * (directives, defaults of variables, list and object literals, introspection), or compiling would take long,
- * graphql-js runs the operation.
+ * (directives, defaults of variables, list and object literals, introspection), or compiling would take too
+ * long, graphql-js runs the operation.
  */
 export function compile(
   schema: GraphQLSchema,
@@ -41,11 +41,12 @@ export function compile(
   operation: OperationDefinitionNode,
 ): Run {
   const interpreted = interpret(schema, document, operation);
-  if (!canCompile(document) || countFields(document, operation, MAX_FIELDS) > MAX_FIELDS) return interpreted;
+  if (!canCompile(document) || countFields(document, operation, MAX_COMPILED_FIELDS) > MAX_COMPILED_FIELDS)
+    return interpreted;
   const compiled = compileQuery(schema, document, operation.name?.value);
   if (!isCompiledQuery(compiled)) return interpreted;
 
-  /** The result as graphql-js gives it: errors first, with the nodes of their fields. */
+  /** Makes a result equal to graphql-js's: errors first, with the nodes of their fields. */
   function complete({ data, errors }: ExecutionResult): ExecutionResult {
     if (!errors) return { data: data! };
     const withNodes = errors.map(
@@ -62,7 +63,7 @@ export function compile(
   return (contextValue, variables) => {
     const result = compiled.query(undefined, contextValue, variables ?? {});
     if (result instanceof Promise) return result.then(complete);
-    // For invalid variables graphql-jit has messages of its own.
+    // graphql-jit's messages for invalid variables differ from graphql-js's.
     return result.data === undefined ? interpreted(contextValue, variables) : complete(result);
   };
 }
@@ -86,7 +87,7 @@ function canCompile(document: DocumentNode): boolean {
   return isCompilable;
 }
 
-/** The nodes of the field at `path`: one field may be written several times, and in fragments. */
+/** The AST nodes of the field at `path`. Several nodes, also in fragments, can select the same field. */
 function nodesAt(
   document: DocumentNode,
   operation: OperationDefinitionNode,
@@ -105,7 +106,7 @@ function nodesAt(
   return nodes;
 }
 
-/** The number of fields at all depths, fragments where they are spread; stops soon after `max`. */
+/** Counts the fields at all depths, those of spread fragments included. Stops soon after `max`. */
 export function countFields(document: DocumentNode, operation: OperationDefinitionNode, max: number): number {
   const fragments = fragmentsOf(document);
   let count = 0;

@@ -16,8 +16,8 @@ const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/gra
 export type GraphQLEndpoint = ReturnType<typeof createGraphQLEndpoint>;
 
 /**
- * The GraphQL endpoint at `path`. Yoga answers requests; `answerCached` runs an operation that Yoga has
- * parsed and validated before, without Yoga.
+ * The GraphQL endpoint at `path`. Yoga answers requests, but `answerCached` bypasses it for operations that it has
+ * parsed and validated before.
  */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
@@ -40,7 +40,7 @@ export function createGraphQLEndpoint(needs: {
     },
   };
 
-  /** Takes an operation's cost before it runs, and turns its errors into the contract's. */
+  /** Takes an operation's cost from the rate limit before it runs, and converts its errors to the contract's. */
   const admitAndConvertErrors: Plugin<Context> = {
     async onExecute({ args }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
@@ -67,11 +67,11 @@ export function createGraphQLEndpoint(needs: {
     graphqlEndpoint: needs.path,
     plugins: [limit, admitAndConvertErrors],
     maskedErrors: {
-      // For errors outside of an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
+      // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
     },
     maxRequestBodySize: MAX_BODY_BYTES,
-    // It would keep documents of any size, of callers who may not even run them.
+    // Yoga's cache would keep documents of any size, even from callers that are then refused.
     parserAndValidationCache: false,
     graphiql: false,
     multipart: false,
@@ -82,10 +82,10 @@ export function createGraphQLEndpoint(needs: {
 
   /** Answers a request whose caller has been admitted. */
   async function answer(request: Request, scope: RequestScope): Promise<Response> {
-    const refusal = refuseMediaTypes(request);
+    const refusal = mediaTypeRefusal(request);
     if (refusal) return refusal;
     const response = await yoga.fetch(request, { useCases, scope });
-    // Yoga stops reading in the middle of the body: the rest would precede the connection's next request.
+    // Yoga stops reading in the middle of the body, so the connection cannot be used for another request.
     if (response.status === 413) response.headers.set("connection", "close");
     return response;
   }
@@ -93,7 +93,7 @@ export function createGraphQLEndpoint(needs: {
   return {
     answer,
 
-    /** Answers any request to the endpoint. It costs the caller one request before its body is read. */
+    /** Answers any request to the endpoint. Takes one request from the caller's rate limit before it reads the body. */
     async handle(request: Request, scope: RequestScope): Promise<Response> {
       try {
         await scope.admit(1);
@@ -106,8 +106,8 @@ export function createGraphQLEndpoint(needs: {
     },
 
     /**
-     * The response body for the body of a POST whose caller has been admitted, if its operation is cached and
-     * within the limits; else undefined, and nothing has run. Throws ContractError RATE_LIMITED.
+     * Answers the body of a POST whose caller has been admitted, if its operation is cached and within the limits.
+     * Otherwise runs nothing and returns undefined. Throws ContractError RATE_LIMITED.
      */
     async answerCached(body: string, scope: RequestScope): Promise<string | undefined> {
       const params = parseJson(body);
@@ -130,7 +130,7 @@ interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether a body has only a query, a name without line breaks, and an object of variables. */
+/** Whether a body has only a query, an operation name of word characters, and an object of variables. */
 function isPlain(body: unknown): body is PlainParams {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return false;
   const { query, variables = null, operationName = null, ...rest } = body as Record<string, unknown>;
@@ -154,7 +154,7 @@ function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void
   if (errors?.[0]) scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
 }
 
-function refuseMediaTypes({ method, headers }: Request): Response | undefined {
+function mediaTypeRefusal({ method, headers }: Request): Response | undefined {
   if (method === "POST" && !JSON_BODY.test(headers.get("content-type") ?? "")) {
     return respondErrors(415, {
       message: "The body must be JSON, with the header `Content-Type: application/json`.",
@@ -167,7 +167,7 @@ function refuseMediaTypes({ method, headers }: Request): Response | undefined {
   return undefined;
 }
 
-/** Yoga would check this only after running the operation, even a mutation. */
+/** Yoga checks this only after it has run the operation, even a mutation. */
 function isAcceptable(accept: string): boolean {
   return accept
     .toLowerCase()

@@ -1,7 +1,7 @@
 import { GraphQLError } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
 
-/** The code of an invalid request, where GraphQL has none of its own. */
+/** The code of an invalid request, unless GraphQL sets one of its own. */
 const BAD_REQUEST = "BAD_REQUEST";
 
 /** The largest GraphQL request body. */
@@ -9,15 +9,15 @@ export const MAX_BODY_BYTES = 100_000;
 
 const YOGA_BODY_TOO_LARGE = "REQUEST_ENTITY_TOO_LARGE";
 
-/** GraphQL's own messages repeat the caller's text. */
+/** Longer messages are cut, because GraphQL's own messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
 
-/** The suggestion that `hideSuggestions` leaves. It ends the message, and no caller's text can end like it. */
+/** The one suggestion that `hideSuggestions` keeps. It ends the message, and no text of a caller can end the same way. */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**
- * The error that callers see. GraphQL's own errors about the document or its variables keep their message,
- * without suggestions and shortened. Any other error becomes the ContractError of `toCallerError`.
+ * Converts an error to the one that callers see. GraphQL's own errors about the document or its variables keep
+ * their message, shortened and without suggestions. Any other error becomes the ContractError of `toCallerError`.
  */
 export function toGraphQLError(
   error: unknown,
@@ -31,7 +31,7 @@ export function toGraphQLError(
     if (extensions.code === YOGA_BODY_TOO_LARGE) {
       return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, 413);
     }
-    // A request that is not GraphQL is 400 in every media type. Yoga also shows the request's body here.
+    // A request that is not GraphQL is a 400 for every media type. Yoga also copies the request's body into the error.
     if (extensions.code === BAD_REQUEST && extensions.http)
       extensions.http = { ...extensions.http, spec: false };
     delete extensions.originalError;
@@ -48,7 +48,7 @@ export function toGraphQLError(
     extensions: {
       code,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      // Only this error refuses the whole request. A status on any other would speak for its siblings.
+      // Only RATE_LIMITED refuses the whole request. Other errors concern one field, so they must not set the status.
       ...(code === "RATE_LIMITED" ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
@@ -59,7 +59,7 @@ export function badRequest(message: string, status = 400): GraphQLError {
   return new GraphQLError(message, { extensions: { code: BAD_REQUEST, http: { status } } });
 }
 
-/** One of GraphQL's own errors, without its suggestion and shortened. */
+/** Shortens the message of one of GraphQL's own errors and removes its suggestion. */
 export function shorten(error: GraphQLError): GraphQLError {
   error.message = error.message.replace(SUGGESTION, "");
   if (error.message.length > MAX_MESSAGE_LENGTH)

@@ -1,28 +1,28 @@
 import { getOperationAST, type DocumentNode, type GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
-import { compile, countFields, MAX_FIELDS, type Run } from "./compiler.ts";
+import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
 import { operationCost } from "./limits/operation-cost.ts";
 import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
-  /** Requests of the caller's rate limit. */
+  /** Requests taken from the caller's rate limit. */
   readonly cost: number;
-  /** With the variables of a request it decides whether the operation is within the limits. */
+  /** Together with a request's variables, decides whether the operation is within the limits. */
   readonly size: OperationSize;
-  /** Estimated memory. */
+  /** The estimated memory. */
   readonly bytes: number;
   readonly run: Run;
 }
 
-/** Callers choose what is cached, so the memory is bounded: for the document and for the compiled code. */
-const BYTES_A_CHARACTER = 30;
-const BYTES_A_FIELD = 1_250;
+/** Callers decide what is cached, so the memory for documents and compiled code is bounded. */
+const BYTES_PER_CHARACTER = 30;
+const BYTES_PER_FIELD = 1_250;
 const MAX_BYTES = 50_000_000;
 const MAX_TEXT_LENGTH = 20_000;
 const MAX_OPERATIONS = 1_024;
 
-/** Caches operations by text and name. An operation is compiled when it runs for the second time. */
+/** Caches operations by text and name. An operation is compiled when it runs a second time. */
 export function createOperationCache(schema: GraphQLSchema) {
   const cache = new LRUCache<string, Map<string | undefined, CachedOperation>>({
     max: MAX_OPERATIONS,
@@ -34,14 +34,14 @@ export function createOperationCache(schema: GraphQLSchema) {
     get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
       cache.get(text)?.get(operationName),
 
-    /** The operation of a valid document, if it exists; cached unless its text is long. */
+    /** Returns the named operation of a valid document, if it exists. Caches it unless its text is long. */
     add(
       text: string,
       operationName: string | undefined,
       document: DocumentNode,
     ): CachedOperation | undefined {
-      const earlier = cache.get(text)?.get(operationName);
-      if (earlier) return earlier;
+      const cached = cache.get(text)?.get(operationName);
+      if (cached) return cached;
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
       let compiled: Run | undefined;
@@ -49,7 +49,10 @@ export function createOperationCache(schema: GraphQLSchema) {
         cost: operationCost(schema, document, node),
         size: measureOperation(schema, document, node),
         get bytes() {
-          return BYTES_A_CHARACTER * text.length + BYTES_A_FIELD * countFields(document, node, MAX_FIELDS);
+          return (
+            BYTES_PER_CHARACTER * text.length +
+            BYTES_PER_FIELD * countFields(document, node, MAX_COMPILED_FIELDS)
+          );
         },
         run(...request) {
           compiled ??= compile(schema, document, node);

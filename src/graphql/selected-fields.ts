@@ -9,7 +9,7 @@ export function fragmentsOf(document: DocumentNode): Map<string, SelectionSetNod
   );
 }
 
-/** The fields of selection sets, those of fragments in place; each fragment once, as GraphQL merges them. */
+/** The fields of selection sets. Fragments are expanded in place, each once, because GraphQL merges repeated fields. */
 export function* fieldsOf(
   fragments: ReadonlyMap<string, SelectionSetNode>,
   sets: readonly SelectionSetNode[],

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 import { LRUCache } from "lru-cache";
 import proxyAddr from "proxy-addr";
 
-/** Where a request came from: the socket's address, and its `X-Forwarded-For`. */
+/** The source of a request: the socket's address and the header `X-Forwarded-For`. */
 export interface Origin {
   readonly remoteAddress: string | undefined;
   readonly forwardedFor: string | null;
@@ -14,24 +14,25 @@ export interface Origin {
 const UNKNOWN = "unknown";
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
-/** Proxies have one address or a few. */
+/** For each address, whether it is a trusted proxy is cached. Proxies have few addresses. */
 const MAX_SOCKET_ADDRESSES = 1_000;
 
 /**
- * Identifies callers for rate limiting: by the socket's address, or, when that belongs to a trusted proxy, by
- * the right-most address in `X-Forwarded-For` that does not. An invalid address there falls back to the
- * socket's. IPv6 is grouped by /64; IPv4 mapped into IPv6 counts as IPv4.
+ * Identifies callers for rate limiting: by the socket's address, or, if that is a trusted proxy, by the
+ * right-most address in `X-Forwarded-For` that is not a trusted proxy. If that address is invalid, uses the
+ * socket's. IPv6 addresses are grouped by /64; IPv4-mapped IPv6 addresses count as IPv4.
  */
 export function createClientAddress(trustedProxies: readonly string[]): (origin: Origin) => string {
   const isTrusted = proxyAddr.compile([...trustedProxies]);
-  const sockets = new LRUCache<string, boolean, undefined>({
+  const trustedSockets = new LRUCache<string, boolean, undefined>({
     max: MAX_SOCKET_ADDRESSES,
     memoMethod: (address) => isTrusted(address, 0),
   });
 
   return ({ remoteAddress, forwardedFor }) => {
     if (remoteAddress === undefined) return UNKNOWN;
-    if (forwardedFor === null || !sockets.memo(remoteAddress)) return toGroup(remoteAddress) ?? UNKNOWN;
+    if (forwardedFor === null || !trustedSockets.memo(remoteAddress))
+      return toGroup(remoteAddress) ?? UNKNOWN;
     const client = forwardedFor.includes(",")
       ? proxyAddr(toRequest(remoteAddress, forwardedFor), isTrusted)
       : forwardedFor.trim();
@@ -39,7 +40,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
   };
 }
 
-/** The parts of a request that proxy-addr reads. */
+/** A request with only the fields that proxy-addr reads. */
 function toRequest(remoteAddress: string, forwardedFor: string): IncomingMessage {
   const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwardedFor } };
   return request as unknown as IncomingMessage;

@@ -7,26 +7,26 @@ import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 import { respondFailure } from "./router.ts";
 import type { HandleNode } from "./server.ts";
 
-/** Needs no decoding, and no other parameter follows. The lookup checks whether it is a handle. */
+/** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;
 const JSON_TYPES = ["application/json", "application/json; charset=utf-8"];
-const ACCEPTED = [undefined, "*/*", "application/json"];
+const ACCEPT_HEADERS = [undefined, "*/*", "application/json"];
 
 /**
  * Answers the two most frequent requests, a lookup and a cached GraphQL operation, directly on node:http:
- * without a Request, a Response or Yoga. It handles only their plainest form and passes everything else to
- * `otherwise`, which gives the same answers.
+ * without a Request, a Response or Yoga. Handles only their simplest form and passes everything else to
+ * `fallback`, which gives the same answers.
  */
 export function createFastPath(
   needs: RequestScopeNeeds & {
     basePath: string;
     lookUp: LookUp;
     graphql: GraphQLEndpoint;
-    otherwise: HandleNode;
+    fallback: HandleNode;
   },
 ): HandleNode {
-  const { lookUp, graphql, otherwise } = needs;
-  const lookupStart = `${needs.basePath}/wallet/lookup?handle=`;
+  const { lookUp, graphql, fallback } = needs;
+  const lookupUrlPrefix = `${needs.basePath}/wallet/lookup?handle=`;
   const graphqlUrl = `${needs.basePath}/graphql`;
 
   async function answerLookup(handle: string, scope: HttpRequestScope): Promise<string | Response> {
@@ -58,15 +58,17 @@ export function createFastPath(
   return async (request, response, context) => {
     const { method, url = "", headers } = request;
     const isLookup =
-      method === "GET" && url.startsWith(lookupStart) && PLAIN_VALUE.test(url.slice(lookupStart.length));
+      method === "GET" &&
+      url.startsWith(lookupUrlPrefix) &&
+      PLAIN_VALUE.test(url.slice(lookupUrlPrefix.length));
     const isOperation = method === "POST" && url === graphqlUrl && isPlainJson(request);
-    if (!isLookup && !isOperation) return otherwise(request, response, context);
+    if (!isLookup && !isOperation) return fallback(request, response, context);
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = { ...context, forwardedFor: forwardedFor as string | null };
     const scope = new HttpRequestScope(needs, origin, new Connection(response));
     const answer = isLookup
-      ? await scope.answer("lookup", () => answerLookup(url.slice(lookupStart.length), scope))
+      ? await scope.answer("lookup", () => answerLookup(url.slice(lookupUrlPrefix.length), scope))
       : await scope.answer("graphql", () => answerOperation(request, scope));
     if (typeof answer === "string") {
       const headers = Object.assign(scope.headers, JSON_HEADERS);
@@ -74,7 +76,7 @@ export function createFastPath(
       response.writeHead(200, headers).end(answer);
     } else {
       const text = await answer.text();
-      // In lower case like ours; Yoga writes its headers in its own case.
+      // Yoga's header names keep their case; in lower case they replace ours instead of adding a second header.
       const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
       response.writeHead(answer.status, { ...headers, ...scope.headers });
@@ -83,7 +85,7 @@ export function createFastPath(
   };
 }
 
-/** A caller's connection. The signal aborts when it closes before the response is written. */
+/** A caller's connection. The signal aborts if it closes before the response is written. */
 class Connection {
   readonly #response: ServerResponse;
   #signal: AbortSignal | undefined;
@@ -106,11 +108,11 @@ class Connection {
   }
 }
 
-/** A JSON body whose length is declared and allowed; node:http enforces the declared length. */
+/** Whether the body is JSON with an allowed `Content-Length`, which node:http enforces. */
 function isPlainJson({ headers }: IncomingMessage): boolean {
   return (
     JSON_TYPES.includes(headers["content-type"] ?? "") &&
-    ACCEPTED.includes(headers.accept) &&
+    ACCEPT_HEADERS.includes(headers.accept) &&
     headers["content-encoding"] === undefined &&
     Number(headers["content-length"]) <= MAX_BODY_BYTES
   );
@@ -121,11 +123,11 @@ function readBody(request: IncomingMessage): Promise<Buffer> {
     const chunks: Buffer[] = [];
     const end = () => {
       if (request.complete) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-      else reject(new Error("the caller disconnected before the end of its body"));
+      else reject(new Error("the caller disconnected before it sent the whole body"));
     };
     if (request.destroyed) end();
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    // The first of them settles: a body that is cut off emits no `end`.
+    // The first event settles the promise: a truncated body emits no `end`.
     request.once("end", end).once("close", end).once("error", end);
   });
 }

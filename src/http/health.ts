@@ -2,12 +2,12 @@ import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import { respondJson } from "../rest/respond.ts";
 import { memoize } from "../upstream/memoize.ts";
 
-/** One check of the chain answers all probes of this time, so that probes cost nothing. */
+/** Probes within this time share one check of the chain, so frequent probes cost nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;
 
 /**
- * `/livez`: the process answers. `/readyz`: it should receive requests, which is so while it is neither
- * starting nor shutting down and the chain answers; else 503 with the reasons.
+ * `/livez`: always 200. `/readyz`: 200 if the process should receive requests, that is if it is neither starting
+ * nor shutting down and the chain answers; otherwise 503 with the reasons.
  */
 export function createHealth({ rpc }: { rpc: Pick<Rpc, "getSlot"> }) {
   let isStarting = false;
@@ -35,13 +35,13 @@ export function createHealth({ rpc }: { rpc: Pick<Rpc, "getSlot"> }) {
         : respondJson(503, { status: "unavailable", reasons });
     },
 
-    /** The process is not ready until `start` resolves. */
-    async starting(start: Promise<unknown>): Promise<void> {
+    /** `/readyz` returns 503 until `start` resolves. */
+    async waitForStart(start: Promise<unknown>): Promise<void> {
       isStarting = true;
       await start;
       isStarting = false;
     },
-    /** From now on the process is not ready. */
+    /** `/readyz` returns 503 from now on. */
     drain(): void {
       isDraining = true;
     },

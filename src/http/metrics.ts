@@ -1,39 +1,38 @@
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import type { Reads } from "../resolvers/loaders.ts";
 
-/** How requests are labelled. `other`: everything that is not an operation of the contract. */
+/** The label of a request. `other`: everything that is not an operation of the contract. */
 export type Operation = "lookup" | "collect" | "graphql" | "other";
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-/** The metrics of requests. */
 export function createRequestMetrics(registry: Registry) {
   const requests = new Counter({
     name: "tributary_requests_total",
-    help: "Requests answered, by operation and by the contract's code: OK, the code of the error, of a GraphQL answer with several errors that of the first, BAD_REQUEST, or ABORTED when the caller went away.",
+    help: "Requests answered, by operation and code: OK, an error code of the contract (for GraphQL that of the first error), BAD_REQUEST, or ABORTED if the caller disconnected.",
     labelNames: ["operation", "code"],
     registers: [registry],
   });
-  // Starts at 0, so that the first burst shows as an increase.
+  // Starts at 0, so that Prometheus sees the first burst as an increase.
   requests.inc({ operation: "lookup", code: "SERVICE_BUSY" }, 0);
   const durations = new Histogram({
     name: "tributary_request_duration_seconds",
-    help: "How long requests took until their answer was ready, by operation.",
+    help: "Time until the response was ready, by operation.",
     labelNames: ["operation"],
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
   const refusals = new Counter({
     name: "tributary_rate_limit_refusals_total",
-    help: "Requests refused because their address has used up its budget.",
+    help: "Requests refused because their address exceeded the rate limit.",
     registers: [registry],
   });
 
   const lookups = new Counter({
     name: "tributary_account_cache_total",
-    help: "Accounts looked up for requests, by whether this process knew them (hit) or not (miss).",
+    help: "Accounts looked up for requests: found in this process's cache (hit) or not (miss).",
     labelNames: ["result"],
     registers: [registry],
   });

@@ -32,9 +32,9 @@ const COMMON_HEADERS = {
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
-/** A {@link RequestScope} that arrived over HTTP. */
+/** The {@link RequestScope} of an HTTP request. */
 export class HttpRequestScope implements RequestScope {
-  /** The headers of the response, whatever its outcome. */
+  /** The headers that every response has, errors included. */
   readonly headers: Record<string, string>;
   readonly startedAt = performance.now();
   readonly #needs: RequestScopeNeeds;
@@ -86,13 +86,13 @@ export class HttpRequestScope implements RequestScope {
     throw decision.refusal;
   }
 
-  /** Runs the request in a span, then counts and logs it. A string is the JSON of a 200. */
+  /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
   async answer<A extends Response | string>(operation: Operation, run: () => Promise<A>): Promise<A> {
     const answer = await inSpan(operation, { kind: SpanKind.SERVER }, run);
     const durationMs = performance.now() - this.startedAt;
     const status = typeof answer === "string" ? 200 : answer.status;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
-    // A request that was not counted against the rate limit, such as a preflight or a page, is no operation.
+    // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
     const counted = this.#clientAddress === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
     this.#needs.metrics.answered(counted, code, durationMs, reads);

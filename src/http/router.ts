@@ -6,14 +6,14 @@ import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 
 export type Handler = (request: Request, scope: HttpRequestScope, url: URL) => Response | Promise<Response>;
 
-/** The handlers of a path by method, and the operation that its requests are counted as. GET handles HEAD too. */
+/** The handlers of a path by method, and the operation that labels its requests in metrics. GET also handles HEAD. */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & { readonly operation?: Operation };
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
-/** An operation of the contract: takes one request from the rate limit before it looks at anything. */
-export function limited(handler: Handler): Handler {
+/** Takes one request from the caller's rate limit before the handler runs. */
+export function withRateLimit(handler: Handler): Handler {
   return async (request, scope, url) => {
     await scope.admit(1);
     return handler(request, scope, url);
@@ -67,7 +67,7 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
   };
 }
 
-/** The response to a failed request. When its caller has disconnected, nobody reads it. */
+/** The response to a failed request. If the caller has disconnected, it is never sent. */
 export function respondFailure(error: unknown, scope: HttpRequestScope): Response {
   if (scope.signal.aborted) {
     scope.log.debug({ err: error }, "the caller disconnected");

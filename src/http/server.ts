@@ -10,19 +10,19 @@ export type HandleNode = (
 
 /** The limits of a connection. Times in ms. */
 export interface ConnectionLimits {
-  /** For the head of a request, counted from the start of the connection for the first one; then 408. */
+  /** For the headers of a request, then 408. For a connection's first request the time starts with the connection. */
   readonly headersTimeout: number;
-  /** For a whole request; then 408. Requests that are still arriving at shutdown get it once more. */
+  /** For a whole request, then 408. At shutdown, requests that are still arriving get this time again. */
   readonly requestTimeout: number;
   /** How often both are checked. */
   readonly connectionsCheckingInterval: number;
-  /** Between two requests. Longer than balancers keep a connection (60 s; Caddy: 120 s): they must close it first. */
+  /** Between two requests. Load balancers (60 s; Caddy: 120 s) must close the connection first, so this is longer. */
   readonly keepAliveTimeout: number;
-  /** Bytes of a request's head; more is 431. */
+  /** Bytes of a request's headers; more is 431. */
   readonly maxHeaderSize: number;
-  /** A caller that reads nothing of its response for this long is disconnected, within twice this time. */
+  /** A caller that reads nothing of its response for this long is disconnected, at the latest after twice this time. */
   readonly stalledMs: number;
-  /** Some 10 kB each. Further connections are closed at once. */
+  /** Each takes about 10 kB. Further connections are closed at once. */
   readonly maxConnections: number;
 }
 
@@ -36,21 +36,21 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
 };
 
-/** Pipelined requests that may wait on a connection. Each takes memory, and clients rarely pipeline. */
+/** The most pipelined requests that wait on a connection. Each takes memory, and clients rarely pipeline. */
 const MAX_PIPELINED = 100;
 
-/** The host of every request's URL. */
+/** The host in every request's URL, instead of the `Host` header. */
 const HOST = "tributary";
 
 /** A listening server. */
 export interface Listening {
-  /** With the actual port, without a path. */
+  /** The base URL, with the actual port and without a path. */
   readonly url: string;
   /** Accepts no more connections, and resolves when every request in flight is answered. */
   close(): Promise<void>;
 }
 
-/** Serves the gateway with node:http, and passes it the socket's address of each request. */
+/** Serves the gateway with node:http and passes it the socket's address of each request. */
 export async function listen(
   handle: HandleNode,
   { host, port }: { host: string; port: number },
@@ -63,7 +63,7 @@ export async function listen(
   const pipelined = new WeakMap<Socket, number>();
   let isClosing = false;
   const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
-    // Pipelined requests are answered one at a time: a flood of them must not produce responses that nobody reads.
+    // Answer pipelined requests one at a time: a flood of them must not produce responses that nobody reads.
     if (response.socket) {
       answer(request, response);
       return;
@@ -88,7 +88,7 @@ export async function listen(
       closeIdle();
     });
     if (isClosing) response.setHeader("connection", "close");
-    // Only the path and the query are used: nothing of a Host header may become part of the URL.
+    // Only the path and the query are used: the caller's Host header must not become part of the URL.
     request.headers.host = HOST;
     request.url = toOriginForm(request.url ?? "/");
     handle(request, response, { remoteAddress: request.socket.remoteAddress }).catch(() => {
@@ -102,7 +102,7 @@ export async function listen(
     socket.once("close", () => connections.delete(socket));
   });
 
-  /** Disconnects callers that read nothing since the last check. The adapter removes node:http's own timeout. */
+  /** Disconnects callers that have read nothing since the last check. The adapter disables node:http's own timeout. */
   const stalledCheck = setInterval(() => {
     for (const [socket, before] of connections) {
       const written = socket.writableLength > 0 ? socket.bytesWritten : undefined;
@@ -111,12 +111,12 @@ export async function listen(
     }
   }, stalledMs).unref();
 
-  /** An idle connection would keep a closing server open. */
+  /** Idle connections would keep a closing server open. */
   function closeIdle(): void {
     if (isClosing && inFlight.size === 0) server.closeAllConnections();
   }
 
-  /** A closing server no longer applies `requestTimeout`. */
+  /** A closing server no longer enforces `requestTimeout`, so this does. */
   function dropIncomplete(): void {
     for (const request of inFlight) if (!request.complete) request.socket.destroy();
   }
@@ -124,9 +124,9 @@ export async function listen(
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(port, host, resolve);
   });
-  const { port: taken } = server.address() as AddressInfo;
+  const { port: actualPort } = server.address() as AddressInfo;
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${taken}`,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${actualPort}`,
     close: () =>
       new Promise((resolve) => {
         isClosing = true;
@@ -140,7 +140,7 @@ export async function listen(
   };
 }
 
-/** The path and query of a request's target. A client that talks to a proxy sends the whole URL. */
+/** The path and query of a request's target. Clients that expect a proxy send the whole URL. */
 function toOriginForm(target: string): string {
   if (target.startsWith("/")) return target;
   const url = URL.parse(target);

@@ -3,20 +3,20 @@ import pretty from "pino-pretty";
 
 export type { Logger };
 
-/** Lines are written with at most this delay. */
+/** The longest time that a line stays in the buffer. */
 const FLUSH_MS = 100;
-/** Unread lines beyond this are dropped. */
+/** Lines that exceed this buffer, because standard output is read too slowly, are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /**
- * A logger of JSON lines on standard output (readable ones in a terminal) or on `stream`. Secrets stay out of
- * the log because nobody passes them to it: see `Config.secrets`.
+ * Logs JSON lines to standard output (pretty-printed in a terminal) or to `stream`. There is no redaction:
+ * never pass secrets to the log (see `Config.secrets`).
  */
 export function createLogger(level: string, stream: DestinationStream = standardOutput()): Logger {
   return pino({ level, base: null }, stream);
 }
 
-/** Every request logs a line, so lines are written in blocks and never wait for a slow reader; at exit all are written. */
+/** Every request logs a line, so lines are buffered and never wait for a slow reader. The buffer is flushed at exit. */
 function standardOutput(): DestinationStream {
   if (process.stdout.isTTY) return pretty({ singleLine: true });
   const stream = destination({

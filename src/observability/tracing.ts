@@ -1,13 +1,13 @@
 import { SpanStatusCode, trace, type SpanOptions } from "@opentelemetry/api";
 
-/** Uses OpenTelemetry's API only: spans go nowhere until an operator adds an SDK. */
+/** Uses only OpenTelemetry's API: spans are no-ops until an operator adds an SDK. */
 const tracer = trace.getTracer("tributary");
 
-/** Runs `run` in a span that ends with it and records whether it failed. */
+/** Runs `run` in a span that ends when `run` does and records whether it failed. */
 export function inSpan<T>(name: string, options: SpanOptions, run: () => T): T {
   return tracer.startActiveSpan(name, options, (span) => {
     const fail = (error: unknown): never => {
-      // The code or name, never the message: messages of other libraries may contain addresses with keys.
+      // The code or name, never the message: other libraries' messages may contain URLs with keys.
       const { code, name } = error as { code?: unknown; name?: unknown };
       span.setAttribute("error.type", String(code ?? name));
       span.setStatus({ code: SpanStatusCode.ERROR }).end();

@@ -6,7 +6,7 @@ import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
 
 /**
- * Moves an account's fees from its vaults to its address, at the service's expense; any caller may ask for it.
+ * Moves an account's fees from its vaults to its address. Any caller may do so; the service pays.
  * Rejects with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED.
  */
 export type CollectFees = (socialId: string, scope: RequestScope) => Promise<CollectOutcome>;

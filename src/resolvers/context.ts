@@ -3,7 +3,7 @@ import type { LookUpWallet } from "./look-up-wallet.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
 
-/** What the schema's fields call. */
+/** The functions that the schema's fields call. */
 export interface UseCases {
   readonly lookUpWallet: LookUpWallet;
   readonly walletById: WalletById;

@@ -20,10 +20,10 @@ export interface LoaderSources {
 }
 
 /**
- * One request's loaders: the request's consistent view of accounts and balances. Within the request a handle,
- * an account and a balance are read once and keep their value, on whatever tick they are requested; another
- * request reads again. Fields that load on the same tick share one batch, and the process-wide batchers merge
- * the batches of all requests. When the caller leaves, its pending reads are dropped.
+ * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
+ * request, even if fields load it on different ticks. Fields that load on the same tick share one batch, and
+ * the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending reads
+ * are dropped.
  *
  * Every method fails with ContractError.
  */
@@ -31,23 +31,23 @@ export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #sources: LoaderSources;
   readonly #caller: { readonly signal: AbortSignal };
-  /** What the process's cache had when this request first asked for the handle. */
+  /** Hits in the process's cache, kept because the cache can change during the request. */
   readonly #cachedByHandle = new Map<string, SocialAccount | Error>();
   readonly #loadsByHandle = new Map<string, Promise<SocialAccount>>();
-  /** The accounts that were found by handle. */
+  /** The accounts that this request has found. */
   readonly #foundById = new Map<string, SocialAccount>();
   // Created when first needed: most requests need one or two.
   #accountByHandle: DataLoader<string, SocialAccount> | undefined;
   #accountById: DataLoader<string, SocialAccount> | undefined;
   #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
 
-  /** `caller.signal` is read only by loads that wait. */
+  /** Only loads that wait read `caller.signal`: it is created on first use. */
   constructor(sources: LoaderSources, caller: { readonly signal: AbortSignal }) {
     this.#sources = sources;
     this.#caller = caller;
   }
 
-  /** The account of a handle in any case; without a promise when it is cached. */
+  /** The account of a case-insensitive handle; not a promise if it is cached. */
   accountByHandle(text: string): SocialAccount | Promise<SocialAccount> {
     const handle = text.toLowerCase();
     const load = this.#loadsByHandle.get(handle);
@@ -61,13 +61,13 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /** The account of a canonical id: the one that a handle of this request led to, if there is one. */
+  /** The account of a canonical id. Reuses an account that this request has found by handle. */
   accountById(id: string): Promise<SocialAccount> {
     this.#accountById ??= new DataLoader((ids) => this.#loadByIds(ids));
     return this.#accountById.load(id);
   }
 
-  /** The balance of an account as the chain has it. */
+  /** The balance of an account, read from the chain. */
   balance(addresses: AccountAddresses): Promise<Balance> {
     this.#balance ??= new DataLoader((accounts) => this.#loadBalances(accounts), {
       cacheKeyFn: ({ address }) => address,
@@ -96,7 +96,7 @@ export class Loaders {
     return accounts.map((account) => this.#remember(account));
   }
 
-  /** Waits for the handles of this request first, because one of them may lead to the same account. */
+  /** Waits for this request's lookups by handle first, because one of them may find the same account. */
   async #loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
     const startedAt = performance.now();
     await Promise.allSettled(this.#loadsByHandle.values());

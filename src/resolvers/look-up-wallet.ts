@@ -7,7 +7,7 @@ import type { RequestScope } from "./request-scope.ts";
 import type { Wallet } from "./wallet.ts";
 
 /**
- * Finds the wallet of a handle in any case: reads the social network, never the chain. Throws or rejects with
+ * Finds the wallet of a case-insensitive handle. Reads the social network, never the chain. Throws or rejects with
  * INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
  */
 export type LookUpWallet = (handle: string, scope: RequestScope) => Wallet | Promise<Wallet>;

@@ -2,22 +2,22 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 
-/** One request, from its arrival to its answer. */
+/** One request, from its arrival to its response. */
 export interface RequestScope {
-  /** Aborts when nobody waits for the answer any more. Created on first use: read it only where you wait. */
+  /** Aborts when the caller disconnects. Created on first use, so read it only where you wait. */
   readonly signal: AbortSignal;
-  /** In `performance.now()`: all collects of the request share the time from here. */
+  /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
   readonly loaders: Loaders;
-  /** Names the request in each line. */
+  /** Adds the request's id to each line. */
   readonly log: Logger;
   /**
-   * Takes `cost` requests from the caller's rate limit. A second call with a higher cost takes that in all.
+   * Takes `cost` requests from the caller's rate limit. A second call replaces the first: pass the total cost.
    * Throws ContractError RATE_LIMITED, and then takes nothing.
    */
   admit(cost: number): Promise<void>;
-  /** The error that the caller sees. Its cause is logged, once for each request. */
+  /** Converts an error to the one that the caller sees. Logs its cause, once per request. */
   toCallerError(error: unknown): ContractError;
-  /** Records the code of the answer for the log and the metrics; the first one counts. */
+  /** Records the response's code for the log and the metrics. Only the first call has an effect. */
   recordCode(code: string): void;
 }

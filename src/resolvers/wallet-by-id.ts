@@ -2,7 +2,7 @@ import type { AddressesOf } from "../chain/addresses.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import type { Wallet } from "./wallet.ts";
 
-/** The wallet of an account's id, without any read: its addresses follow from the digits. Throws INVALID_SOCIAL_ID. */
+/** The wallet of an account's id. Reads nothing: addresses are derived from the id. Throws INVALID_SOCIAL_ID. */
 export type WalletById = (socialId: string) => Wallet;
 
 export function createWalletById({ addressesOf }: { addressesOf: AddressesOf }): WalletById {

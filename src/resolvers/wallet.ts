@@ -2,7 +2,7 @@ import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { RequestScope } from "./request-scope.ts";
 
-/** An account and its addresses. Its handle is present when it was found by one. */
+/** An account and its addresses. `handle` is set if the wallet was looked up by handle. */
 export interface Wallet {
   readonly socialId: string;
   readonly handle: string | undefined;
@@ -10,7 +10,7 @@ export interface Wallet {
 }
 
 /**
- * The handle of a wallet, read from the network when the wallet was found by its id. Fails with
+ * The handle of a wallet, read from the social network if the wallet was found by id. Fails with
  * SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
  */
 export function handleOf({ handle, socialId }: Wallet, { loaders }: RequestScope): string | Promise<string> {

@@ -1,4 +1,4 @@
-/** How much of a body that is too large is read, so that its sender sees the answer. */
+/** Of a body that is too large, this much is read and discarded, so that the sender sees the response. */
 const MAX_DISCARDED_BYTES = 1_000_000;
 
 /**
@@ -8,7 +8,7 @@ const MAX_DISCARDED_BYTES = 1_000_000;
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | "too large"> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // A reader, because leaving a `for await` early cancels the body, and that closes the connection.
+  // Not `for await`: leaving it early cancels the body, and that closes the connection.
   const reader = (request.body as ReadableStream<Uint8Array> | null)?.getReader();
   while (reader && size <= MAX_DISCARDED_BYTES) {
     const { done, value } = await reader.read();

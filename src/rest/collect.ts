@@ -33,7 +33,7 @@ interface CollectData {
   };
 }
 
-/** A body with one id is some 40 bytes; clients may send other members along. */
+/** A body with only the id has about 40 bytes; clients may send other members too. */
 const MAX_BODY_BYTES = 16_384;
 const EXAMPLE_BODY = { socialId: "1523400000000000123" };
 const BODY_EXPECTED = `The body must be a JSON object such as ${JSON.stringify(EXAMPLE_BODY)}`;
@@ -75,7 +75,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
     "Anyone may collect for any account; the service pays the transaction fee. " +
     "The response arrives when the chain has confirmed the transaction, usually within seconds. " +
     "Concurrent calls for one account share one transaction and its result. " +
-    "`COLLECT_FAILED` with a signature in its message means that the transaction may still land. Look it up by its signature, or collect again: that waits for it and never moves the same fees twice.",
+    "If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.",
   request: {
     requestBody: {
       required: true,
@@ -103,7 +103,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
   errorExamples: [invalidSocialId("creator"), tooLarge()],
 };
 
-/** `POST /collect`: the result as the schema gives it, an empty vault as 400. */
+/** `POST /collect`: runs the GraphQL mutation and returns its result; an empty vault is a 400. */
 export function createCollectHandler(
   prepare: PrepareOperation,
 ): (request: Request, scope: RequestScope) => Promise<Response> {

@@ -5,7 +5,7 @@ import type { ContractOperation } from "../contract/error-codes.ts";
 export interface Endpoint {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** Whose error codes it answers with. */
+  /** Selects the error codes that it returns. */
   readonly contractOperation: ContractOperation;
   readonly operationId: string;
   readonly summary: string;
@@ -15,7 +15,7 @@ export interface Endpoint {
   /** The text of the GraphQL operation that it runs. */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
-  /** Errors that say more than their row of the table: used as examples, and one more for each other status. */
+  /** Replace a code's row of the table as examples: a more precise message, or another status. */
   readonly errorExamples: readonly ContractError[];
 }
 
@@ -23,9 +23,9 @@ export interface Endpoint {
 export interface EndpointAnswer {
   readonly status: number;
   readonly description: string;
-  /** The members of the result in it, none of them null. Default: all that the operation selects. */
+  /** The result's members that the body has, all non-null. Default: all that the operation selects. */
   readonly members?: readonly string[];
-  /** Members with one value. */
+  /** Members that always have this value. */
   readonly fixed?: Readonly<Record<string, boolean | string>>;
   readonly example: object;
 }

@@ -20,7 +20,7 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** The sandbox's first answer. */
+/** What a fresh sandbox answers. */
 const EXAMPLE = {
   handle: "creator",
   socialId: "1523400000000000123",
@@ -38,7 +38,7 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
     summary: "Look up the address and balance of a handle",
     description:
       "Returns the address to set as the creator of a token on the launch platform, and its balance. " +
-      "Keep `socialId`: `POST /collect` needs it, and it stays the same when the account changes its handle. " +
+      "Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. " +
       "The balance is read from the chain for every response.",
     request: {
       parameters: [
@@ -46,7 +46,7 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
           name: "handle",
           in: "query",
           required: true,
-          description: `The account's handle: ${format.expected}, without the @, in any case.`,
+          description: `The account's handle: ${format.expected}, without the @, case-insensitive.`,
           schema: { type: "string", pattern: format.pattern.source },
           example: EXAMPLE.handle,
         },
@@ -61,7 +61,7 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
   };
 }
 
-/** The wallet of a handle as the schema gives it. */
+/** Runs the lookup's GraphQL operation; returns its `wallet`. */
 export type LookUp = (handle: string, scope: RequestScope) => Promise<object>;
 
 export function createLookUp(prepare: PrepareOperation): LookUp {

@@ -6,13 +6,13 @@ import { allowHeader, type Endpoint, type EndpointAnswer } from "./endpoint.ts";
 import { toErrorBody } from "./respond.ts";
 import { resultSchema } from "./result-schema.ts";
 
-/** What the document says about the rate limit. */
+/** The rate limit, as the document describes it. */
 export interface RateLimitDescription {
   readonly max: number;
   readonly windowSeconds: number;
   /** The headers of every counted response: a JSON Schema and an example each. */
   readonly headers: Readonly<Record<string, { description: string; schema: object; example: string }>>;
-  /** An example of its refusal. */
+  /** An example of a RATE_LIMITED error. */
   readonly refusal: ContractError;
 }
 
@@ -26,7 +26,7 @@ interface OpenApiNeeds {
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const REQUEST_ID = headerRef("X-Request-Id");
 
-/** The OpenAPI 3.1 document of the REST endpoints, generated from what they answer with. */
+/** The OpenAPI 3.1 document of the REST endpoints, generated from the schema and the table of error codes. */
 export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }: OpenApiNeeds): object {
   const { max, windowSeconds, headers } = rateLimit;
   const notFound = new ContractError("NOT_FOUND");
@@ -44,7 +44,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
         "The API is public: no keys, no login, and any web page may call it.",
         `Rate limit: ${max} requests in ${windowSeconds} seconds from one IP address, for both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` show what is left.`,
         "Amounts are decimal strings in SOL with 4 digits after the point, truncated, never rounded up.",
-        "Errors are JSON: `error` is a stable code for programs, `message` a text for people that may change. `Retry-After`, where present, is in seconds.",
+        "Errors are JSON: `error` is a stable code for programs, `message` explains it to people and may change. `Retry-After`, if present, is in seconds.",
         `An unknown path returns ${notFound.status} \`${notFound.code}\`.`,
       ].join("\n\n"),
     },
@@ -108,7 +108,7 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, end
   };
 }
 
-/** An error for each code of the operation that is not an answer of its own, with the endpoint's examples. */
+/** The endpoint's errors: its examples, or the table's row for codes without one. Leaves out codes of answers. */
 function errorsOf(endpoint: Endpoint, rateLimit: RateLimitDescription): ContractError[] {
   const examples = [...endpoint.errorExamples, rateLimit.refusal];
   const answered = endpoint.answers.map(({ fixed }) => fixed?.error);
@@ -120,7 +120,7 @@ function errorsOf(endpoint: Endpoint, rateLimit: RateLimitDescription): Contract
     });
 }
 
-/** The members of an answer, those with one value as that value. */
+/** The JSON Schema of an answer. Its `fixed` members are constants. */
 function toAnswerSchema(
   schema: GraphQLSchema,
   { graphqlOperation }: Endpoint,
@@ -129,13 +129,13 @@ function toAnswerSchema(
   const result = resultSchema(schema, graphqlOperation, members);
   const properties = Object.entries(result.properties).map(([name, property]): [string, object] => [
     name,
-    // One value needs no list of values.
+    // `const` replaces `enum`.
     name in fixed ? { ...property, enum: undefined, const: fixed[name] } : property,
   ]);
   return { ...result, properties: Object.fromEntries(properties) };
 }
 
-/** Everything that one status can mean. */
+/** The response of one status: all answers and errors that share it. */
 function toResponse(
   answers: readonly (EndpointAnswer & { schema: object })[],
   errors: readonly ContractError[],
@@ -174,7 +174,11 @@ function toErrorSchema(errors: readonly ContractError[]): object {
     type: "object",
     required: ["error", "message"],
     properties: {
-      error: { type: "string", enum: errors.map(({ code }) => code), description: "The code, for programs." },
+      error: {
+        type: "string",
+        enum: errors.map(({ code }) => code),
+        description: "The stable code, for programs.",
+      },
       message: { type: "string", description: "What went wrong and what to do, for people." },
     },
   };
@@ -185,7 +189,7 @@ function toRetryAfter(errors: readonly ContractError[]): object {
   if (withDelay.length === 0) return {};
   return {
     "Retry-After": {
-      description: `Seconds to wait before the next try; sent with ${withDelay.map(({ code }) => `\`${code}\``).join(" and ")}.`,
+      description: `Seconds to wait before you try again; sent with ${withDelay.map(({ code }) => `\`${code}\``).join(" and ")}.`,
       required: withDelay.length === errors.length,
       schema: { type: "integer", minimum: 1 },
       example: withDelay[0]!.retryAfterSeconds,

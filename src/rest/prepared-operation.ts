@@ -3,7 +3,7 @@ import { compile } from "../graphql/compiler.ts";
 import type { UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
-/** A GraphQL operation written in advance: returns its data, or throws its first error. */
+/** Runs a fixed GraphQL operation. Returns its data or throws its first error. */
 export type PreparedOperation<Data> = (
   variables: Record<string, string>,
   scope: RequestScope,

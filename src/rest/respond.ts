@@ -1,6 +1,6 @@
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
 
-/** Responses are valid only now, so nobody may cache them. */
+/** Responses must not be cached: balances change at any time. */
 export const JSON_HEADERS = {
   "content-type": "application/json; charset=utf-8",
   "cache-control": "no-store",

@@ -25,8 +25,8 @@ export interface ObjectSchema {
 const SCALARS: Readonly<Record<string, string>> = { String: "string", Boolean: "boolean" };
 
 /**
- * The JSON Schema of the result of an operation's one root field: the selected members with the types and
- * descriptions of the GraphQL schema. With `members`, only these, none of them null.
+ * The JSON Schema of the result of an operation's only root field: the selected members, with the types and
+ * descriptions of the GraphQL schema. With `members`, only these, all non-null.
  */
 export function resultSchema(
   schema: GraphQLSchema,
@@ -43,10 +43,10 @@ export function resultSchema(
       if (only && !only.includes(name)) continue;
       const field = type.getFields()[node.name.value]!;
       const { pattern, isNullOnlyOnError } = metadataOf(field);
-      // A REST response to an operation with an error holds only the error.
-      const isPresent = only !== undefined || isNullOnlyOnError;
+      // A REST response to a failed operation contains only the error.
+      const isNonNull = only !== undefined || isNullOnlyOnError;
       properties[name] = {
-        ...(isPresent ? toPresent(getNullableType(field.type), node) : toValue(field.type, node)),
+        ...(isNonNull ? toNonNull(getNullableType(field.type), node) : toValue(field.type, node)),
         ...(pattern ? { pattern: pattern.source } : {}),
         description: field.description,
       };
@@ -56,16 +56,16 @@ export function resultSchema(
 
   function toValue(type: GraphQLOutputType, node: FieldNode): object {
     return isNonNullType(type)
-      ? toPresent(type.ofType, node)
-      : { anyOf: [toPresent(type, node), { type: "null" }] };
+      ? toNonNull(type.ofType, node)
+      : { anyOf: [toNonNull(type, node), { type: "null" }] };
   }
 
-  function toPresent(type: GraphQLOutputType, node: FieldNode): object {
+  function toNonNull(type: GraphQLOutputType, node: FieldNode): object {
     if (isListType(type)) return { type: "array", items: toValue(type.ofType, node) };
     if (isObjectType(type)) return toObject(type, node);
     if (isEnumType(type)) return { type: "string", enum: type.getValues().map(({ name }) => name) };
     const scalar = SCALARS[String(type)];
-    if (!scalar) throw new Error(`expected a scalar that JSON Schema has, got ${String(type)}`);
+    if (!scalar) throw new Error(`the scalar ${String(type)} has no JSON Schema type`);
     return { type: scalar };
   }
 

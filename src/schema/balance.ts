@@ -14,18 +14,18 @@ function withdrawable(balance: Balance): Lamports {
 }
 
 export const BalanceType = builder.objectRef<Balance>("Balance").implement({
-  description: "The amounts of an account, read from the chain for this request.",
+  description: "An account's balance, read from the chain for this request.",
   fields: (t) => ({
     vault: t.string({
-      ...solField("What a collect would move now: the fees in the launch platform's vaults."),
+      ...solField("The fees in the launch platform's vaults: what a collect would move now."),
       resolve: ({ vault }) => formatSol(vault),
     }),
     pda: t.string({
-      ...solField("The balance of the account's address: collected and not yet withdrawn."),
+      ...solField("The balance of the account's address: fees that are collected and not yet withdrawn."),
       resolve: ({ pda }) => formatSol(pda),
     }),
     total: t.string({
-      ...solField("`vault` plus `pda`, added exactly and truncated last."),
+      ...solField("`vault` plus `pda`, added before they are truncated."),
       resolve: (balance) => formatSol(total(balance)),
     }),
     withdrawable: t.string({
@@ -36,14 +36,18 @@ export const BalanceType = builder.objectRef<Balance>("Balance").implement({
     }),
     vaultLamports: t.field({
       type: "Lamports",
-      description: "`vault`, exactly.",
+      description: "The exact `vault`.",
       resolve: ({ vault }) => vault,
     }),
-    pdaLamports: t.field({ type: "Lamports", description: "`pda`, exactly.", resolve: ({ pda }) => pda }),
-    totalLamports: t.field({ type: "Lamports", description: "`total`, exactly.", resolve: total }),
+    pdaLamports: t.field({
+      type: "Lamports",
+      description: "The exact `pda`.",
+      resolve: ({ pda }) => pda,
+    }),
+    totalLamports: t.field({ type: "Lamports", description: "The exact `total`.", resolve: total }),
     withdrawableLamports: t.field({
       type: "Lamports",
-      description: "`withdrawable`, exactly; the fee is rounded up.",
+      description: "The exact `withdrawable`, with the withdrawal fee rounded up.",
       resolve: withdrawable,
     }),
   }),

@@ -24,7 +24,7 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     collectedLamports: t.field({
       type: "Lamports",
-      description: "`collected`, exactly.",
+      description: "The exact `collected`.",
       resolve: collected,
     }),
     newBalance: t.string({
@@ -35,7 +35,7 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     newBalanceLamports: t.field({
       type: "Lamports",
       nullable: true,
-      description: "`newBalance`, exactly.",
+      description: "The exact `newBalance`. Null on an empty vault.",
       resolve: (outcome) => (outcome.kind === "collected" ? outcome.newBalance : null),
     }),
     txSignature: t.string({
@@ -51,7 +51,7 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     message: t.string({
       nullable: true,
-      description: "A text for people that explains `error`. Null on success.",
+      description: "Explains `error` to a person. Null on success.",
       resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[EMPTY_VAULT].message : null),
     }),
   }),

@@ -1,25 +1,25 @@
 import type { GraphQLField } from "graphql";
 import { SOL_PATTERN } from "../chain/lamports.ts";
 
-/** What one use of a field counts as, before the operation runs. */
+/** The cost of selecting a field once, known before the operation runs. */
 interface FieldCost {
   readonly wallets?: number;
   readonly collects?: number;
-  /** Requests of the caller's rate limit. An operation costs the sum over its fields, at least one. */
+  /** Requests taken from the caller's rate limit. An operation costs the sum over its fields, at least one. */
   readonly requests?: number;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
 }
 
-/** The most wallets of one operation, those in lists included: as many as one call to the network takes. */
+/** The most wallets per operation, including those in lists. One call to the social network accepts as many. */
 export const MAX_WALLETS = 100;
-/** The most collects of one operation. They run one after the other. */
+/** The most collects per operation. They run one after the other. */
 export const MAX_COLLECTS = 10;
 
-/** What is known of a field beyond its GraphQL type. */
+/** What a field's GraphQL type cannot express. */
 export interface FieldMetadata {
   readonly cost?: FieldCost;
-  /** The form of a string. */
+  /** The format of a string field. */
   readonly pattern?: RegExp;
   /** Null means that the field failed, and an error says why. */
   readonly isNullOnlyOnError?: true;
@@ -35,7 +35,7 @@ export function metadataOf({ extensions }: GraphQLField<unknown, unknown>): Fiel
   return extensions;
 }
 
-/** Options of a field that shows an amount in SOL; completes its description. */
+/** Options of a field that returns an amount in SOL; appends the format to its description. */
 export function solField(description: string) {
   return {
     ...withMetadata({ pattern: SOL_PATTERN }),

@@ -5,7 +5,7 @@ import "./lamports.ts";
 import "./wallet.ts";
 
 builder.queryType({
-  description: "Reads. A query costs one request of the rate limit, whatever it selects.",
+  description: "Read operations. A query costs one request of the rate limit, whatever it selects.",
 });
 builder.mutationType({
   description: "Operations that spend the service's money. Each field costs one request of the rate limit.",

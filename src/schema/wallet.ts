@@ -34,7 +34,7 @@ const WalletType = builder.objectRef<Wallet>("Wallet").implement({
 });
 
 const HANDLE =
-  "A handle without the @, in any case: 1-15 alphanumeric characters, and underscores if the operator allows them.";
+  "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
 
 builder.queryFields((t) => ({
@@ -42,7 +42,7 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1 } }),
-    description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. For many at once use aliases or \`wallets\`: at most ${MAX_WALLETS} per operation, merged into few reads, at the cost of one request.`,
+    description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
   }),
@@ -50,7 +50,7 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1 } }),
-    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Selecting \`handle\` reads the network and fails with the codes of \`wallet\`; \`balance\` fails with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
+    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` is read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
       socialId: t.arg.string({
         required: true,
@@ -63,7 +63,7 @@ builder.queryFields((t) => ({
     type: [WalletType],
     nullable: { list: false, items: true },
     ...withMetadata({ cost: { wallets: 1, perItemOf: "handles" } }),
-    description: `Looks up the wallets of many handles, in order. A failed one is null, with its error at its path; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
+    description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
     resolve: (_root, { handles }, context) => handles.map((handle) => findWallet(handle, context)),
   }),

@@ -2,27 +2,27 @@ import { Gauge, Histogram, type Registry } from "@prometheus-io/client";
 
 /** The metrics of one batcher. */
 export interface BatchMetrics {
-  /** Counts a batch of `keys` keys. */
+  /** Records that a batch of `keys` keys is sent. */
   sent(keys: number): void;
-  /** `waiting` returns the number of waiting keys, at each scrape. */
+  /** Registers a function that returns the number of waiting keys; called at each scrape. */
   watch(waiting: () => number): void;
 }
 
 const KEYS_BUCKETS = [1, 2, 5, 10, 20, 50, 100];
 
-/** Makes the metrics of the batcher before each upstream. */
+/** Creates the metrics of each upstream's batcher. */
 export function createBatchMetrics(registry: Registry): (upstream: "social" | "chain") => BatchMetrics {
   const queues = new Map<string, () => number>();
   const sizes = new Histogram({
     name: "tributary_batch_keys",
-    help: "Accounts asked for in one batch.",
+    help: "Accounts per batch.",
     labelNames: ["upstream"],
     buckets: KEYS_BUCKETS,
     registers: [registry],
   });
   new Gauge({
     name: "tributary_queue_length",
-    help: "Accounts that wait to be asked for. Beyond SOCIAL_QUEUE_MAX those of the social network are refused.",
+    help: "Accounts waiting for a batch. For the social network, accounts beyond SOCIAL_QUEUE_MAX are refused.",
     labelNames: ["upstream"],
     registers: [registry],
     collect() {

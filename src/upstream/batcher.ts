@@ -3,29 +3,29 @@ import type { BatchMetrics } from "./batch-metrics.ts";
 /** Merges the keys that many callers request into few calls. */
 export interface Batcher<Value> {
   /**
-   * The values of keys, in their order; for a key that failed, the Error that `ask` returned or threw, or
-   * `refuse()`. When `signal` aborts, missing values become its reason, and keys that no caller waits for
-   * any more are not requested.
+   * Resolves to the values of the keys, in order. A failed key has the Error that `ask` returned or threw, or
+   * `refuse()`. When `signal` aborts, missing values become its reason, and waiting keys without another caller
+   * are dropped.
    */
   load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]>;
 }
 
 interface Entry<Value> {
   readonly waiters: ((answer: Value | Error) => void)[];
-  /** When it is sent at the latest, calls permitting. */
+  /** When to send it at the latest, if fewer than `maxCalls` calls are in flight. In `performance.now()` time. */
   readonly sendAt: number;
   callers: number;
 }
 
 /**
- * A batcher for the whole process. Batching must cost a lone request nothing and must merge most under load.
+ * A batcher for the whole process. A lone request must not wait, and batches must be largest under load.
  * So a key that arrives while no call is in flight is sent at once, together with all keys of the same turn
  * of the event loop. Keys that arrive while calls are in flight gather: a batch is sent when it is full, when
  * the queue is full, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no
  * call is in flight. At most `maxCalls` calls are in flight. Beyond `maxWaiting` keys the newest are refused.
  *
- * `ask` returns a value or an Error for each key. With `joinInFlight` a key that is in flight for a caller
- * who still waits is not requested again. Keys with different `groupOf` never share a call.
+ * `ask` returns a value or an Error for each key. With `joinInFlight`, a key that is in flight for a caller
+ * that still waits is not requested again. Keys with different `groupOf` never share a call.
  */
 export function createBatcher<Value>(options: {
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;
@@ -80,7 +80,7 @@ export function createBatcher<Value>(options: {
 
   function join(key: string): Entry<Value> {
     const sent = joinInFlight ? inFlight.get(key) : undefined;
-    // A call that all its callers gave up on is likely to fail for this caller too.
+    // Do not join a key whose callers have all given up: its call is probably failing.
     const entry = waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined) ?? add(key);
     entry.callers++;
     return entry;
@@ -113,7 +113,7 @@ export function createBatcher<Value>(options: {
     if (waiting.size > 0 && calls < maxCalls) timer = setTimeout(send, Math.max(0, millisecondsUntilSend()));
   }
 
-  /** How long the next batch still gathers; 0 or less when it is due. */
+  /** Time until the next batch is due; 0 or less if it is due now. */
   function millisecondsUntilSend(): number {
     const isFull = waiting.size >= maxKeys || waiting.size > maxWaiting;
     if (isFull || (sendAfterCalls && calls === 0)) return 0;
@@ -137,7 +137,7 @@ export function createBatcher<Value>(options: {
     send();
   }
 
-  /** Takes the oldest keys of the oldest key's group. */
+  /** Takes the oldest keys that share the oldest key's group. */
   function takeBatch(): Map<string, Entry<Value>> {
     const batch = new Map<string, Entry<Value>>();
     const [oldest] = waiting.keys();

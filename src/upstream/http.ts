@@ -10,18 +10,18 @@ export interface UpstreamAnswer {
   readonly text: string;
 }
 
-/** One call. `upstream` and `method` label it in metrics and traces: few values. */
+/** One call. `upstream` and `method` are labels of metrics and traces, so they must have few values. */
 export interface UpstreamRequest {
   readonly upstream: "social" | "chain";
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent by POST; absent: GET. */
+  /** Sent with POST. Absent: GET. */
   readonly body?: string;
   readonly signal: AbortSignal;
 }
 
-/** There was no connection, it broke, or the response was too large. */
+/** The connection could not be made, it broke, or the response was too large. */
 class BrokenConnection extends Error {
   override readonly name = "BrokenConnection";
 }
@@ -33,24 +33,24 @@ const DURATION_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 export type CallUpstream = ReturnType<typeof createCallUpstream>;
 
-/** Calls upstreams over HTTP, with a span and metrics for each call. Follows no redirect: credentials stay where they belong. */
+/** Calls upstreams over HTTP, with a span and metrics for each call. Follows no redirects: they could leak credentials. */
 export function createCallUpstream(registry: Registry) {
   const calls = new Counter({
     name: "tributary_upstream_calls_total",
-    help: "Calls to the social network and to the chain. result: ok, error (answered, but as an error or unreadably), timeout, unreachable, aborted (another endpoint was faster, or nobody waits any more), or the HTTP status.",
+    help: "Calls to the social network and to the chain. result: ok, error (a 2xx response that holds an error or cannot be read), timeout, unreachable, aborted (another endpoint was faster, or nobody needs the result), or the HTTP status.",
     labelNames: ["upstream", "method", "result"],
     registers: [registry],
   });
   const durations = new Histogram({
     name: "tributary_upstream_call_duration_seconds",
-    help: "How long calls to the social network and to the chain took, whatever came of them.",
+    help: "Duration of calls to the social network and to the chain, failed calls included.",
     labelNames: ["upstream", "method"],
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
   const agent = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
 
-  /** Uses undici's `request`, because the objects that `fetch` creates for each call slow down garbage collection. */
+  /** Uses undici's `request`: the objects that `fetch` creates for each call slow down garbage collection. */
   async function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
     try {
       const answer = await request(url, {
@@ -66,8 +66,8 @@ export function createCallUpstream(registry: Registry) {
   }
 
   /**
-   * The result of `read` for the response, whatever its status. Throws what `read` throws, the signal's
-   * reason, or {@link BrokenConnection}.
+   * Returns the result of `read`, which gets the response whatever its status. Throws the error of `read`, the
+   * signal's reason, or {@link BrokenConnection}.
    */
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
     const { upstream, method, signal } = call;

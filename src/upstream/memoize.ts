@@ -1,6 +1,6 @@
 /**
- * Shares one result of `read` between all calls within `maxAgeMs` of its start. A failed read is given to
- * the calls that wait for it, and not kept.
+ * Shares one result of `read` between all calls within `maxAgeMs` of its start. A failed read rejects the calls
+ * that wait for it and is not kept.
  */
 export function memoize<T>(read: () => Promise<T>, maxAgeMs: number): () => Promise<T> {
   let last: { readonly value: Promise<T>; readonly startedAt: number } | undefined;

@@ -1,4 +1,4 @@
-/** The value of a JSON text; undefined when it is not JSON. */
+/** Parses a JSON text. Returns undefined if it is invalid. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

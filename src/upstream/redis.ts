@@ -4,7 +4,7 @@ import { Redis as Client, ReplyError } from "ioredis";
 import { z } from "zod";
 import type { Logger } from "../observability/log.ts";
 
-/** A Lua script, which Redis runs atomically, and the schema of its result. */
+/** A Lua script, which Redis runs atomically, with the schema of its result. */
 export interface Script<Answer> {
   readonly text: string;
   readonly answer: z.ZodType<Answer>;
@@ -15,13 +15,13 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 /** The state that all replicas share. */
 export interface Redis {
   /**
-   * Runs a script in one round trip. Undefined when Redis is unavailable: at once while it is known to be
-   * down, else after `answerTimeoutMs` at most, and then the script may still have run.
+   * Runs a script in one round trip. Returns undefined if Redis is unavailable: at once if it is known to be
+   * down, otherwise after at most `answerTimeoutMs`; in that case the script may still have run.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
-   * Runs a script without waiting for its result; while Redis is unavailable, as soon as it is back. The
-   * script may run twice, so it must be idempotent.
+   * Runs a script without waiting for its result. While Redis is unavailable, queues it. The script may run
+   * twice, so it must be idempotent.
    */
   runLater(script: Script<unknown>, ...args: Arguments): void;
   /** Resolves when Redis first answers, or after a second without an answer. */
@@ -32,16 +32,16 @@ export interface Redis {
 /** The prefix of all keys. */
 const KEY_PREFIX = "tributary:";
 
-/** A collect waits for at most four answers in a row, so for half a second in all. */
+/** A collect waits for at most four answers in sequence, so for at most half a second. */
 const ANSWER_TIMEOUT_MS = 120;
 /** Beyond this the oldest queued scripts are dropped. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 const RECONNECT_MAX_MS = 1_000;
-/** A connection that owes an answer and stays silent for this long, or for `answerTimeoutMs`, is replaced. */
+/** A connection is replaced if an answer is due and nothing arrives for this long, or `answerTimeoutMs` if longer. */
 const SILENT_CONNECTION_MS = 3_000;
-/** A failing script fails for every request. */
+/** A failing script fails on every request, so its failures are logged only this often. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
 /** Checks that Redis answers and accepts writes. */
@@ -50,14 +50,14 @@ const PROBE: Script<"OK"> = {
   answer: z.literal("OK"),
 };
 
-/** Errors of one script and its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
+/** Errors of one script or its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE)\b/;
 
-const CONSEQUENCE = "limits, caches and locks are each replica's own until it is back";
+const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks";
 
 /**
- * Redis at `url`, which may become unavailable at any time. The first script without a timely answer marks it
- * as down, and nothing waits for it again until it answers a probe.
+ * Connects to Redis at `url`, which may become unavailable at any time. The first script without a timely answer
+ * marks it as down. Nothing waits for it again until it answers a probe.
  */
 export function createRedis({
   url,
@@ -68,28 +68,28 @@ export function createRedis({
   url: URL;
   log: Logger;
   registry: Registry;
-  /** Tests that are not about it set one that no busy machine exceeds. */
+  /** Tests of other things raise it, so that a busy machine does not exceed it. */
   answerTimeoutMs?: number | undefined;
 }): Redis {
   const up = new Gauge({
     name: "tributary_redis_up",
-    help: "1 while Redis answers; 0 while limits, caches and locks are this replica's own.",
+    help: "1 while Redis answers; 0 while this replica shares no limits, caches or locks.",
     registers: [registry],
   });
   const failures = new Counter({
     name: "tributary_redis_failures_total",
-    help: "Scripts that Redis has refused, or not answered in time or as expected.",
+    help: "Scripts that failed: refused by Redis, not answered in time, or answered unexpectedly.",
     registers: [registry],
   });
   const client = new Client(url.href, {
     keyPrefix: KEY_PREFIX,
     enableOfflineQueue: false,
-    // Scripts sent on a broken connection are not sent again: nobody waits for them any more.
+    // Do not resend the scripts of a broken connection: their callers no longer wait.
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
     retryStrategy: (attempts) => Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS),
-    // After a failover the name resolves to another server, but the connection is still to the old one.
+    // After a failover the name resolves to another server, but the connection still goes to the old one.
     reconnectOnError: ({ message }) => message.startsWith("READONLY"),
   });
   let isUp = false;
@@ -99,23 +99,23 @@ export function createRedis({
   let connectionError = "";
   let failureLoggedAt = -Infinity;
 
-  // Only the message of the client's errors is logged: the errors hold commands, and with them the password.
+  // Log only the message of the client's errors: the errors contain commands, and so the password.
   client.on("error", (error: NodeJS.ErrnoException) => {
     connectionError = error.message || (error.code ?? "");
   });
   client.on("close", () => {
-    goDown("the connection was lost");
+    markDown("the connection was lost");
   });
 
-  function goDown(reason: string): void {
+  function markDown(reason: string): void {
     if (!isUp || isClosed) return;
     isUp = false;
     up.set(0);
-    log.warn({ reason }, `Redis is away: ${CONSEQUENCE}`);
-    void comeUp();
+    log.warn({ reason }, `Redis is unavailable: ${CONSEQUENCE}`);
+    void probeUntilUp();
   }
 
-  async function comeUp(): Promise<void> {
+  async function probeUntilUp(): Promise<void> {
     for (;;) {
       const answer = await ask(PROBE, ["probe"], []);
       if (isClosed) return;
@@ -125,16 +125,16 @@ export function createRedis({
     }
     isUp = true;
     up.set(1);
-    log.info("Redis is there");
+    log.info("Redis is available");
     for (const script of queued.splice(0)) runLater(...script);
   }
 
-  async function becomeReady(): Promise<void> {
-    await Promise.race([comeUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    if (!isUp) log.warn({ reason: connectionError }, `Redis has not come: ${CONSEQUENCE}`);
+  async function waitForFirstAnswer(): Promise<void> {
+    await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
+    if (!isUp) log.warn({ reason: connectionError }, `Redis is not available yet: ${CONSEQUENCE}`);
   }
 
-  /** The script's result, or an error when there is none in time. */
+  /** Resolves to the script's result, or to an Error; never rejects. */
   function ask({ text }: Script<unknown>, ...[keys, args]: Arguments): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const timer = setTimeout(() => {
@@ -153,7 +153,7 @@ export function createRedis({
     const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
     if (!failure) return answer as Answer;
     failures.inc();
-    if (failure === answer && !SCRIPT_ERROR.test(failure.message)) goDown(failure.message);
+    if (failure === answer && !SCRIPT_ERROR.test(failure.message)) markDown(failure.message);
     else warnAboutFailure(failure.message);
     return undefined;
   }
@@ -161,10 +161,10 @@ export function createRedis({
   function warnAboutFailure(reason: string): void {
     if (performance.now() - failureLoggedAt < LOG_FAILURES_EVERY_MS) return;
     failureLoggedAt = performance.now();
-    log.warn({ reason }, "Redis has failed at something that the replica now does by itself");
+    log.warn({ reason }, "a Redis script failed: this replica continues without its result");
   }
 
-  /** Keeps the order: queued scripts are sent, on one connection, before any later one. */
+  /** Keeps the order: queued scripts are sent before later ones, on one connection. */
   function runLater(...script: [Script<unknown>, ...Arguments]): void {
     void run(...script).then((answer) => {
       if (answer !== undefined) return;
@@ -176,7 +176,7 @@ export function createRedis({
   return {
     run,
     runLater,
-    ready: becomeReady(),
+    ready: waitForFirstAnswer(),
     close() {
       isClosed = true;
       client.disconnect();

@@ -159,7 +159,9 @@ describe("SIGTERM in the middle of a collect", () => {
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(1);
     expect(await lost).toBe("lost");
-    expect(program.output()).toMatch(/"signatures":\["\w+"\],.*exiting with these transactions in flight/);
+    expect(program.output()).toMatch(
+      /"signatures":\["\w+"\],.*exiting while these transactions are in flight/,
+    );
   });
 });
 

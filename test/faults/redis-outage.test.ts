@@ -85,8 +85,8 @@ describeWithRedis("Redis that goes away", () => {
     for (const handle of collected)
       expect([handle, sandbox.landedCollectsOf(handle).length]).toEqual([handle, 1]);
     for (const i of [0, 1]) {
-      expect(replicas.output(i).match(/Redis is away/g)).toHaveLength(2);
-      expect(replicas.output(i).match(/Redis is there/g)).toHaveLength(3);
+      expect(replicas.output(i).match(/Redis is unavailable/g)).toHaveLength(2);
+      expect(replicas.output(i).match(/Redis is available/g)).toHaveLength(3);
     }
   });
 

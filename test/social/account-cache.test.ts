@@ -82,7 +82,7 @@ describeWithRedis("the account cache in Redis", () => {
     await server.command("PEXPIRE", "tributary:account:network:creator", 500);
     const cache = cacheOf(300);
     await cache.fetchShared(["creator"]);
-    await expect.poll(() => cache.get("creator"), { timeout: 5_000 }).toBeUndefined();
+    await expect.poll(() => cache.get("creator")).toBeUndefined();
   });
 
   it("expires on time when Redis was frozen during the write", async () => {
@@ -92,7 +92,7 @@ describeWithRedis("the account cache in Redis", () => {
     cache.store(new Map([["creator", found]]));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     server.thaw();
-    await expect.poll(() => redis.run(NOTHING, [], []), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => redis.run(NOTHING, [], [])).toBe(1);
     expect(await server.command("GET", "tributary:account:network:creator")).toBeNull();
   });
 

@@ -37,7 +37,7 @@ export async function startWorld(env: Record<string, string> = {}, limits: Parti
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log, playAccounts: sandbox.accounts });
+  const gateway = createGateway(config, { log, sandboxAccounts: sandbox.accounts });
   collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
   const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });

@@ -68,7 +68,7 @@ describeWithRedis("Redis", () => {
     expect(await redis.run(...add(1))).toBeUndefined();
     expect(await metric("tributary_redis_up")).toBe(0);
     expect(await metric("tributary_redis_failures_total")).toBe(failuresBefore + 1);
-    expect(logLines.filter((line) => line.includes("Redis is away"))).toHaveLength(1);
+    expect(logLines.filter((line) => line.includes("Redis is unavailable"))).toHaveLength(1);
 
     vi.useRealTimers();
     server.thaw();
@@ -93,7 +93,7 @@ describeWithRedis("Redis", () => {
     await expect.poll(() => redis.run(...add(1))).toBeUndefined();
     await server.start();
     await isBack(redis);
-    expect(logLines.filter((line) => line.includes("Redis is there"))).toHaveLength(2);
+    expect(logLines.filter((line) => line.includes("Redis is available"))).toHaveLength(2);
   });
 
   it("runs later, in their order, the scripts that nobody waits for", async () => {
@@ -121,7 +121,7 @@ describeWithRedis("Redis", () => {
     expect(await redis.run(...add(1))).toBeUndefined();
     await server.command("DEL", "tributary:sum");
     expect(await redis.run(...add(1))).toBe(1);
-    expect(logLines.join()).toContain("Redis has failed at something");
+    expect(logLines.join()).toContain("a Redis script failed");
     expect(await metric("tributary_redis_up")).toBe(1);
   });
 
@@ -150,7 +150,7 @@ describeWithRedis("Redis", () => {
     redis = connect(server.url, 600_000);
     await redis.ready;
     expect(await redis.run(...add(1))).toBeUndefined();
-    expect(logLines.join()).toContain("Redis has not come");
+    expect(logLines.join()).toContain("Redis is not available yet");
     await server.start();
     await isBack(redis);
   });

@@ -16,11 +16,11 @@ const SecretKey = z.array(z.int().min(0).max(255)).length(64);
  */
 export function readKeypair(text: string): Keypair {
   const bytes = decodeSecretKey(text) ?? decodeSecretKey(readKeyFile(text));
-  if (!bytes) throw new Error(`${EXPECTED}; the file holds no such key`);
+  if (!bytes) throw new Error(`${EXPECTED}; the file contains no such key`);
   try {
     return Keypair.fromSecretKey(bytes);
   } catch {
-    throw new Error(`${EXPECTED}; the public half of this key does not match its secret half`);
+    throw new Error(`${EXPECTED}; this key's public half does not match its secret half`);
   }
 }
 
@@ -29,7 +29,7 @@ function readKeyFile(path: string): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown";
-    throw new Error(`${EXPECTED}; it is not a key, and reading it as a file fails (${code})`);
+    throw new Error(`${EXPECTED}; the value is not a key, and cannot be read as a file (${code})`);
   }
 }
 

@@ -3,9 +3,9 @@ import { metadataOf } from "../../schema/field-metadata.ts";
 import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
 
 /**
- * How many requests an operation takes from the caller's rate limit: the sum of what its root fields declare,
- * at least one. Counted as written, before anything runs: two fields of one response name are one, and a
- * field under `@skip` counts.
+ * The number of requests that an operation takes from the caller's rate limit: the sum over its root fields, at
+ * least one. Computed before anything runs: fields with the same response name count once, and a field under
+ * `@skip` counts too.
  */
 export function operationCost(
   schema: GraphQLSchema,

@@ -13,30 +13,30 @@ import { MAX_COLLECTS, MAX_WALLETS } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
-/** A hundred wallets written out with all their fields, each with a variable, have 3,205. */
+/** 100 aliased wallets with all their fields, each with its own variable, have 3,205 tokens. */
 const MAX_TOKENS = 4_000;
-/** GraphiQL's introspection is 15 deep, everything else 3. The parser recurses, so deep documents need stack. */
+/** GraphiQL's introspection is 15 deep, all other operations 3. The parser recurses, so depth costs stack. */
 const MAX_DEPTH = 20;
 const MAX_DIRECTIVES = 200;
-/** The first errors of a document are enough. */
+/** Validation stops after this many errors. */
 const MAX_VALIDATION_ERRORS = 5;
 
-/** What an operation may have, and the words for it. The first exceeded limit is reported. */
-const LIMITS: readonly { readonly of: keyof Counts; readonly max: number; readonly words: string }[] = [
-  { of: "wallets", max: MAX_WALLETS, words: "wallets" },
-  { of: "collects", max: MAX_COLLECTS, words: "collects" },
-  { of: "depth", max: MAX_DEPTH, words: "levels of nested fields" },
-  { of: "rootFields", max: 100, words: "root fields" },
-  { of: "fields", max: 2_000, words: "fields" },
-  { of: "aliases", max: 200, words: "aliases" },
-  // GraphiQL's query has 230. Each is resolved for every item of the lists it is in.
-  { of: "introspection", max: 300, words: "introspection fields" },
+/** The limits of an operation, with their names for messages. The first exceeded limit is reported. */
+const LIMITS: readonly { readonly count: keyof Counts; readonly max: number; readonly name: string }[] = [
+  { count: "wallets", max: MAX_WALLETS, name: "wallets" },
+  { count: "collects", max: MAX_COLLECTS, name: "collects" },
+  { count: "depth", max: MAX_DEPTH, name: "levels of nested fields" },
+  { count: "rootFields", max: 100, name: "root fields" },
+  { count: "fields", max: 2_000, name: "fields" },
+  { count: "aliases", max: 200, name: "aliases" },
+  // GraphiQL's query has 230. Below a list, each is resolved once per item.
+  { count: "introspection", max: 300, name: "introspection fields" },
 ];
 
 type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
- * Parses a text after checking that it is within a document's limits.
+ * Checks the limits of a document's text, then parses it.
  *
  * @throws {GraphQLError} BAD_REQUEST, or a syntax error
  */
@@ -46,8 +46,7 @@ export function parseWithinLimits(text: string): DocumentNode {
 }
 
 /**
- * Validates a document of which one operation is to run with these variables, after checking the limits of
- * that operation.
+ * Checks the limits of the operation that is about to run, then validates its document.
  *
  * @throws {GraphQLError} BAD_REQUEST
  */
@@ -61,7 +60,7 @@ export function validateWithinLimits(
   if (exceeded) throw badRequest(exceeded);
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
-  // graphql-js stops comparing fields of one name after a while and reports that without nodes.
+  // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.
   if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes))
     throw badRequest("Too many fields with the same response name to validate the document.");
   return errors.map(shorten);
@@ -86,16 +85,16 @@ const isOpening = (kind: TokenKind) =>
 const isClosing = (kind: TokenKind) =>
   kind === TokenKind.BRACE_R || kind === TokenKind.PAREN_R || kind === TokenKind.BRACKET_R;
 
-// The message has no count: counting on is the work that the limit saves.
-const textTooLarge = (max: number, words: string) =>
-  badRequest(`Too many ${words}: the maximum is ${max} per document.`);
+// The message has no count, because counting stops at the limit.
+const textTooLarge = (max: number, name: string) =>
+  badRequest(`Too many ${name}: the maximum is ${max} per document.`);
 
-/** The limit that an operation exceeds with these variables, as a sentence for the caller; else undefined. */
+/** The message for the limit that an operation exceeds with these variables; undefined if it is within all limits. */
 export function exceededLimit(size: OperationSize, variables: Variables): string | undefined {
   const counts = countsWith(size, variables ?? {});
-  for (const { of, max, words } of LIMITS) {
-    if (counts[of] > max)
-      return `Too many ${words}: ${counts[of]} requested, the maximum is ${max} per operation.`;
+  for (const { count, max, name } of LIMITS) {
+    if (counts[count] > max)
+      return `Too many ${name}: ${counts[count]} requested, the maximum is ${max} per operation.`;
   }
   return undefined;
 }

@@ -12,38 +12,38 @@ import {
 } from "graphql";
 import { metadataOf } from "../../schema/field-metadata.ts";
 
-/** What is counted of an operation, each fragment wherever it is spread. */
+/** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
   wallets: number;
   collects: number;
   /** Levels of nested fields. */
   depth: number;
-  /** The fields of a selection set itself: for an operation, those at its root. */
+  /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
-  /** At all depths; those below a field with a list argument once for each item. */
+  /** At all depths. Below a field with a list argument, each field counts once per item. */
   fields: number;
   aliases: number;
-  /** Fields of introspection, at all depths. */
+  /** Introspection fields, at all depths. */
   introspection: number;
 }
 
-/** What each item of a list adds: the counts that a list argument multiplies. */
+/** The counts that each item of a list argument adds. */
 interface PerItem {
   wallets: number;
   collects: number;
   fields: number;
 }
 
-/** The size of a selection. Lists in variables are known only when the operation runs, and left out of the counts. */
+/** The size of a selection. `counts` leaves out lists in variables, because their length is known only at run time. */
 interface Size {
   readonly counts: Counts;
-  /** By the name of the variable. The schema has no list argument inside a field of another list. */
+  /** By variable name. The schema has no list argument below a field with a list argument. */
   readonly perItemOfVariable: Map<string, PerItem>;
 }
 
 /** The size of an operation. */
 export interface OperationSize extends Size {
-  /** For each variable the length of its default. */
+  /** The length of each variable's default value. */
   readonly defaults: ReadonlyMap<string, number>;
 }
 
@@ -67,8 +67,8 @@ function listLength(value: unknown): number {
 }
 
 /**
- * Measures an operation of a document that may be invalid: a field that the schema does not have costs
- * nothing but counts as a field. Each fragment is walked once, however often it is spread.
+ * Measures an operation. The document may be invalid: an unknown field counts as a field and costs nothing.
+ * Each fragment is walked only once, even if it is spread many times.
  */
 export function measureOperation(
   schema: GraphQLSchema,
@@ -85,7 +85,7 @@ export function measureOperation(
   function measureFragment(name: string): Size {
     const known = measured.get(name);
     if (known) return known;
-    // Nothing while it is being measured: a fragment that spreads itself is invalid.
+    // Empty while it is measured, so that a fragment that spreads itself (which is invalid) does not recurse.
     measured.set(name, emptySize());
     const fragment = fragments.get(name);
     const size = fragment
@@ -169,7 +169,7 @@ function addItems(counts: Counts, { wallets, collects, fields }: PerItem, length
   counts.fields += fields * length;
 }
 
-/** Adds a sibling. */
+/** Adds the size of a sibling selection. */
 function add(size: Size, { counts, perItemOfVariable }: Size): void {
   for (const name of Object.keys(counts) as (keyof Counts)[]) {
     size.counts[name] =

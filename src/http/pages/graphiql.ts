@@ -1,20 +1,20 @@
 import { editorWorkerService, graphqlWorker, js, jsonWorker } from "@graphql-yoga/render-graphiql/graphiql";
 
-/** An account of the sandbox, for people to try things on. */
-export interface PlayAccount {
+/** An account of the sandbox that the pages suggest to try. */
+export interface SandboxAccount {
   readonly handle: string;
   /** The numeric id as decimal digits. */
   readonly id: string;
 }
 
-/** Whether a browser asks for the page: anything else at the endpoint is an operation. */
+/** Whether a browser requests the page. Every other request to the endpoint is an operation. */
 export function wantsGraphiQL({ method, headers }: Request): boolean {
   return method === "GET" && (headers.get("accept") ?? "").includes("text/html");
 }
 
 /**
- * GraphiQL's script, which loads nothing from elsewhere. It renders into `#root` and sends operations to the
- * page's own path; it opens with the `examples`.
+ * GraphiQL's script. It renders into `#root`, opens with the `examples`, sends operations to the page's own
+ * path, and loads nothing from other origins.
  */
 export function graphiqlScript(examples: string): string {
   const options = {
@@ -24,7 +24,7 @@ export function graphiqlScript(examples: string): string {
     defaultQuery: examples,
   };
   const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
-  // The editor asks for its workers by these names; they come from blobs, since they have no files of their own.
+  // The editor requests its workers by these names. They are part of this script, so their URLs are blobs.
   const start = `{
   const workers = ${JSON.stringify(workers)};
   const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
@@ -34,8 +34,8 @@ export function graphiqlScript(examples: string): string {
   return `${js}\n${start}\n`;
 }
 
-/** Example operations on the first three accounts, or on names to be replaced where there are none. */
-export function exampleOperations(accounts: readonly PlayAccount[]): string {
+/** Example operations with the first three accounts, or with placeholders if there are none. */
+export function exampleOperations(accounts: readonly SandboxAccount[]): string {
   const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
     JSON.stringify(handle),
   );
@@ -56,7 +56,7 @@ query OneWallet {
   }
 }
 
-# Many at once count as one request.
+# Many wallets in one operation count as one request.
 query ManyWallets {
   wallets(handles: [${[first, second, third].join(", ")}]) {
     handle
@@ -67,7 +67,7 @@ query ManyWallets {
   }
 }
 
-# The same with names of your own.
+# The same, with an alias for each wallet.
 query NamedWallets {
   mine: wallet(handle: ${first}) {
     balance {
@@ -83,7 +83,7 @@ query NamedWallets {
   }
 }
 
-# Moves what is in the vault to the address. The id is a wallet's socialId.
+# Moves the fees in the vault to the address. Takes a wallet's socialId.
 mutation Collect {
   collect(socialId: ${id}) {
     success

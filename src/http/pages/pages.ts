@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { css as graphiqlCss } from "@graphql-yoga/render-graphiql/graphiql";
 import { printSchema, type GraphQLSchema } from "graphql";
-import { exampleOperations, graphiqlScript, type PlayAccount } from "./graphiql.ts";
+import { exampleOperations, graphiqlScript, type SandboxAccount } from "./graphiql.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
-/** Nothing may be loaded from elsewhere, and no script may stand in a page. */
+/** Pages load nothing from other origins and contain no inline scripts. */
 const POLICY = {
   "default-src": "'none'",
   "script-src": "'self'",
@@ -18,7 +18,7 @@ const POLICY = {
   "base-uri": "'none'",
 };
 
-/** Both viewers put styles into the page. */
+/** Swagger UI and GraphiQL add inline styles. */
 const DOCS_POLICY = { ...POLICY, "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" };
 const GRAPHIQL_POLICY = { ...DOCS_POLICY, "font-src": "data:", "worker-src": "blob:" };
 
@@ -26,13 +26,13 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
   ".graphql": "text/plain; charset=utf-8",
   ".html": "text/html; charset=utf-8",
-  // Browsers show plain text, and download Markdown.
+  // Browsers display plain text but download Markdown.
   ".md": "text/plain; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml",
 };
 
-/** Read and hashed once a process: some are large, and none of them changes. */
+/** Read and hashed once per process: some are large, and none changes. */
 const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
   Object.entries({
     "icon.svg": read("./assets/icon.svg"),
@@ -47,28 +47,28 @@ const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
   }).map(([name, content]) => [name, toFile(name, content)]),
 );
 
-/** GraphiQL's script of 8 MB by the examples in it; gateways of one process share it. */
+/** GraphiQL's script (8 MB) by the examples in it. All gateways of a process share it. */
 const graphiqlScripts = new Map<string, StaticFile>();
 
-/** How many the first page names. */
-const MAX_PLAY_ACCOUNTS = 5;
+/** The most sandbox accounts that the home page shows. */
+const MAX_SHOWN_ACCOUNTS = 5;
 
 /**
- * The pages that people see, and what they load, by path. They ask the API by relative URLs, as any caller
- * would. `playAccounts` are those of a sandbox, of which the first page then tells; else there are none.
+ * The routes of the pages and their assets. Pages call the API by relative URLs, as any caller would. The home
+ * page shows a notice with the `sandboxAccounts`; outside the sandbox there are none.
  */
 export function createPages(needs: {
   basePath: string;
   schema: GraphQLSchema;
-  playAccounts: readonly PlayAccount[];
+  sandboxAccounts: readonly SandboxAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler } {
   const assets: Record<string, StaticFile> = {
     ...FIXED_ASSETS,
-    "graphiql-viewer.js": graphiqlViewer(exampleOperations(needs.playAccounts)),
+    "graphiql-viewer.js": graphiqlViewer(exampleOperations(needs.sandboxAccounts)),
   };
-  const notice = sandboxNotice(needs.playAccounts.slice(0, MAX_PLAY_ACCOUNTS));
+  const notice = sandboxNotice(needs.sandboxAccounts.slice(0, MAX_SHOWN_ACCOUNTS));
 
-  /** A page of the folder, with the notice in its place and the version of each asset that it names. */
+  /** Reads a page, inserts the sandbox notice, and adds the version to the URL of each asset. */
   function page(name: string, policy: Record<string, string>): StaticFile {
     const html = read(`./assets/${name}`)
       .toString()
@@ -92,7 +92,7 @@ export function createPages(needs: {
   return {
     routes: {
       ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
-      // Relative URLs in the page need the slash at the end of the base path.
+      // The page's relative URLs need the trailing slash of the base path.
       "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
     },
     graphiql: page("graphiql.html", GRAPHIQL_POLICY).handle,
@@ -123,7 +123,7 @@ function redirect(location: string): Response {
   return new Response(null, { status: 308, headers: { location } });
 }
 
-function sandboxNotice(accounts: readonly PlayAccount[]): string {
+function sandboxNotice(accounts: readonly SandboxAccount[]): string {
   if (accounts.length === 0) return "";
   const links = accounts.map(
     ({ handle }) => `<a href="wallet/lookup?handle=${handle}" data-handle>${handle}</a>`,

@@ -4,16 +4,16 @@ import { gzip } from "node:zlib";
 import type { Handler } from "../router.ts";
 
 export interface StaticFile {
-  /** Of the content: `?v=<version>` makes a URL whose answer never changes. */
+  /** A hash of the content. The response at a URL with `?v=<version>` never changes. */
   readonly version: string;
   readonly handle: Handler;
 }
 
-const PIECE_BYTES = 65_536;
+const CHUNK_BYTES = 65_536;
 
 /**
- * A file that is kept in memory, as it is and, once asked for, compressed. It may be kept for good by who
- * asked for its version, and is asked about each time by everyone else.
+ * Serves a file from memory, compressed on the first request that accepts gzip. At a URL with its version,
+ * caches may keep it forever; at any other they must revalidate it.
  */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,
@@ -22,12 +22,12 @@ export function createStaticFile(
   const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
-  const isKnown = (tags: string | null) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
+  const matchesEtag = (tags: string | null) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
   let compressed: Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
     version,
-    async handle(request, _call, url) {
+    async handle(request, _scope, url) {
       const common = {
         "cache-control":
           url.searchParams.get("v") === version ? "public, max-age=31536000, immutable" : "no-cache",
@@ -36,10 +36,10 @@ export function createStaticFile(
         "referrer-policy": "no-referrer",
         ...headers,
       };
-      if (isKnown(request.headers.get("if-none-match"))) {
+      if (matchesEtag(request.headers.get("if-none-match"))) {
         return new Response(null, { status: 304, headers: common });
       }
-      if (!takesGzip(request)) return respond(plain, common);
+      if (!acceptsGzip(request)) return respond(plain, common);
       compressed ??= promisify(gzip)(plain);
       return respond(await compressed, { ...common, "content-encoding": "gzip" });
     },
@@ -47,21 +47,21 @@ export function createStaticFile(
 }
 
 function respond(body: Buffer<ArrayBuffer>, headers: Record<string, string>): Response {
-  return new Response(inPieces(body), { headers: { ...headers, "content-length": String(body.length) } });
+  return new Response(toStream(body), { headers: { ...headers, "content-length": String(body.length) } });
 }
 
-/** Read piece by piece, as its caller reads: of a body in one piece each answer that nobody reads would hold a copy. */
-function inPieces(body: Buffer<ArrayBuffer>): ReadableStream<Uint8Array> {
+/** Sends a body in chunks, as fast as the caller reads. As one chunk, each unread response would hold a copy of it. */
+function toStream(body: Buffer<ArrayBuffer>): ReadableStream<Uint8Array> {
   let at = 0;
   return new ReadableStream({
     pull(controller) {
-      controller.enqueue(body.subarray(at, at + PIECE_BYTES));
-      at += PIECE_BYTES;
+      controller.enqueue(body.subarray(at, at + CHUNK_BYTES));
+      at += CHUNK_BYTES;
       if (at >= body.length) controller.close();
     },
   });
 }
 
-function takesGzip({ headers }: Request): boolean {
+function acceptsGzip({ headers }: Request): boolean {
   return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(headers.get("accept-encoding") ?? "");
 }

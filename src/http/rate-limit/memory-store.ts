@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Limit, Reservation } from "./store.ts";
 
-/** About 300 bytes each. */
+/** Each takes about 300 bytes. */
 const MAX_CALLERS = 200_000;
 
 /**
  * Keeps the times of each caller's admitted requests in the memory of this process, and reserves in one
- * synchronous step. When there are too many callers, the one admitted the longest ago is dropped.
+ * synchronous step. When there are too many callers, drops the one whose last admitted request is oldest.
  */
 export function createMemoryStore({ max, windowMs }: Limit) {
   /** Ordered by each caller's last admitted request. */

@@ -6,26 +6,26 @@ import { createMemoryStore } from "./memory-store.ts";
 import { createRedisStore } from "./redis-store.ts";
 import type { Limit, Reservation } from "./store.ts";
 
-/** The limit as the operator sets it. */
+/** The limit that the operator configures. */
 export interface RateLimitConfig {
   readonly max: number;
   readonly windowSeconds: number;
 }
 
-/** Whether a request may pass, and the headers that say so. */
+/** Whether a request is admitted, and the response's headers. */
 interface Decision {
-  /** The `replaces` of a later reservation, when the request turns out to cost more. */
+  /** Passed as `replaces` when the request turns out to cost more. */
   readonly at: number;
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
   readonly policyHeader: string;
   /** The header `RateLimit`. */
   readonly rateLimitHeader: string;
-  /** RATE_LIMITED; absent for a request that may pass. */
+  /** RATE_LIMITED; absent if the request is admitted. */
   readonly refusal?: ContractError;
 }
 
 /**
- * Takes `cost` requests from a caller's limit, in place of the request recorded at `replaces`. A refused
+ * Takes `cost` requests from a caller's limit. They replace the request recorded at `replaces`. A refused
  * request takes nothing.
  */
 export type RateLimit = (caller: string, cost: number, replaces?: number) => Promise<Decision>;
@@ -57,7 +57,7 @@ function rateLimited(
   });
 }
 
-/** The limit, its headers and its refusal, for the OpenAPI document. */
+/** Describes the limit, its headers and its refusal for the OpenAPI document. */
 export function describeRateLimit(config: RateLimitConfig): RateLimitDescription {
   const { max, windowSeconds } = config;
   const policy = toPolicyHeader(config);
@@ -66,7 +66,7 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
     windowSeconds,
     headers: {
       RateLimit: {
-        description: "The caller's remaining limit: `r` requests now, more in `t` seconds.",
+        description: "What is left of the caller's limit: `r` requests now, more in `t` seconds.",
         schema: { type: "string", pattern: `^${toRateLimitHeader(DIGITS, DIGITS)}$` },
         example: toRateLimitHeader(max - 1, windowSeconds),
       },
@@ -81,13 +81,13 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
 }
 
 /**
- * The limit that REST and GraphQL share: in no span of `windowSeconds` do more than `max` requests of one
- * caller pass, on all replicas together while Redis is available, else on each.
+ * REST and GraphQL share one limit: at most `max` requests of a caller in any span of `windowSeconds`, over all
+ * replicas while Redis is available, per replica otherwise.
  *
- * graphql-rate-limit makes the decision: it counts the timestamps of the window and compares their number and
- * the request's cost with `max`. On its own it reads, decides and writes in three steps, and concurrent
- * requests would read the same state. So our store reserves in one atomic step, by the same rule, while the
- * library reads; its write is a no-op.
+ * graphql-rate-limit makes the decision: it adds the request's cost to the number of timestamps in the window
+ * and compares the sum with `max`. On its own it reads, decides and writes in three steps, so concurrent
+ * requests could read the same state. Our stores therefore reserve in one atomic step, by the same rule, before
+ * the library decides. The library reads the number that the reservation counted, and its write is a no-op.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -98,7 +98,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     identifyContext: ({ counted }: Reservation) => String(counted),
     // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
     store: {
-      // One timestamp of now for each counted request: none can leave the window before the library looks.
+      // One current timestamp per counted request: none can leave the window before the library checks it.
       getForIdentity: ({ contextIdentity }) => new Array<number>(Number(contextIdentity)).fill(Date.now()),
       setForIdentity: () => undefined,
     },

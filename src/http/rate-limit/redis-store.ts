@@ -5,9 +5,9 @@ import type { Limit, Reservation } from "./store.ts";
 /**
  * KEYS: the caller. ARGV: max, window in ms, cost, and the time of the request that this one replaces or "".
  *
- * The times of a caller's admitted requests are a list, oldest first, by Redis's clock. They are recorded
- * rounded up and compared with the time rounded down, so that rounding never shortens the window. A time
- * in the future was recorded before the clock was set back.
+ * The times of a caller's admitted requests are a list, oldest first, by Redis's clock. They are rounded up
+ * and compared with a clock that is rounded down, so that rounding never shortens the window. Times in the
+ * future are dropped: they were recorded before the clock was set back.
  */
 const RESERVE: Script<[number, number, number]> = {
   answer: z.tuple([z.int(), z.int(), z.int()]),

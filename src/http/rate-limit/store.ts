@@ -4,15 +4,15 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/** The result of a reservation. The request was recorded only if it fits: if `counted` and its cost are at most `max`. */
+/** The result of a reservation. The request is recorded only if it fits: `counted` plus its cost is at most `max`. */
 export interface Reservation {
   /** The caller's earlier requests that are still in the window. */
   readonly counted: number;
-  /** The time that the request was recorded with. */
+  /** The time recorded for the request. */
   readonly at: number;
   /**
-   * Until this request would fit; or, when it fits, until the oldest one leaves the window. For a cost that
-   * never fits: until all have left.
+   * Time until this request would fit. If it fits: until the oldest request leaves the window. If its cost can
+   * never fit: until all requests have left the window.
    */
   readonly waitMs: number;
 }

@@ -5,7 +5,7 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   deepLinking: true,
   displayRequestDuration: true,
-  // It would send the document to a validator elsewhere.
+  // The default would send the document to an external validator.
   validatorUrl: null,
 });
 

@@ -6,7 +6,7 @@ const lookupMessage = byId("lookup-message");
 const collectButton = byId("collect");
 const outcome = byId("outcome");
 
-/** The wallet on the page. */
+/** The wallet that the page shows. */
 let wallet;
 
 form.addEventListener("submit", (event) => {
@@ -25,7 +25,7 @@ for (const link of document.querySelectorAll("a[data-handle]")) {
 collectButton.addEventListener("click", () => void collect());
 
 for (const button of document.querySelectorAll("[data-copy]")) {
-  // Browsers offer the clipboard on secure connections only.
+  // Browsers allow the clipboard only on secure connections.
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
@@ -35,25 +35,25 @@ for (const button of document.querySelectorAll("[data-copy]")) {
 }
 
 async function lookUp(handle) {
-  if (!start(lookupButton)) return;
+  if (!markBusy(lookupButton)) return;
   announce(outcome, "");
   announce(lookupMessage, `Looking up ${handle}…`);
   try {
-    show(await ask(`wallet/lookup?${new URLSearchParams({ handle })}`));
+    show(await callApi(`wallet/lookup?${new URLSearchParams({ handle })}`));
     announce(lookupMessage, `${wallet.handle} has ${wallet.balance.vault} SOL in the vault.`, "spoken");
   } catch (error) {
     byId("wallet").hidden = true;
     announce(lookupMessage, error.message, "error");
   }
-  end(lookupButton);
+  markIdle(lookupButton);
 }
 
 async function collect() {
-  if (!start(collectButton)) return;
+  if (!markBusy(collectButton)) return;
   const { handle, socialId } = wallet;
   announce(outcome, `Collecting for ${handle}. Waiting for the transaction to confirm…`);
   try {
-    const result = await ask("collect", {
+    const result = await callApi("collect", {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ socialId }),
@@ -65,25 +65,25 @@ async function collect() {
     );
     fill({ txSignature: result.txSignature });
     byId("transaction").hidden = false;
-    // Refreshes the wallet, unless another one is on the page by now.
-    const after = await ask(`wallet/lookup?${new URLSearchParams({ handle })}`).catch(() => undefined);
+    // Refresh the wallet, unless the page shows another one by now.
+    const after = await callApi(`wallet/lookup?${new URLSearchParams({ handle })}`).catch(() => undefined);
     if (after && wallet.socialId === socialId) show(after);
   } catch (error) {
     announce(outcome, error.message, "error");
   }
-  end(collectButton);
+  markIdle(collectButton);
 }
 
-/** Calls the API. Throws its error message, with the seconds to wait if the message lacks them. */
-async function ask(path, options) {
+/** Calls the API. Throws an Error with the API's message, which always includes the seconds in Retry-After. */
+async function callApi(path, options) {
   const response = await fetch(path, options).catch(() => {
     throw new Error("The server is unreachable.");
   });
   const body = await response.json().catch(() => ({ message: `The server answered ${response.status}.` }));
   if (response.ok) return body;
   const seconds = response.headers.get("retry-after");
-  const hasSeconds = !seconds || body.message.includes(`${seconds} seconds`);
-  throw new Error(hasSeconds ? body.message : `${body.message} Try again in ${seconds} seconds.`);
+  const isComplete = !seconds || body.message.includes(`${seconds} seconds`);
+  throw new Error(isComplete ? body.message : `${body.message} Try again in ${seconds} seconds.`);
 }
 
 function show(found) {
@@ -106,13 +106,13 @@ function announce(region, text, kind = "") {
   region.className = `message ${kind}`;
 }
 
-/** Marks a button as busy; false if it already is. A `disabled` button would lose the focus. */
-function start(button) {
+/** Returns false if the button is busy already. Does not use `disabled`, which would lose the focus. */
+function markBusy(button) {
   if (button.ariaDisabled === "true") return false;
   button.ariaDisabled = "true";
   return true;
 }
 
-function end(button) {
+function markIdle(button) {
   button.ariaDisabled = "false";
 }
