@@ -1,6 +1,6 @@
 /**
- * Imports follow the data: `npm run lint` fails on any that the table below does not list, type-only ones
- * too. `chain` stands for the folder with its subfolders, `chain/*` for the files directly in it.
+ * Imports point in the direction of the data flow. `npm run lint` fails on an import, even of a type, that this
+ * table does not allow. `chain` means the folder with its subfolders, `chain/*` only the files directly in it.
  */
 const BASE = ["upstream", "contract", "observability"];
 const DOMAIN = ["social", "chain", ...BASE];
@@ -30,7 +30,7 @@ const MAY_IMPORT = {
   "main.ts": ["gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
 };
 
-/** The files that an entry of the table stands for. */
+/** A pattern for the files that an entry of the table means. */
 function filesOf(entry) {
   if (entry.endsWith(".ts")) return `^src/${entry}$`;
   return entry.endsWith("/*") ? `^src/${entry.slice(0, -1)}[^/]+$` : `^src/${entry}/`;

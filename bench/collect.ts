@@ -1,7 +1,7 @@
 /**
- * A collect on the sandbox's chain: its time, against the same written by hand on @solana/web3.js's
- * Connection; what of that is the gateway's own work; and what a transaction uses and costs. The chain makes a
- * slot every 10 ms, so that what is waited for is mostly the client's doing.
+ * Measures a collect on the sandbox's chain: its duration, compared with a reference on @solana/web3.js's
+ * Connection; the gateway's own CPU time; and a transaction's compute units and fee. A slot takes 10 ms, so that
+ * the client determines most of the duration.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -51,7 +51,7 @@ async function collectThroughGateway({ id }: SandboxAccount): Promise<void> {
 }
 
 /** Polls as often as the gateway does. */
-async function collectByHand(account: SandboxAccount): Promise<void> {
+async function collectWithReference(account: SandboxAccount): Promise<void> {
   const [vault, minimum] = await Promise.all([
     connection.getAccountInfo(new PublicKey(account.creatorVault)),
     connection.getMinimumBalanceForRentExemption(0),
@@ -82,27 +82,27 @@ async function collectByHand(account: SandboxAccount): Promise<void> {
   await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
 }
 
-const times: Record<"hand" | "gateway", number[]> = { hand: [], gateway: [] };
+const times: Record<"reference" | "gateway", number[]> = { reference: [], gateway: [] };
 for (let i = 0; i < COLLECTS; i++) {
   const [one, other] = [accounts[2 * i]!, accounts[2 * i + 1]!];
-  times.hand.push(await timed(() => collectByHand(one)));
+  times.reference.push(await timed(() => collectWithReference(one)));
   times.gateway.push(await timed(() => collectThroughGateway(other)));
 }
-const byHand = median(times.hand);
-const throughGateway = median(times.gateway);
-const atOnce = await timed(() =>
+const referenceMs = median(times.reference);
+const gatewayMs = median(times.gateway);
+const concurrentMs = await timed(() =>
   Promise.all(accounts.slice(2 * COLLECTS, 2 * COLLECTS + 50).map(collectThroughGateway)),
 );
 console.log("| collect | ms | ratio |\n|---|--:|--:|");
-console.log(`| reference, median of ${COLLECTS} | ${byHand.toFixed(0)} | 1.00 |`);
+console.log(`| reference, median of ${COLLECTS} | ${referenceMs.toFixed(0)} | 1.00 |`);
 console.log(
-  `| gateway, median of ${COLLECTS} | ${throughGateway.toFixed(0)} | ${(throughGateway / byHand).toFixed(2)} |`,
+  `| gateway, median of ${COLLECTS} | ${gatewayMs.toFixed(0)} | ${(gatewayMs / referenceMs).toFixed(2)} |`,
 );
 console.log(
-  `| gateway, 50 concurrent, until the last | ${atOnce.toFixed(0)} | ${(atOnce / byHand).toFixed(2)} |`,
+  `| gateway, 50 concurrent, until all are confirmed | ${concurrentMs.toFixed(0)} | ${(concurrentMs / referenceMs).toFixed(2)} |`,
 );
 
-/** Microseconds a run. */
+/** Microseconds per run, after a warm-up. */
 function cost(run: (i: number) => unknown, count = 500): number {
   for (let i = 0; i < count / 5; i++) run(i);
   const startedAt = performance.now();
@@ -130,10 +130,10 @@ const message = compile(accounts[0]!);
 const bytes = message.serialize();
 console.log("\n| the gateway's own work | µs |\n|---|--:|");
 console.log(
-  `| derive an account's address, once | ${cost((i) => addressesOf(String(10 ** 9 + i)).address, 200).toFixed(0)} |`,
+  `| derive an account's address | ${cost((i) => addressesOf(String(10 ** 9 + i)).address, 200).toFixed(0)} |`,
 );
 console.log(
-  `| derive its vaults too, once | ${cost((i) => {
+  `| derive its address and vaults | ${cost((i) => {
     const { creatorVault, ammVault } = addressesOf(String(2 * 10 ** 9 + i));
     return creatorVault + ammVault;
   }, 200).toFixed(0)} |`,

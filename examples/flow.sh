@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The typical flow with curl: look a handle up, collect its fees, show what came of it.
+# The typical flow with curl: look up a handle, collect its fees, print the result.
 #
-#     examples/flow.sh <base url> [handle]
+#     examples/flow.sh <base URL> [handle]
 #
-# With SANDBOX_RPC_URL, the address of the sandbox's chain, it puts new fees into the vault first. Needs curl
-# 7.84 or later, and node to read JSON.
+# With SANDBOX_RPC_URL, the URL of the sandbox's chain, it first adds fees to the vault. Needs curl 7.84 or
+# later, and node to parse JSON.
 set -euo pipefail
 
 fail() {
@@ -12,12 +12,12 @@ fail() {
   exit 1
 }
 
-(($# > 0)) || fail "The base url is missing: examples/flow.sh <base url> [handle]"
+(($# > 0)) || fail "The base URL is missing: examples/flow.sh <base URL> [handle]"
 base_url=$1
 handle=${2:-creator}
 
-# Makes a request; leaves the answer in $status and $body. An answer with Retry-After means that nothing was
-# done: asks again after so many seconds, but waits no more than a minute in all.
+# Sends a request and sets $status and $body. A response with Retry-After means that nothing was done: retries
+# after that many seconds, but waits at most a minute in total.
 request() {
   local answer seconds waited=0
   while true; do
@@ -26,40 +26,40 @@ request() {
     body=${answer%$'\n'*}
     read -r status seconds <<<"${answer##*$'\n'}"
     [[ $seconds =~ ^[0-9]+$ ]] && ((waited + seconds <= 60)) || return 0
-    echo "HTTP $status $(field error): asking again in $seconds s"
+    echo "HTTP $status $(field error): retrying in $seconds s"
     sleep "$seconds"
     waited=$((waited + seconds))
   done
 }
 
-# A field of the answer, such as balance.vault; nothing when it is not there, or the answer is no JSON.
+# Prints a field of the response, such as balance.vault; nothing if it is missing or the response is not JSON.
 field() { node -p "JSON.parse(process.argv[1]).$1 ?? ''" "$body" 2>/dev/null || true; }
 
 look_up() {
   request --get "$base_url/wallet/lookup" --data-urlencode "handle=$handle"
-  [[ $status == 200 ]] || fail "$handle was not looked up: HTTP $status $body"
+  [[ $status == 200 ]] || fail "Could not look up $handle: HTTP $status $body"
 }
 
-# 1. Look the handle up. Keep the address, for the token, and the socialId, for collect.
+# 1. Look up the handle. Keep the address for the token, and the socialId for collect.
 look_up
 address=$(field address)
 social_id=$(field socialId)
 echo "$handle: address $address, socialId $social_id"
 
-# 2. Launch a token with the address as its creator, on the launch platform; its trading fills the vault.
-#    The sandbox has no trading, but a method that does the same.
+# 2. On the launch platform, launch a token with the address as its creator. Trading fills the vault.
+#    The sandbox has a method that adds fees instead.
 if [[ -n ${SANDBOX_RPC_URL:-} ]]; then
   request "$SANDBOX_RPC_URL" -H 'Content-Type: application/json' \
     -d '{"jsonrpc":"2.0","id":1,"method":"sandboxAddCreatorFees","params":["'"$address"'",250000000]}'
-  [[ -n $(field result) ]] || fail "No fees were put into the vault: HTTP $status $body"
-  echo "New fees of 0.2500 SOL were put into the vault"
+  [[ -n $(field result) ]] || fail "Could not add fees to the vault: HTTP $status $body"
+  echo "Added 0.2500 SOL of fees to the vault"
 fi
 
-# 3. Look it up at any time, and read what waits in the vault.
+# 3. Look it up again at any time, to see what is in the vault.
 look_up
 echo "In the vault: $(field balance.vault) SOL"
 
-# 4. Collect. Anyone may; the service pays for the transaction.
+# 4. Collect. Anyone may do this; the service pays the transaction fee.
 request "$base_url/collect" -H 'Content-Type: application/json' -d '{"socialId":"'"$social_id"'"}'
 case $status/$(field error) in
   200/)
@@ -68,15 +68,15 @@ case $status/$(field error) in
     echo "Transaction: $(field txSignature)"
     ;;
   */NOTHING_TO_COLLECT)
-    # An answer like any other. It may lack `collected`.
+    # A normal result. `collected` may be missing.
     echo "Nothing to collect: $(field message)"
     ;;
   */INVALID_SOCIAL_ID | */INSUFFICIENT_FUNDS | */RATE_LIMITED)
     fail "Nothing was collected: HTTP $status $body"
     ;;
   *)
-    # COLLECT_FAILED, or no answer at all: a transaction may be under way, or have landed.
+    # COLLECT_FAILED, or no response: a transaction may be in flight or have landed.
     fail "It is not known whether the fees were moved: HTTP $status $body
-Look the transaction up if one is named. To collect again is safe."
+If a transaction is named, look it up. Collecting again is safe."
     ;;
 esac

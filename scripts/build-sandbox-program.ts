@@ -46,7 +46,7 @@ function readObject(object: Buffer) {
   for (const section of sections) {
     const name = text(names, section.name);
     if (section.size > 0 && /^\.(rodata|data|bss)/.test(name))
-      throw new Error(`the object has ${name}: no globals and no constant data are allowed`);
+      throw new Error(`the object has ${name}: globals and constant data are not allowed`);
   }
 
   const symtab = find(".symtab")!;
@@ -63,8 +63,7 @@ function readObject(object: Buffer) {
   const calls = Array.from({ length: (relocations?.size ?? 0) / 16 }, (_, i) => {
     const at = relocations!.offset + i * 16;
     const info = object.readBigUInt64LE(at + 8);
-    if (Number(info & 0xffffffffn) !== R_BPF_64_32)
-      throw new Error(`relocation ${i} is not a call of a syscall`);
+    if (Number(info & 0xffffffffn) !== R_BPF_64_32) throw new Error(`relocation ${i} is not a syscall`);
     return { offset: Number(object.readBigUInt64LE(at)), syscall: symbols[Number(info >> 32n)]!.name };
   });
   return { code: object.subarray(code.offset, code.offset + code.size), entry: entry.value, calls };
@@ -76,7 +75,7 @@ function words(values: (number | bigint)[]): Buffer {
   return buffer;
 }
 
-/** The loadable program. The loader requires virtual addresses that equal the file offsets. */
+/** Returns the loadable program. The loader requires virtual addresses to equal file offsets. */
 function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sourceHash: string): Buffer {
   const syscalls = [...new Set(calls.map((call) => call.syscall))];
   const dynstr = Buffer.from(`\0${syscalls.map((name) => `${name}\0`).join("")}`, "latin1");

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-// `npm run fuzz [-- cases]`: the properties of test/fuzz with many cases.
+// `npm run fuzz [-- cases]` runs the properties of test/fuzz with many cases.
 const [cases = "100000"] = process.argv.slice(2);
 const { status } = spawnSync("vitest", ["run", "test/fuzz"], {
   stdio: "inherit",

@@ -4,7 +4,7 @@ import { ERROR_CODES, rowOf, type ErrorCode } from "../src/contract/error-codes.
 
 const HEADING = "## Codes\n";
 
-/** A Markdown table with a row for each error code, in the order of the code's own table. */
+/** A Markdown table with a row for each error code, in the order of ERROR_CODES. */
 export function errorTable(): string {
   const rows = (Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {
     const { status, message, retry } = rowOf(code);

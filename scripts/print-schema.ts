@@ -1,4 +1,4 @@
-/** Writes the schema that src/schema builds to schema.graphql: `npm run schema`. */
+/** Writes the schema of src/schema to schema.graphql: `npm run schema`. */
 import { writeFileSync } from "node:fs";
 import { printSchema } from "graphql";
 import { schema } from "../src/schema/schema.ts";

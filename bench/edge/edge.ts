@@ -1,13 +1,12 @@
 /**
- * Lookups through the whole edge, against the reference: see reference.ts.
- * Needs Debian's `wrk`. The servers share one core, the load and the upstreams' doubles the other; the
- * rounds of the two servers alternate.
+ * Measures lookups over HTTP, compared with the server in reference.ts. Needs Debian's `wrk`. The servers share
+ * one core, the load generator and the fake upstreams the other. The servers take turns in each round.
  */
-import { environment, folder, learnHandles, load, rss, start, stopAll, type Result } from "./servers.ts";
+import { cacheHandles, folder, gatewayEnv, load, rssMb, start, stopAll, type Result } from "./servers.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SECONDS = Number(process.argv[3] ?? 4);
-const KNOWN_HANDLES = 1_000;
+const CACHED_HANDLES = 1_000;
 
 const CASES = [
   { name: "rest", title: "REST lookup with a live balance" },
@@ -20,27 +19,27 @@ const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(val
 
 try {
   const upstreams = await start(1, `${folder}/upstreams.ts`);
-  const env = environment(upstreams.url);
+  const env = gatewayEnv(upstreams.url);
   const gateway = await start(0, `${folder}/../../src/main.ts`, env);
-  const bare = await start(0, `${folder}/reference.ts`, env);
-  const limiting = await start(0, `${folder}/reference.ts`, { ...env, WITH_LIMIT: "1" });
-  for (const { url } of [gateway, bare, limiting]) await learnHandles(url, KNOWN_HANDLES);
+  const reference = await start(0, `${folder}/reference.ts`, env);
+  const limitedReference = await start(0, `${folder}/reference.ts`, { ...env, WITH_LIMIT: "1" });
+  for (const { url } of [gateway, reference, limitedReference]) await cacheHandles(url, CACHED_HANDLES);
   const counts = async () =>
     (await (await fetch(`${upstreams.url}/counts`)).json()) as { social: number; chain: number };
 
-  console.log("| one at a time | p50 ms | p99 ms |\n|---|--:|--:|");
-  const lone = [
-    { title: "a call to an upstream itself", url: upstreams.url, name: "plain", results: [] as Result[] },
-    { title: "lookup, reference", url: bare.url, name: "rest", results: [] as Result[] },
+  console.log("| one request at a time | p50 ms | p99 ms |\n|---|--:|--:|");
+  const sequential = [
+    { title: "bare upstream call", url: upstreams.url, name: "plain", results: [] as Result[] },
+    { title: "lookup, reference", url: reference.url, name: "rest", results: [] as Result[] },
     { title: "lookup, gateway", url: gateway.url, name: "rest", results: [] as Result[] },
   ];
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const { url, name, results } of lone) {
-      const result = await load(url, name, SECONDS, KNOWN_HANDLES, 1);
-      if (round > 0) results.push(result); // The first is to warm up.
+    for (const { url, name, results } of sequential) {
+      const result = await load(url, name, SECONDS, CACHED_HANDLES, 1);
+      if (round > 0) results.push(result); // The first round is a warm-up.
     }
   }
-  for (const { title, results } of lone) {
+  for (const { title, results } of sequential) {
     console.log(
       `| ${title} | ${median(results.map(({ p50 }) => p50))} | ${median(results.map(({ p99 }) => p99))} |`,
     );
@@ -51,21 +50,21 @@ try {
   );
   for (const { name, title } of CASES.filter((one) => !process.argv[4] || one.name === process.argv[4])) {
     const servers = [
-      { server: "reference", ...bare, rates: [] as number[], results: [] as Result[], calls: 0 },
+      { server: "reference", ...reference, rates: [] as number[], results: [] as Result[], calls: 0 },
       {
         server: "reference, limited",
-        ...limiting,
+        ...limitedReference,
         rates: [] as number[],
         results: [] as Result[],
         calls: 0,
       },
       { server: "gateway", ...gateway, rates: [] as number[], results: [] as Result[], calls: 0 },
     ];
-    for (const { url } of servers) await load(url, name, 3, KNOWN_HANDLES); // to warm up
+    for (const { url } of servers) await load(url, name, 3, CACHED_HANDLES); // A warm-up.
     for (let round = 0; round < ROUNDS; round++) {
       for (const server of servers) {
         const before = await counts();
-        const result = await load(server.url, name, SECONDS, KNOWN_HANDLES);
+        const result = await load(server.url, name, SECONDS, CACHED_HANDLES);
         server.calls += (await counts()).chain - before.chain;
         server.results.push(result);
         server.rates.push(result.requests / result.seconds);
@@ -77,7 +76,7 @@ try {
       const refused = results.reduce((sum, result) => sum + result.refused + result.errors, 0);
       const rate = median(rates);
       console.log(
-        `| ${title} | ${server} | ${rate.toFixed(0)} | ${(rate / base).toFixed(2)} | ${median(results.map(({ p50 }) => p50))} | ${median(results.map(({ p99 }) => p99))} | ${(calls / requests).toFixed(3)} | ${refused} | ${rss(child)} |`,
+        `| ${title} | ${server} | ${rate.toFixed(0)} | ${(rate / base).toFixed(2)} | ${median(results.map(({ p50 }) => p50))} | ${median(results.map(({ p99 }) => p99))} | ${(calls / requests).toFixed(3)} | ${refused} | ${rssMb(child)} |`,
       );
     }
   }

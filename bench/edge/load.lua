@@ -1,5 +1,5 @@
--- The load of bench/edge: `wrk -s load.lua <address> -- <case> <handles>`. Each request comes from one of a
--- million addresses; handles are picked among the first <handles>.
+-- The load of bench/edge: `wrk -s load.lua <url> -- <case> <handles>`. Each request comes from a random one of a
+-- million client addresses, for a random one of the first <handles> handles.
 local case, handles
 
 function init(args)

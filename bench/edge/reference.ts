@@ -1,8 +1,8 @@
 /**
- * What the gateway is measured against: lookups as one would write them by hand, with Fastify and
- * @solana/web3.js's Connection for REST, and with Mercurius, its JIT and its loaders for GraphQL. It trusts
- * its proxy, and remembers accounts and addresses as the gateway does; it limits nobody, and its balances
- * are read for each request by itself. Prints its address.
+ * The server that the gateway is compared with: a straightforward implementation of lookups, on Fastify and
+ * @solana/web3.js's Connection for REST, and on Mercurius with JIT and loaders for GraphQL. Like the gateway it
+ * trusts its proxy and caches accounts and addresses. It reads balances separately for each request, and has a
+ * rate limit only with WITH_LIMIT. Prints its URL.
  */
 import { Connection, PublicKey } from "@solana/web3.js";
 import Fastify from "fastify";
@@ -25,18 +25,18 @@ const addressesOf = createAddresses({
   launchpadProgramId: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
   launchpadAmmProgramId: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
 });
-const known = new Map<string, Wallet>();
+const cache = new Map<string, Wallet>();
 const rentMinimum = await connection.getMinimumBalanceForRentExemption(0);
 
 async function findWallet(handle: string): Promise<Wallet> {
-  const cached = known.get(handle.toLowerCase());
+  const cached = cache.get(handle.toLowerCase());
   if (cached) return cached;
   const response = await fetch(`${SOCIAL_API_URL}/2/users/by?usernames=${handle}`);
   const { data } = (await response.json()) as { data: [{ id: string; username: string }] };
   const { id: socialId, username } = data[0];
   const addresses = addressesOf(socialId);
   const wallet = { handle: username, socialId, address: addresses.address, addresses };
-  known.set(handle.toLowerCase(), wallet);
+  cache.set(handle.toLowerCase(), wallet);
   return wallet;
 }
 
@@ -52,9 +52,9 @@ async function readBalances(wallets: Wallet[]) {
   return wallets.map((_, i) => {
     const [pda, vault, amm] = accounts.slice(3 * i, 3 * i + 3);
     const inAmm = amm && amm.data.length >= 72 ? Number(amm.data.readBigUInt64LE(64)) : 0;
-    const waiting = Math.max(0, (vault?.lamports ?? 0) + inAmm - rentMinimum);
-    const held = pda?.lamports ?? 0;
-    return { vault: toSol(waiting), pda: toSol(held), total: toSol(waiting + held) };
+    const collectable = Math.max(0, (vault?.lamports ?? 0) + inAmm - rentMinimum);
+    const atAddress = pda?.lamports ?? 0;
+    return { vault: toSol(collectable), pda: toSol(atAddress), total: toSol(collectable + atAddress) };
   });
 }
 

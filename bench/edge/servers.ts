@@ -1,4 +1,4 @@
-/** Starts the servers that the benchmarks of the edge measure, and puts load on them with Debian's `wrk`. */
+/** Starts the servers that bench/edge measures, and generates load with Debian's `wrk`. */
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, openSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { Keypair } from "@solana/web3.js";
 export const folder = import.meta.dirname;
 const started: ChildProcess[] = [];
 
-/** Starts a program on a core, and gives the address that it prints. Its log goes to a file, as an operator's would. */
+/** Starts a program on a CPU core; resolves once it prints its URL. Its output goes to a file, as in production. */
 export async function start(
   core: number,
   file: string,
@@ -40,7 +40,7 @@ export interface Result {
   readonly refused: number;
 }
 
-/** `name` is one of load.lua's cases; handles are picked among the first `handles`. */
+/** Runs load.lua's case `name` with the first `handles` handles. */
 export async function load(
   url: string,
   name: string,
@@ -55,24 +55,24 @@ export async function load(
   return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
 }
 
-/** Has a server find every handle once, so that none is found while it is measured. */
-export async function learnHandles(url: string, count: number): Promise<void> {
+/** Looks every handle up once, so that all are cached during the measurement. */
+export async function cacheHandles(url: string, count: number): Promise<void> {
   for (let i = 1; i <= count; i++) {
     const headers = { "x-forwarded-for": `172.${16 + (i >> 14)}.${(i >> 6) & 255}.${i & 63}` };
     await (await fetch(`${url}/wallet/lookup?handle=name${i}`, { headers })).text();
   }
 }
 
-/** What a process has in memory, in MB. */
-export const rss = ({ pid }: ChildProcess): number =>
+/** A process's resident memory, in MB. */
+export const rssMb = ({ pid }: ChildProcess): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024);
 
 export function stopAll(): void {
   for (const child of started) child.kill("SIGKILL");
 }
 
-/** The gateway's variables, for upstreams at `url`. */
-export const environment = (url: string): Record<string, string> => ({
+/** The gateway's environment variables, with both upstreams at `url`. */
+export const gatewayEnv = (url: string): Record<string, string> => ({
   SOCIAL_API_URL: url,
   SOCIAL_API_TOKEN: "token",
   SOLANA_RPC_URL: url,

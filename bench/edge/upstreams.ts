@@ -1,6 +1,6 @@
 /**
- * Both upstreams, as cheap as they can be: a social network on which every name exists, and a chain on
- * which every account holds the same. Prints its address; `GET /counts` tells how often each was called.
+ * Fakes both upstreams as cheaply as possible: a social network on which every name exists, and a chain on which
+ * all accounts have the same balance. Prints its URL; `GET /counts` returns the number of calls of each.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,11 +9,11 @@ const counts = { social: 0, chain: 0 };
 const ACCOUNT =
   '{"lamports":3100890880,"data":["","base64"],"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":0}';
 
-/** An id that follows from the name. */
+/** Derives an id from the name. */
 const idOf = (name: string) =>
   String(10n ** 18n + BigInt(`0x${Buffer.from(name).toString("hex").slice(0, 14)}`));
 
-/** As JSON. */
+/** A method's result, as JSON. */
 function rpcResult(method: string, params: unknown[]): string {
   switch (method) {
     case "getMultipleAccounts":

@@ -1,4 +1,4 @@
-/** The shapes of all answers, written from the contract and from schema.graphql, not from the code that makes them. */
+/** Schemas of all responses, written from the contract and schema.graphql, not from the implementation. */
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 

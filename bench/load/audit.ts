@@ -2,30 +2,33 @@ import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
 import type { LandedTransaction } from "../../src/sandbox/chain/chain.ts";
 import type { World } from "../../test/support/world.ts";
-import type { Told } from "./callers.ts";
+import type { ReportedCollect } from "./callers.ts";
 
-/** What the chain's ledger says of a run. */
+/** A run according to the chain's ledger. */
 export interface Audit {
   readonly transactions: number;
   readonly collectedLamports: bigint;
   readonly feesLamports: bigint;
-  /** What does not add up. */
+  /** Mismatches between the ledger, the responses and the metrics. */
   readonly problems: readonly string[];
 }
 
-/** What the accounts' addresses hold together. */
-export function heldByAddresses({ sandbox }: World): bigint {
+/** The total lamports at all accounts' addresses. */
+export function totalAtAddresses({ sandbox }: World): bigint {
   return sum(sandbox.accounts.map(({ address }) => sandbox.chain.balance(address)));
 }
 
 /**
- * Holds what callers were told and what the gateway counted against the ledger, lamport by lamport, after all
- * has settled. `heldBefore` is what the addresses held together at the start.
+ * Compares the responses and the gateway's metrics with the ledger, to the lamport. Call it when no collect is in
+ * flight. `totalBefore` is {@link totalAtAddresses} at the start.
  */
 export async function audit(
   world: World,
-  heldBefore: bigint,
-  { told, deadSignatures }: { told: readonly Told[]; deadSignatures: readonly string[] },
+  totalBefore: bigint,
+  {
+    reported,
+    expiredSignatures,
+  }: { reported: readonly ReportedCollect[]; expiredSignatures: readonly string[] },
 ): Promise<Audit> {
   const { chain, accounts, env } = world.sandbox;
   const problems: string[] = [];
@@ -51,28 +54,28 @@ export async function audit(
       problems.push(`${signature}: the fee payer paid more than the fee`);
   }
 
-  for (const { socialId, collected, newBalance, txSignature } of told) {
+  for (const { socialId, collected, newBalance, txSignature } of reported) {
     const account = accounts.find(({ id }) => id === socialId);
     const landed = chain.landed(txSignature);
     const index = landed?.message.staticAccounts.findIndex((address) => address === account?.address) ?? -1;
     const after = landed?.postBalances[index];
     const moved = landed && account ? changesIn(landed).get(account.address) : undefined;
     if (after === undefined || moved === undefined || landed?.err !== null) {
-      problems.push(`a caller was told of ${txSignature}, which has not collected for ${socialId}`);
+      problems.push(`a response names ${txSignature}, which did not collect for ${socialId}`);
     } else if (collected !== formatSol(toLamports(moved)) || newBalance !== formatSol(toLamports(after))) {
       problems.push(
-        `a caller was told ${collected} and ${newBalance} of ${txSignature}, which moved ${moved} and left ${after}`,
+        `a response reports ${collected} collected by ${txSignature} and ${newBalance} afterwards, the chain ${moved} and ${after}`,
       );
     }
   }
-  for (const signature of deadSignatures) {
-    if (chain.landed(signature)) problems.push(`${signature} landed, and a caller was told that it cannot`);
+  for (const signature of expiredSignatures) {
+    if (chain.landed(signature)) problems.push(`${signature} landed, but was reported as expired`);
   }
 
   const feesLamports = sum(transactions.map(({ feeLamports }) => feeLamports));
-  const arrived = heldByAddresses(world) - heldBefore;
+  const arrived = totalAtAddresses(world) - totalBefore;
   if (arrived !== collectedLamports)
-    problems.push(`${collectedLamports} were collected, the addresses have ${arrived} more`);
+    problems.push(`transactions moved ${collectedLamports} lamports, but the addresses have ${arrived} more`);
   const metrics = (await world.request("/metrics")).body as string;
   for (const [name, expected] of [
     ["tributary_collected_lamports_total", collectedLamports],
@@ -80,12 +83,12 @@ export async function audit(
   ] as const) {
     const counted = new RegExp(`^${name} (\\S+)$`, "m").exec(metrics)?.[1];
     if (Number(counted) !== Number(expected))
-      problems.push(`${name} is ${counted}, on the chain it is ${expected}`);
+      problems.push(`${name} is ${counted}, but ${expected} on the chain`);
   }
   return { transactions: transactions.length, collectedLamports, feesLamports, problems };
 }
 
-/** By how much each account's lamports changed. */
+/** The change of each account's lamports. */
 function changesIn({ message, preBalances, postBalances }: LandedTransaction): Map<string, bigint> {
   return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
 }

@@ -4,10 +4,10 @@ import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { COLLECTED, COLLECTS, ERROR, GRAPHQL, LOOKUP, NOTHING, WALLETS } from "./answers.ts";
 
-/** Callers' addresses: few enough for some of them to meet the rate limit. */
+/** The number of client addresses. Small enough that some exceed the rate limit. */
 const CALLERS = 4_000;
-/** Far longer than the gateway lets anyone wait. */
-const NO_ANSWER_MS = 60_000;
+/** Far longer than any timeout of the gateway. */
+const TIMEOUT_MS = 60_000;
 
 const LOOKUP_CODES = [
   "SOCIAL_RATE_LIMITED",
@@ -18,15 +18,15 @@ const LOOKUP_CODES = [
 ] as const satisfies ErrorCode[];
 const COLLECT_CODES = ["COLLECT_FAILED", "RATE_LIMITED"] as const satisfies ErrorCode[];
 
-/** What a caller was told of a collect that succeeded. */
-export interface Told {
+/** A successful collect, as its response reports it. */
+export interface ReportedCollect {
   readonly socialId: string;
   readonly collected: string;
   readonly newBalance: string;
   readonly txSignature: string;
 }
 
-/** One answer, in the words of the contract: "200", or an error's code. */
+/** "200" or the error's code; "WRONG" for a response that violates the contract. */
 type Outcome = string;
 
 interface Answer {
@@ -39,13 +39,13 @@ const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.
 const unknownHandle = () => `nobody${Math.floor(Math.random() * 1e6)}`;
 const unknownId = () => String(10n ** 18n + BigInt(Math.floor(Math.random() * 1e9)));
 
-/** Callers from thousands of addresses, who hold every answer against the contract. */
+/** Callers from thousands of addresses that check every response against the contract. */
 export function createCallers(url: string, accounts: readonly SandboxAccount[]) {
-  const agent = new Agent({ headersTimeout: NO_ANSWER_MS, bodyTimeout: NO_ANSWER_MS });
+  const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
   const byHandle = new Map(accounts.map((account) => [account.handle, account]));
   const outcomes = new Map<string, Map<Outcome, number>>();
-  const told: Told[] = [];
-  const deadSignatures: string[] = [];
+  const reported: ReportedCollect[] = [];
+  const expiredSignatures: string[] = [];
   const problems: string[] = [];
 
   async function call(path: string, body?: object): Promise<Answer> {
@@ -66,40 +66,43 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
     };
   }
 
-  /** The code of an error of REST, which has its status, and `Retry-After` when there is something to wait for. */
+  /** The code of a REST error; checks its status and its `Retry-After`. */
   function errorOf({ status, retryAfter, body }: Answer, allowed: readonly ErrorCode[]): Outcome {
     const { error } = ERROR.parse(body);
-    expect(allowed.includes(error), `${error} is no answer to this`);
-    expect(status === ERROR_CODES[error].status, `${error} with ${status}`);
-    expect(
+    assert(allowed.includes(error), `unexpected ${error}`);
+    assert(status === ERROR_CODES[error].status, `${error} with status ${status}`);
+    assert(
       ![429, 503].includes(status) || error === "SOCIAL_API_UNAVAILABLE" || Number(retryAfter) >= 1,
-      "no Retry-After",
+      `${error} without Retry-After`,
     );
     return error;
   }
 
   function checkWallet({ handle, socialId, address }: Omit<z.infer<typeof LOOKUP>, "balance">): void {
     const account = byHandle.get(handle);
-    expect(account?.id === socialId && account.address === address, `a wrong wallet of ${handle}`);
+    assert(account?.id === socialId && account.address === address, `wrong wallet for ${handle}`);
   }
 
-  function noteFailure(text: string): void {
-    const dead = /^Transaction (\w+) did not land/.exec(text)?.[1];
-    if (dead) deadSignatures.push(dead);
+  function recordExpired(message: string): void {
+    const signature = /^Transaction (\w+) did not land/.exec(message)?.[1];
+    if (signature) expiredSignatures.push(signature);
   }
 
-  /** The codes of an operation's errors, each of which has its place in the data; RATE_LIMITED has refused all of it. */
+  /** The codes of an operation's errors. Each error has a path, except RATE_LIMITED, which fails the request. */
   function codesOf({ status, body }: Answer, allowed: readonly ErrorCode[]): readonly ErrorCode[] {
     const { errors = [] } = GRAPHQL.parse(body);
     const codes = errors.map(({ extensions }) => extensions.code);
-    expect(
+    assert(
       codes.every((each) => allowed.includes(each)),
-      `${codes.join()} are no answers to this`,
+      `unexpected error among ${codes.join()}`,
     );
-    if (status === 429) expect(codes.join() === "RATE_LIMITED", `429 with ${codes.join()}`);
+    if (status === 429) assert(codes.join() === "RATE_LIMITED", `429 with ${codes.join()}`);
     else
-      expect(status === 200 && errors.every(({ path }) => path), `an error without its place, or ${status}`);
-    for (const { message } of errors) noteFailure(message);
+      assert(
+        status === 200 && errors.every(({ path }) => path),
+        `an error without path, or status ${status}`,
+      );
+    for (const { message } of errors) recordExpired(message);
     return codes;
   }
   const dataOf = ({ body }: Answer) => GRAPHQL.parse(body).data;
@@ -117,7 +120,7 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
       const answer = await call(`/wallet/lookup?handle=${handle}`);
       if (answer.status !== 200) return errorOf(answer, allowed);
       const wallet = LOOKUP.parse(answer.body);
-      expect(wallet.handle === handle, `asked for ${handle}, told of ${wallet.handle}`);
+      assert(wallet.handle === handle, `requested ${handle}, received ${wallet.handle}`);
       checkWallet(wallet);
       return "200";
     },
@@ -131,10 +134,10 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
       const codes = codesOf(answer, ["SOCIAL_NOT_FOUND", ...LOOKUP_CODES]);
       if (answer.status !== 200) return "RATE_LIMITED";
       const { wallets } = WALLETS.parse(dataOf(answer));
-      expect(wallets.length === handles.length, `${wallets.length} wallets for ${handles.length} handles`);
+      assert(wallets.length === handles.length, `${wallets.length} wallets for ${handles.length} handles`);
       for (const [i, wallet] of wallets.entries()) {
         if (wallet) checkWallet(wallet);
-        expect(!wallet || wallet.handle === handles[i], "a wallet at another's place");
+        assert(!wallet || wallet.handle === handles[i], "wallets in the wrong order");
       }
       return codes.find((each) => each !== "SOCIAL_NOT_FOUND") ?? "200";
     },
@@ -151,14 +154,17 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
       const answer = await call("/collect", { socialId });
       const nothing = NOTHING.safeParse(answer.body);
       if (nothing.success) {
-        expect(answer.status === 400 && allowed.includes("COLLECT_FAILED"), "an empty vault");
+        assert(
+          answer.status === 400 && allowed.includes("COLLECT_FAILED"),
+          `unexpected NOTHING_TO_COLLECT with status ${answer.status}`,
+        );
         return nothing.data.error;
       }
       if (answer.status !== 200) {
-        noteFailure(ERROR.parse(answer.body).message);
+        recordExpired(ERROR.parse(answer.body).message);
         return errorOf(answer, allowed);
       }
-      told.push({ ...COLLECTED.parse(answer.body), socialId: socialId as string });
+      reported.push({ ...COLLECTED.parse(answer.body), socialId: socialId as string });
       return "200";
     },
 
@@ -173,22 +179,22 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
       for (const name of ["one", "other"] as const) {
         const result = data?.[name];
         if (!result) continue;
-        if (result.success) told.push({ ...COLLECTED.parse(withoutNulls(result)), socialId: ids[name] });
+        if (result.success) reported.push({ ...COLLECTED.parse(withoutNulls(result)), socialId: ids[name] });
         else NOTHING.parse(withoutNulls(result));
       }
       return codes[0] ?? "200";
     },
   };
 
-  /** Makes one call of that kind, and counts what came of it. */
+  /** Makes one call of `kind` and counts its outcome. */
   async function callOnce(kind: keyof typeof kinds): Promise<void> {
     let outcome: Outcome;
     try {
       outcome = await kinds[kind]();
     } catch (error) {
       outcome = "WRONG";
-      const what = error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message;
-      problems.push(`${kind}: ${what}`);
+      const reason = error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message;
+      problems.push(`${kind}: ${reason}`);
     }
     const counts = outcomes.get(kind) ?? new Map<Outcome, number>();
     outcomes.set(kind, counts.set(outcome, (counts.get(outcome) ?? 0) + 1));
@@ -199,11 +205,11 @@ export function createCallers(url: string, accounts: readonly SandboxAccount[]) 
     async keepCalling(kind: keyof typeof kinds, isOver: () => boolean): Promise<void> {
       while (!isOver()) await callOnce(kind);
     },
-    /** By kind of call: how often each outcome came. */
+    /** The count of each outcome, by kind of call. */
     outcomes,
-    told,
-    /** Of transactions that callers were told can no longer land. */
-    deadSignatures,
+    reported,
+    /** The transactions that responses reported as expired. */
+    expiredSignatures,
     problems,
     close: () => agent.close(),
   };
@@ -213,6 +219,6 @@ function withoutNulls(result: object): object {
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null));
 }
 
-function expect(isSo: boolean, otherwise: string): void {
-  if (!isSo) throw new Error(otherwise);
+function assert(condition: boolean, message: string): void {
+  if (!condition) throw new Error(message);
 }

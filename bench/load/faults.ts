@@ -4,77 +4,80 @@ import type { World } from "../../test/support/world.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 
-/** Of the calls that a fault is for, the part that meets it. */
-const PART = 0.7;
-/** More than the blocks in which a blockhash is valid, and the slots until all have finalized. */
+/** The fraction of matching calls that most faults affect. */
+const FAULT_RATE = 0.7;
+/** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
 const SLOTS_PAST_BLOCKHASH = 200;
 
-/** The gateway sends again every two seconds, and asks then whether the transaction is dead. */
-const LONGER_THAN_A_SEND_MS = 3_000;
+/** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
+const LONGER_THAN_RESEND_MS = 3_000;
 
-const statuses = (status: number, headers: Record<string, string> = {}) => ({ status, headers, body: "" });
+const answerWith = (status: number, headers: Record<string, string> = {}) => ({ status, headers, body: "" });
 
-/** Faults of any server. */
+/** Faults of either upstream. */
 const FAULTS: Record<string, () => Fault> = {
   slow: () => ({ delayMs: 300 }),
   reset: () => ({ then: "reset" }),
   "no answer": () => ({ then: "hang" }),
   "cut short": () => ({ then: "cut" }),
   429: () => ({
-    then: statuses(429, {
+    then: answerWith(429, {
       "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + 1),
       "retry-after": "1",
     }),
   }),
-  500: () => ({ then: statuses(500) }),
+  500: () => ({ then: answerWith(500) }),
 };
 
-/** Faults of a node that is sent transactions: what the gateway and the chain know then differs. */
-const LOST: Fault = { then: "reset", after: true };
-const DROPPED: Fault = {
+/** The node executes the transaction, but the response is lost. */
+const RESPONSE_LOST: Fault = { then: "reset", after: true };
+/** The node accepts the transaction, but drops it. */
+const TRANSACTION_DROPPED: Fault = {
   then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "x" }) },
 };
 
-/** To be switched on for a while. */
-interface Switch {
+/** A fault that the run injects for some time. */
+interface Scenario {
   readonly name: string;
-  /** Returns what switches it off. */
+  /** Injects the fault; returns a function that removes it. */
   readonly start: () => () => void;
-  /** A shorter time would show nothing. */
-  readonly leastMs?: number;
+  /** The shortest time in which the fault has an effect. */
+  readonly minMs?: number;
 }
 
-function switchesOf({ sandbox, secondRpc }: World): Switch[] {
-  const isGateways = ({ method }: { method: string }) => method !== "sandboxAddCreatorFees";
+function scenariosOf({ sandbox, secondRpc }: World): Scenario[] {
+  const isGatewayCall = ({ method }: { method: string }) => method !== "sandboxAddCreatorFees";
   const isMethod = (name: string) => (call: { method: string }) => call.method === name;
   const isSend = isMethod("sendTransaction");
-  const partly = (isMeant: (call: { method: string }) => boolean) => (call: { method: string }) =>
-    isMeant(call) && Math.random() < PART;
+  const sometimes = (matches: (call: { method: string }) => boolean) => (call: { method: string }) =>
+    matches(call) && Math.random() < FAULT_RATE;
   const endpoints = [sandbox.rpc, secondRpc];
-  const all = (stops: (() => void)[]) => () => {
+  const stopAll = (stops: (() => void)[]) => () => {
     for (const stop of stops) stop();
   };
-  const onBoth = (fault: Fault, isMeant = isGateways) =>
-    all(endpoints.map(({ faults }) => faults.add({ ...fault, when: partly(isMeant) })));
+  const onBoth = (fault: Fault, matches = isGatewayCall) =>
+    stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when: sometimes(matches) })));
 
   return [
-    ...Object.entries(FAULTS).flatMap(([name, fault]): Switch[] => [
+    ...Object.entries(FAULTS).flatMap(([name, fault]): Scenario[] => [
       {
         name: `the network: ${name}`,
-        start: () => sandbox.social.faults.add({ ...fault(), when: () => Math.random() < PART }),
+        start: () => sandbox.social.faults.add({ ...fault(), when: () => Math.random() < FAULT_RATE }),
       },
       {
         name: `the first endpoint: ${name}`,
-        start: () => sandbox.rpc.faults.add({ ...fault(), when: isGateways }),
+        start: () => sandbox.rpc.faults.add({ ...fault(), when: isGatewayCall }),
       },
       { name: `both endpoints: ${name}`, start: () => onBoth(fault()) },
     ]),
-    { name: "transactions: sent, and the answer lost", start: () => onBoth(LOST, isSend) },
-    { name: "transactions: taken, and dropped", start: () => onBoth(DROPPED, isSend) },
+    { name: "transactions: executed, but the response is lost", start: () => onBoth(RESPONSE_LOST, isSend) },
+    { name: "transactions: accepted, but dropped", start: () => onBoth(TRANSACTION_DROPPED, isSend) },
     {
-      name: "transactions: dropped until they can no longer land",
+      name: "transactions: dropped until they expire",
       start() {
-        const stop = all(endpoints.map(({ faults }) => faults.add({ ...DROPPED, when: isSend })));
+        const stop = stopAll(
+          endpoints.map(({ faults }) => faults.add({ ...TRANSACTION_DROPPED, when: isSend })),
+        );
         return () => {
           sandbox.chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
           stop();
@@ -82,35 +85,35 @@ function switchesOf({ sandbox, secondRpc }: World): Switch[] {
       },
     },
     {
-      name: "transactions: landed, and nobody can say so",
+      name: "transactions: landed, but their status is unavailable",
       start: () =>
-        all(
+        stopAll(
           endpoints.map(({ faults }) =>
             faults.add({ then: "reset", when: isMethod("getSignatureStatuses") }),
           ),
         ),
-      leastMs: LONGER_THAN_A_SEND_MS,
+      minMs: LONGER_THAN_RESEND_MS,
     },
   ];
 }
 
-/** Switches the faults on, one after another and then from the first again. */
-export function createFailing(world: World) {
-  const faults = switchesOf(world);
+/** Injects one fault at a time, in a fixed order that repeats. */
+export function createFaultSchedule(world: World) {
+  const scenarios = scenariosOf(world);
   let started = 0;
   return {
-    /** Each for `forMs`, then none for half as long, until `isOver`. */
-    async keepFailing(forMs: number, isOver: () => boolean): Promise<void> {
+    /** Injects each fault for `faultMs`, then none for half as long, until `isOver`. */
+    async run(faultMs: number, isOver: () => boolean): Promise<void> {
       while (!isOver()) {
-        const { start, leastMs = 0 } = faults[started++ % faults.length]!;
+        const { start, minMs = 0 } = scenarios[started++ % scenarios.length]!;
         const stop = start();
-        await sleep(Math.max(forMs, leastMs));
+        await sleep(Math.max(faultMs, minMs));
         stop();
-        await sleep(forMs / 2);
+        await sleep(faultMs / 2);
       }
     },
-    count: faults.length,
-    /** The names of the faults that have been there. */
-    seen: () => faults.slice(0, started).map(({ name }) => name),
+    count: scenarios.length,
+    /** The number of different faults injected so far. */
+    injected: () => Math.min(started, scenarios.length),
   };
 }

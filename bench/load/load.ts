@@ -1,7 +1,7 @@
 /**
- * Everything at once, for a while: lookups, GraphQL batches and collects from thousands of addresses, new fees
- * in the vaults, and upstreams that fail in every way. Then the chain's ledger is audited, and what the
- * process still holds. `npm run load -- <seconds>`, 60 without, ends with code 1 when something does not add up.
+ * A load test: lookups, GraphQL batches and collects from thousands of client addresses, while fees arrive in the
+ * vaults and the upstreams fail in every way. Afterwards it audits the chain's ledger and checks the process for
+ * leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -9,30 +9,31 @@ import { runInNewContext } from "node:vm";
 import { request } from "undici";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../../test/support/world.ts";
-import { audit, heldByAddresses } from "./audit.ts";
+import { audit, totalAtAddresses } from "./audit.ts";
 import { createCallers } from "./callers.ts";
-import { createFailing } from "./faults.ts";
+import { createFaultSchedule } from "./faults.ts";
 
-/** Callers at once, by what they do one time after another. */
-const AT_ONCE = { lookup: 16, wallets: 4, collect: 40, collects: 8 } as const;
-const LONGEST_FAULT_MS = 1_000;
+/** The number of concurrent callers of each kind. */
+const CONCURRENCY = { lookup: 16, wallets: 4, collect: 40, collects: 8 } as const;
+const MAX_FAULT_MS = 1_000;
 const FEES_EVERY_MS = 20;
-/** From less than is collected to far more. */
+/** Random amounts up to this are from less than the collect minimum to far more. */
 const MAX_FEES_LAMPORTS = 2_000_000;
-/** What the second half may add to the heap: the sandbox keeps its ledger, and the garbage collector some more. */
-const HEAP_SLACK_BYTES = 24 * 1024 * 1024;
-const RESOURCES_WITHIN_MS = 20_000;
+/** The heap may grow by this in the second half, because the sandbox keeps its ledger. */
+const MAX_HEAP_GROWTH_BYTES = 24 * 1024 * 1024;
+/** How long closed resources may take to disappear. */
+const RELEASE_MS = 20_000;
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** What a run came to, as lines of Markdown tables, and all that was wrong: nothing, when all is well. */
+/** The result of a run: lines of Markdown tables, and the problems, empty on success. */
 export interface LoadResult {
   readonly lines: readonly string[];
   readonly problems: readonly string[];
 }
 
-/** Runs for `seconds`, then lifts the faults, waits until no transaction is under way, and audits. */
+/** Runs for `seconds`, then removes the faults, waits until no transaction is in flight, and audits. */
 export async function runLoad(seconds: number): Promise<LoadResult> {
   const resourcesBefore = countResources();
   const world = await startWorld({
@@ -44,20 +45,20 @@ export async function runLoad(seconds: number): Promise<LoadResult> {
     FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000",
   });
   const accounts = world.sandbox.accounts.filter(({ suspended }) => !suspended);
-  const heldBefore = heldByAddresses(world);
+  const totalBefore = totalAtAddresses(world);
   const callers = createCallers(world.url, accounts);
-  const failing = createFailing(world);
-  const faultMs = Math.min(LONGEST_FAULT_MS, (seconds * 1_000) / (1.5 * failing.count));
+  const faults = createFaultSchedule(world);
+  const faultMs = Math.min(MAX_FAULT_MS, (seconds * 1_000) / (1.5 * faults.count));
 
   async function runHalf(): Promise<number> {
     const endsAt = performance.now() + (seconds * 1_000) / 2;
     const isOver = () => performance.now() > endsAt;
     await Promise.all([
-      ...(Object.keys(AT_ONCE) as (keyof typeof AT_ONCE)[]).flatMap((kind) =>
-        Array.from({ length: AT_ONCE[kind] }, () => callers.keepCalling(kind, isOver)),
+      ...(Object.keys(CONCURRENCY) as (keyof typeof CONCURRENCY)[]).flatMap((kind) =>
+        Array.from({ length: CONCURRENCY[kind] }, () => callers.keepCalling(kind, isOver)),
       ),
-      failing.keepFailing(faultMs, isOver),
-      keepPayingIn(world, accounts, isOver),
+      faults.run(faultMs, isOver),
+      keepAddingFees(world, accounts, isOver),
     ]);
     await world.gateway.settled();
     world.forgetCalls();
@@ -68,22 +69,22 @@ export async function runLoad(seconds: number): Promise<LoadResult> {
   }
 
   const heaps = [await runHalf(), await runHalf()] as const;
-  const found = await audit(world, heldBefore, callers);
-  const problems = [...callers.problems, ...found.problems];
-  if (callers.told.length === 0) problems.push("no collect has succeeded: the run shows nothing");
-  if (heaps[1] - heaps[0] > HEAP_SLACK_BYTES)
+  const audited = await audit(world, totalBefore, callers);
+  const problems = [...callers.problems, ...audited.problems];
+  if (callers.reported.length === 0) problems.push("no collect succeeded, so the run proves nothing");
+  if (heaps[1] - heaps[0] > MAX_HEAP_GROWTH_BYTES)
     problems.push(`the heap grew: ${heaps.map(toMegabytes).join(", ")} MB`);
   const open = world.gateway.openSignatures();
-  if (open.length > 0) problems.push(`transactions are still under way: ${open.join()}`);
+  if (open.length > 0) problems.push(`transactions are still in flight: ${open.join()}`);
 
   await callers.close();
   await world.close();
   const left = await resourcesAbove(resourcesBefore);
-  if (left.length > 0) problems.push(`not let go of: ${left.join(", ")}`);
+  if (left.length > 0) problems.push(`not released: ${left.join(", ")}`);
 
   return {
     lines: [
-      "| call | calls | answers |",
+      "| call | calls | outcomes |",
       "|---|--:|---|",
       ...[...callers.outcomes].map(([kind, outcomes]) => {
         const sorted = [...outcomes].sort(([, a], [, b]) => b - a);
@@ -91,14 +92,14 @@ export async function runLoad(seconds: number): Promise<LoadResult> {
         return `| ${kind} | ${total} | ${sorted.map(([outcome, count]) => `${outcome}: ${count}`).join(", ")} |`;
       }),
       "",
-      "| audited | |",
+      "| audit | |",
       "|---|--:|",
-      `| faults that were there, of ${failing.count} | ${failing.seen().length} |`,
-      `| transactions that collected | ${found.transactions} |`,
-      `| successes told, each with its transaction and amounts | ${callers.told.length} |`,
-      `| transactions told to be dead, none of which landed | ${callers.deadSignatures.length} |`,
-      `| lamports that left vaults, arrived, and were counted | ${found.collectedLamports} |`,
-      `| lamports of fees, paid and counted | ${found.feesLamports} |`,
+      `| kinds of fault injected, of ${faults.count} | ${faults.injected()} |`,
+      `| transactions that collected | ${audited.transactions} |`,
+      `| successes reported, each with its transaction and amounts | ${callers.reported.length} |`,
+      `| transactions reported as expired, none of which landed | ${callers.expiredSignatures.length} |`,
+      `| lamports that left vaults, arrived and were counted | ${audited.collectedLamports} |`,
+      `| lamports of fees, paid and counted | ${audited.feesLamports} |`,
       `| heap after each half, MB | ${heaps.map(toMegabytes).join(", ")} |`,
       `| sockets, servers and timers left | ${left.length} |`,
       `| problems | ${problems.length} |`,
@@ -107,8 +108,12 @@ export async function runLoad(seconds: number): Promise<LoadResult> {
   };
 }
 
-/** Trading goes on: pays fees into accounts' vaults, every fourth time into the AMM's. */
-async function keepPayingIn({ sandbox }: World, accounts: readonly SandboxAccount[], isOver: () => boolean) {
+/** Simulates trading: adds fees to accounts' vaults, every fourth time to the AMM's. */
+async function keepAddingFees(
+  { sandbox }: World,
+  accounts: readonly SandboxAccount[],
+  isOver: () => boolean,
+) {
   for (let id = 0; !isOver(); id++) {
     const { address } = accounts[Math.floor(Math.random() * accounts.length)]!;
     const lamports = Math.ceil(Math.random() * MAX_FEES_LAMPORTS);
@@ -116,21 +121,21 @@ async function keepPayingIn({ sandbox }: World, accounts: readonly SandboxAccoun
     const body = JSON.stringify({ jsonrpc: "2.0", id, method: "sandboxAddCreatorFees", params });
     const answer = await request(sandbox.rpc.url, { method: "POST", body, reset: true });
     const text = await answer.body.text();
-    if (!text.includes('"result"')) throw new Error(`the sandbox took no fees: ${text}`);
+    if (!text.includes('"result"')) throw new Error(`the sandbox added no fees: ${text}`);
     await sleep(FEES_EVERY_MS);
   }
 }
 
-/** What keeps the process alive, by kind. */
+/** The number of resources that keep the process alive, by kind. */
 function countResources(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   return counts;
 }
 
-/** The kinds of which there are more than before, once what was closed has had time to go. */
+/** The kinds with more resources than before, after up to RELEASE_MS. */
 async function resourcesAbove(before: Map<string, number>): Promise<string[]> {
-  const giveUpAt = performance.now() + RESOURCES_WITHIN_MS;
+  const giveUpAt = performance.now() + RELEASE_MS;
   for (;;) {
     const now = countResources();
     const more = [...now].filter(([kind, count]) => count > (before.get(kind) ?? 0));
@@ -148,6 +153,6 @@ if (import.meta.main) {
   const { lines, problems } = await runLoad(Number(process.argv[2] ?? 60));
   console.log(lines.join("\n"));
   for (const problem of problems.slice(0, 50)) console.error(problem);
-  // Said, not left to happen: what has not been let go of would keep the process.
+  // Exit explicitly, because a leaked resource would keep the process alive.
   process.exit(problems.length > 0 ? 1 : 0);
 }

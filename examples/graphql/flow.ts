@@ -1,10 +1,10 @@
 /**
- * The typical flow with GraphQL, for the creator of a new token and any number of accounts that are tracked:
- * one request looks all of them up, then the fees of each that has some are collected.
+ * The typical flow with GraphQL, for the creator of a new token and any number of tracked accounts: look up all
+ * of them in one request, then collect the fees of each.
  *
- *     node examples/graphql/flow.ts <base url> <handle> [tracked handle ...]
+ *     node examples/graphql/flow.ts <base URL> <handle> [tracked handle ...]
  *
- * The types of results and variables are inferred from the operations' text and from schema.d.ts, which
+ * TypeScript infers the types of results and variables from the operations' text and from schema.d.ts, which
  * `npm run schema` generates from schema.graphql. Needs Node 22.18 or later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -54,33 +54,33 @@ const Collect = graphql(`
 
 interface Failure {
   message: string;
-  /** The field that failed; absent when the request was refused as a whole. */
+  /** The field that failed; absent when the whole request failed. */
   path?: (string | number)[];
-  /** NO_ANSWER is this client's own code: no answer came, or none that can be read. */
+  /** NO_RESPONSE is this client's own code, for no response or an unreadable one. */
   extensions: { code: string; retryAfterSeconds?: number };
 }
 
 interface Answer<Data> {
-  /** A field that failed is null, and has its error in `errors`. */
+  /** A field that failed is null and has an entry in `errors`. */
   data?: Data | null;
   errors?: Failure[];
 }
 
-/** Any other failure of a collect leaves open whether a transaction is under way, or has landed. */
-const NOTHING_WAS_MOVED = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
+/** Collect errors that mean nothing was moved. After any other, a transaction may be in flight or have landed. */
+const NOTHING_MOVED_CODES = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
 const MAX_WAIT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
 const [baseUrl, creator, ...tracked] = process.argv.slice(2);
 if (!baseUrl || !creator) {
-  console.error("Too few arguments: node examples/graphql/flow.ts <base url> <handle> [tracked handle ...]");
+  console.error("Too few arguments: node examples/graphql/flow.ts <base URL> <handle> [tracked handle ...]");
   process.exit(1);
 }
 
-// 1. Look all of them up: one request, however many they are. One that fails does not fail the others.
+// 1. Look up all of them in one request. A failed lookup does not affect the others.
 const found = await execute(LookUp, { creator, tracked });
 for (const failure of found.errors ?? []) {
-  // Such as ["creator"], or ["tracked", 2, "balance"].
+  // A path is, for example, ["creator"] or ["tracked", 2, "balance"].
   const [alias, index] = failure.path ?? [];
   report(`${!alias ? "The request" : alias === "creator" ? creator : tracked[Number(index)]}`, failure);
 }
@@ -89,9 +89,9 @@ for (const { handle, address, balance } of wallets) {
   console.log(`${handle}: address ${address}, in the vault: ${balance?.vault ?? "unknown"} SOL`);
 }
 
-// 2. Launch a token with the creator's address, on the launch platform; its trading fills the vault.
+// 2. On the launch platform, launch a token with the address as its creator. Trading fills the vault.
 
-// 3. Collect what waits. Anyone may; the service pays. Each collect is one request of the caller's budget.
+// 3. Collect. Anyone may do this; the service pays the fee. Each collect counts as one request in the rate limit.
 for (const { handle, socialId, balance } of wallets) {
   if (!balance) continue;
   if (balance.vaultLamports === "0") {
@@ -104,19 +104,19 @@ for (const { handle, socialId, balance } of wallets) {
     console.log(`${handle}: collected ${result.collected} SOL, new balance ${result.newBalance} SOL`);
     console.log(`${handle}: transaction ${result.txSignature}`);
   } else if (result) {
-    // Nothing, or too little, in the vault is an answer and no error.
+    // An empty vault, or one with too little to collect, is not an error.
     console.log(`${handle}: nothing to collect: ${result.message}`);
   }
   for (const failure of errors) {
     report(`${handle}`, failure);
-    if (NOTHING_WAS_MOVED.includes(failure.extensions.code)) continue;
-    console.error("It is not known whether the fees were moved. To collect again is safe.");
+    if (NOTHING_MOVED_CODES.includes(failure.extensions.code)) continue;
+    console.error("It is not known whether the fees were moved. Collecting again is safe.");
   }
 }
 
 /**
- * Runs an operation. RATE_LIMITED refuses the whole request, with Retry-After, before anything is done: asks
- * again then, unless that takes too long.
+ * Runs an operation. RATE_LIMITED rejects the whole request, with Retry-After, before anything is done: waits and
+ * retries, unless the wait is too long.
  */
 async function execute<Data, Variables>(
   operation: TadaDocumentNode<Data, Variables>,
@@ -134,20 +134,20 @@ async function execute<Data, Variables>(
       if (!answer.data && !answer.errors) throw new Error(`HTTP ${response.status}`);
       const seconds = Number(response.headers.get("retry-after") ?? NaN);
       if (!(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
-      console.log(`RATE_LIMITED: asking again in ${seconds} s`);
+      console.log(`RATE_LIMITED: retrying in ${seconds} s`);
       await sleep(seconds * 1_000);
       waited += seconds;
     }
   } catch (error) {
     const { message, cause } = error as Error;
     const reason = cause instanceof Error ? `${message}: ${cause.message}` : message;
-    return { errors: [{ message: reason, extensions: { code: "NO_ANSWER" } }] };
+    return { errors: [{ message: reason, extensions: { code: "NO_RESPONSE" } }] };
   }
 }
 
-/** Says that something failed, and goes on. */
-function report(about: string, { message, extensions: { code, retryAfterSeconds } }: Failure): void {
-  const hint = retryAfterSeconds === undefined ? "" : ` (again in ${retryAfterSeconds} s)`;
-  console.error(`${about}: ${code}: ${message}${hint}`);
+/** Prints a failure and continues; the exit code will be 1. */
+function report(subject: string, { message, extensions: { code, retryAfterSeconds } }: Failure): void {
+  const hint = retryAfterSeconds === undefined ? "" : ` (retry in ${retryAfterSeconds} s)`;
+  console.error(`${subject}: ${code}: ${message}${hint}`);
   process.exitCode = 1;
 }

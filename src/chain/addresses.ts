@@ -10,10 +10,10 @@ export interface AccountAddresses extends CreatorVaults {
   readonly address: string;
 }
 
-/** Takes an account's id in canonical decimal digits. */
+/** Derives the addresses of the account with this id, in canonical decimal digits. */
 export type AddressesOf = (socialId: string) => AccountAddresses;
 
-/** An entry takes about 700 bytes with all four addresses. */
+/** An entry with all four addresses takes about 700 bytes. */
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 interface Programs {
@@ -27,7 +27,7 @@ interface Programs {
  * Derives the addresses of accounts. Seeds: the escrow address from `escrowSeed` and the id; the creator
  * vault from the launch platform's `creator-vault` and the escrow address; the AMM vault's authority from
  * the AMM's `creator_vault` and the escrow address. Caches each address; derives the vaults on first use,
- * because a wallet whose balance is not requested needs none.
+ * because only a balance needs them.
  */
 export function createAddresses(ids: {
   escrowProgramId: string;

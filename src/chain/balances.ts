@@ -1,21 +1,21 @@
 import { memoize } from "../upstream/memoize.ts";
 import type { ReadWallets, WalletAccounts } from "./wallets.ts";
 import type { AccountAddresses } from "./addresses.ts";
-import { subtractToZero, toLamports, type Lamports } from "./lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
-/** The fees that wait in an account's vaults. */
-export interface WaitingFees {
-  /** What a collect would move now: the fees of both vaults, without the rent-exempt minimum of the first. */
+/** The uncollected fees in an account's vaults. */
+export interface UncollectedFees {
+  /** What a collect would move now: both vaults, less the rent-exempt minimum of the creator vault. */
   readonly collectable: Lamports;
-  /** The part of `collectable` in the AMM's vault; 0 when the AMM would move nothing. */
+  /** The part of `collectable` in the AMM's vault; 0 when it is too little for the AMM to move. */
   readonly inAmm: Lamports;
   /** All lamports of the creator vault, its rent-exempt minimum included. */
   readonly inCreatorVault: Lamports;
 }
 
-/** An account's waiting fees and the lamports at its address. */
+/** An account's uncollected fees and the lamports at its address. */
 export interface Balance {
   /** What a collect would move now. */
   readonly vault: Lamports;
@@ -23,7 +23,7 @@ export interface Balance {
   readonly pda: Lamports;
 }
 
-/** The minimum changes by a vote of the whole cluster, announced weeks before. */
+/** The rent-exempt minimum changes only by a cluster-wide vote, announced weeks ahead. */
 const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Balances = ReturnType<typeof createBalances>;
@@ -33,30 +33,30 @@ export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
   const getRentMinimum = createRentMinimum(rpc, 0);
   const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
 
-  function toWaitingFees(
+  function toUncollectedFees(
     { creatorVault, ammVault }: WalletAccounts,
     rentMinimum: Lamports,
     tokenRentMinimum: Lamports,
-  ): WaitingFees {
+  ): UncollectedFees {
     const amount = readWrappedSol(ammVault);
     // The AMM does not move an amount below the rent of a token account.
     const inAmm = amount >= tokenRentMinimum ? amount : toLamports(0);
-    const collectable = subtractToZero(toLamports(creatorVault.lamports + inAmm), rentMinimum);
+    const collectable = saturatingSubtract(toLamports(creatorVault.lamports + inAmm), rentMinimum);
     return { collectable, inAmm, inCreatorVault: creatorVault.lamports };
   }
 
   return {
-    async getWaitingFees(account: AccountAddresses): Promise<WaitingFees> {
+    async getUncollectedFees(account: AccountAddresses): Promise<UncollectedFees> {
       const [[wallet], rentMinimum, tokenRentMinimum] = await Promise.all([
         readWallets([account]),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
       if (!wallet || wallet instanceof Error) throw wallet ?? new Error("a wallet is missing");
-      return toWaitingFees(wallet, rentMinimum, tokenRentMinimum);
+      return toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
     },
 
-    /** The balances of accounts, in their order; an Error for each that cannot be read. */
+    /** The balances of `accounts`, in order; an Error for each failed read. */
     async getBalances(
       accounts: readonly AccountAddresses[],
       signal: AbortSignal,
@@ -68,15 +68,15 @@ export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
       ]);
       return wallets.map((wallet) => {
         if (wallet instanceof Error) return wallet;
-        const { collectable } = toWaitingFees(wallet, rentMinimum, tokenRentMinimum);
+        const { collectable } = toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
         return { vault: collectable, pda: wallet.address.lamports };
       });
     },
 
-    /** The lamports that an account without data must keep. */
+    /** The rent-exempt minimum of an account without data. */
     getRentMinimum,
 
-    /** Reads the rent-exempt minimums ahead of the first lookup; never rejects: the lookup tries again. */
+    /** Reads the rent-exempt minimums before the first lookup. Never rejects, because the lookup retries. */
     async warmUp(): Promise<void> {
       await Promise.allSettled([getRentMinimum(), getTokenRentMinimum()]);
     },

@@ -1,27 +1,27 @@
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
-/** Why a collect ended without a result. In the first group no transaction was sent. */
+/** Why a collect ended without a result. For the kinds of the first group, no transaction was sent. */
 export type CollectFailure =
-  /** The request's time was up before this collect began. */
+  /** The request timed out before this collect started. */
   | { readonly kind: "not-started" }
   | { readonly kind: "too-many-in-flight" }
-  /** Another replica held the lease until every caller's time was up. */
+  /** Another replica held the account's lock until a caller timed out. */
   | { readonly kind: "lease-not-acquired" }
-  /** A transaction that another replica stored cannot be read; its lease is released. */
+  /** The transaction that another replica stored is unreadable; the lock is released. */
   | { readonly kind: "stored-transaction-unreadable" }
   | { readonly kind: "simulation-failed"; readonly err: TransactionError; readonly logs: readonly string[] }
-  /** The account's last transaction failed on the chain a moment ago. */
+  /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
   | { readonly kind: "budget-spent" }
-  /** A caller's time was up before the transaction was ready, so it is not sent. For the other callers. */
-  | { readonly kind: "given-up-before-sending" }
-  /** This caller's time was up before a transaction was ready; none will be sent. */
+  /** Another caller timed out before the transaction was signed, so it is not sent. */
+  | { readonly kind: "abandoned" }
+  /** This caller timed out before a transaction was signed; none will be sent. */
   | { readonly kind: "not-sent" }
 
-  /** No transaction was sent, or it failed for this reason on the chain: `detail` says which. */
+  /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */
   | { readonly kind: "fee-payer-short"; readonly detail: string }
 
-  /** The caller's time is up; the transaction may land or not. */
+  /** The caller timed out; the transaction may still land. */
   | { readonly kind: "outcome-unknown"; readonly signature: string }
   /** The transaction did not land and never can. */
   | { readonly kind: "expired"; readonly signature: string }
@@ -33,7 +33,7 @@ export type CollectFailure =
 export class CollectError extends Error {
   override readonly name = "CollectError";
   readonly failure: CollectFailure;
-  /** The code of the contract for it. */
+  /** The contract's error code. */
   readonly code: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
 
   constructor(failure: CollectFailure, cause?: unknown) {
@@ -43,31 +43,31 @@ export class CollectError extends Error {
   }
 }
 
-/** The error's text, for the log. */
+/** The text for the log. */
 function describe(failure: CollectFailure): string {
   switch (failure.kind) {
     case "not-started":
-      return "the request's time was up before the collect started";
+      return "the request timed out before the collect started";
     case "too-many-in-flight":
       return "too many collects are in flight";
     case "lease-not-acquired":
-      return "another replica took longer to sign than a caller waits";
+      return "a caller timed out while another replica held the account's lock";
     case "stored-transaction-unreadable":
       return "the transaction that another replica stored cannot be read";
     case "simulation-failed":
       return `the simulation failed: ${failure.logs.join(" | ")}: ${JSON.stringify(failure.err)}`;
     case "backing-off":
-      return `the account backs off for another ${Math.ceil(failure.leftMs)} ms`;
+      return `the account backs off for ${Math.ceil(failure.leftMs)} ms more`;
     case "budget-spent":
       return "the hour's budget for fees is used up";
-    case "given-up-before-sending":
-      return "the chain took longer than a caller waits to get as far as signing";
+    case "abandoned":
+      return "another caller timed out before the transaction was signed, so it was not sent";
     case "not-sent":
-      return "the caller's time was up before a transaction was ready to be sent";
+      return "the caller timed out before a transaction was signed";
     case "fee-payer-short":
       return `the fee payer cannot pay: ${failure.detail}`;
     case "outcome-unknown":
-      return `the caller's time was up before the outcome of transaction ${failure.signature} was known`;
+      return `the caller timed out before the outcome of transaction ${failure.signature} was known`;
     case "expired":
       return `transaction ${failure.signature} did not land and never can`;
     case "failed-on-chain":

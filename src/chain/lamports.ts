@@ -2,12 +2,12 @@
 export type Lamports = bigint & { readonly __unit: "lamports" };
 
 const LAMPORTS_PER_SOL = 1_000_000_000n;
-/** One unit of the fourth digit after the point, the last digit that the contract shows. */
+/** One unit of the fourth decimal of SOL, the last that the contract shows. */
 const LAMPORTS_PER_SHOWN_UNIT = 100_000n;
 
 /**
- * Converts a whole JSON number, as JSON-RPC gives amounts, or a bigint. Throws RangeError for a number that
- * is not a safe integer: it has lost digits in JSON, and a wrong amount must never be shown.
+ * Converts a number from JSON-RPC, or a bigint. Throws RangeError for a number that is not a safe integer,
+ * because it may have lost digits in JSON.
  */
 export function toLamports(amount: number | bigint): Lamports {
   if (typeof amount === "number" && !Number.isSafeInteger(amount)) {
@@ -16,17 +16,17 @@ export function toLamports(amount: number | bigint): Lamports {
   return BigInt(amount) as Lamports;
 }
 
-/** `a - b`, or 0 where that would be negative. */
-export function subtractToZero(a: Lamports, b: Lamports): Lamports {
+/** `a - b`, or 0 if negative. */
+export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
   return (a > b ? a - b : 0n) as Lamports;
 }
 
-/** The form of {@link formatSol}'s result. */
+/** Matches the results of {@link formatSol}. */
 export const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
 
 /**
- * SOL with exactly 4 digits after the point, cut and never rounded up, so that no answer promises more
- * than there is: 3_100_099_999 → "3.1000".
+ * Formats lamports as SOL with exactly 4 decimals, rounded down, so that no response promises more than the
+ * balance: 3_100_099_999 → "3.1000".
  */
 export function formatSol(lamports: Lamports): string {
   if (lamports < 0n) throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);

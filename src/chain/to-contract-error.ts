@@ -3,10 +3,10 @@ import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
 /**
- * Converts an error of this folder to what the caller sees. RpcError becomes `fallback`; CollectError becomes
- * INSUFFICIENT_FUNDS or COLLECT_FAILED. An `operatorHint` is set where the operator may have to act. Any
- * other error becomes COLLECT_FAILED with a cause and no hint, which marks a defect of ours, or with
- * LOOKUP_FAILED is returned as it is, because it may be the abort reason of a caller who left.
+ * Converts an error of this folder to the error for the caller. RpcError becomes `fallback`; CollectError
+ * becomes INSUFFICIENT_FUNDS or COLLECT_FAILED. An `operatorHint` is set where the operator may have to act.
+ * With COLLECT_FAILED, any other error gets a cause and no hint, which marks a bug. With LOOKUP_FAILED, any
+ * other error is returned as it is, because it may be the abort reason of a disconnected caller.
  */
 export function toContractError(error: unknown, fallback: "COLLECT_FAILED"): ContractError;
 export function toContractError(error: unknown, fallback: "LOOKUP_FAILED"): Error;
@@ -21,14 +21,14 @@ export function toContractError(error: unknown, fallback: "LOOKUP_FAILED" | "COL
   return error as Error;
 }
 
-/** The message for the caller, where the code's own says too little; the hint, where the operator may have to act. */
+/** A message for the caller where the code's default is too vague, or a hint where the operator may have to act. */
 function detailsOf(error: CollectError): ErrorDetails {
   const { failure } = error;
   const forOperator = (operatorHint: string): ErrorDetails => ({ cause: error, operatorHint });
   switch (failure.kind) {
     case "not-started":
       return {
-        message: "The time for this request ran out before this collect started. Request it again.",
+        message: "The request timed out before this collect started. Request it again.",
       };
     case "too-many-in-flight":
       return { message: "Too many collects are in flight. Try again in a minute." };
@@ -38,7 +38,7 @@ function detailsOf(error: CollectError): ErrorDetails {
       );
     case "stored-transaction-unreadable":
       return forOperator(
-        "Redis held a signed transaction that cannot be read, and it was dropped: check that only replicas of this service write to REDIS_URL",
+        "a signed transaction in Redis cannot be read and was dropped: check that only replicas of this service write to REDIS_URL",
       );
     case "simulation-failed":
       return forOperator(
@@ -50,7 +50,7 @@ function detailsOf(error: CollectError): ErrorDetails {
       };
     case "budget-spent":
       return { message: "The service has spent its fee budget for this hour. Try again in an hour." };
-    case "given-up-before-sending":
+    case "abandoned":
       return forOperator(
         "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
       );
@@ -60,7 +60,7 @@ function detailsOf(error: CollectError): ErrorDetails {
       return forOperator("the fee payer cannot pay for a transaction: fund it");
     case "outcome-unknown":
       return {
-        message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again: that waits for it.`,
+        message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again to wait for it.`,
       };
     case "expired":
       return {

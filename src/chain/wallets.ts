@@ -2,7 +2,7 @@ import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { toLamports } from "./lamports.ts";
-import { MAX_ACCOUNTS_A_CALL, type Account, type Rpc } from "./rpc/rpc-client.ts";
+import { MAX_ACCOUNTS_PER_CALL, type Account, type Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
 /** The accounts of one wallet, all read by one call: they belong to one moment. */
@@ -48,7 +48,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
   }
   const batcher = createBatcher({
     ask,
-    maxKeys: Math.floor(MAX_ACCOUNTS_A_CALL / ACCOUNTS_PER_WALLET),
+    maxKeys: Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WALLET),
     maxCalls: MAX_CALLS,
     maxWaitMs: MAX_WAIT_MS,
     sendAfterCalls: true,

@@ -49,7 +49,7 @@ export interface LoopbackServer<Call> {
   /** The last 10,000 calls, oldest first, including those that failed. Set `calls.length = 0` to clear it. */
   readonly calls: Call[];
   readonly faults: Faults<Call>;
-  /** Closes at once, and with it the requests in flight. */
+  /** Closes at once, and aborts requests in flight. */
   close(): Promise<void>;
 }
 
@@ -58,8 +58,8 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" };
 
 /**
- * Starts a server on 127.0.0.1 at `port`, or at any free port if that one is taken or 0. `describe` turns a
- * request into the call that `calls` records and that the `when` of a fault receives, if it is one.
+ * Starts a server on 127.0.0.1 at `port`, or at any free port if `port` is in use or 0. `describe` turns a
+ * request into the call that `calls` records and the `when` of a fault receives; undefined records no call.
  */
 export async function createLoopbackServer<Call>(options: {
   port: number;

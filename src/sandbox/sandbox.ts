@@ -45,13 +45,13 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
-/** The gateway derives addresses from it. */
+/** Only used to derive addresses. */
 const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
 const ESCROW_SEED = "social";
 
 const FEE_PAYER_SOL = "10";
 
-/** Outside `startSandbox`, so that a process derives the addresses of the seed's accounts once. */
+/** Outside `startSandbox`, so that all sandboxes of a process share the derived addresses. */
 const addressesOf = createAddresses({
   escrowProgramId: ESCROW_PROGRAM_ID,
   escrowSeed: ESCROW_SEED,
@@ -60,8 +60,8 @@ const addressesOf = createAddresses({
 });
 
 /**
- * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. A port
- * that is taken or 0 is replaced by a free one.
+ * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. Uses a free
+ * port in place of one that is in use or 0.
  */
 export async function startSandbox({
   slotMs = 400,

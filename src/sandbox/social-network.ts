@@ -31,7 +31,7 @@ const MAX_NAMES = 100;
 
 const PROBLEMS = "https://api.example/2/problems";
 
-/** Requests per window. The headers count them down, but only a fault makes the sandbox refuse any. */
+/** Requests per window. The headers count down, but the sandbox does not enforce the limit. */
 const RATE_LIMIT = 300;
 const RATE_WINDOW_SECONDS = 15 * 60;
 

@@ -22,7 +22,7 @@ return {redis.call('TIME')[1] * 1000, found}
 `,
 };
 
-/** KEYS: one per handle. ARGV: for each its value, and when it expires, in ms of Redis's time. */
+/** KEYS: one per handle. ARGV: for each key its value and its expiry, in ms of Redis's time. */
 const WRITE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -32,13 +32,13 @@ return true
 };
 
 const ACCOUNT = z.object({ id: z.string().refine((id) => toSocialId(id) === id), handle: z.string() });
-/** The value of a handle that nobody has. */
+/** The value for a handle without an account. */
 const NOT_FOUND = "";
 
 /**
  * Caches which account a lower-case handle belongs to: accounts for `cacheSeconds`, "no such account" for
- * 60 s at most. The cache is this process's, and with Redis also shared: an entry that another replica wrote
- * expires here when it expires there.
+ * 60 s at most. Each process has its own cache. With Redis, replicas also share their entries, which keep their
+ * expiry.
  */
 export function createAccountCache({
   apiUrl,
@@ -51,14 +51,14 @@ export function createAccountCache({
 }) {
   const entries = new LRUCache<string, CachedAccount>({ max: MAX_HANDLES, perf: performance });
   const toKey = (handle: string) => `account:${apiUrl.host}:${handle}`;
-  /** Redis's time when this process's clock was at 0, as of the last answer. */
+  /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
   return {
-    /** What this process has cached. */
+    /** The entry in this process's cache. */
     get: (handle: string): CachedAccount | undefined => entries.get(handle),
 
-    /** Fetches what the replicas share, so that `get` returns it afterwards. */
+    /** Copies shared entries from Redis to this process's cache, so that `get` returns them. */
     async fetchShared(handles: readonly string[]): Promise<void> {
       if (!redis || cacheSeconds === 0) return;
       const answer = await redis.run(READ, handles.map(toKey), []);
@@ -71,7 +71,7 @@ export function createAccountCache({
       });
     },
 
-    /** Stores fresh answers of the network, here and for all replicas. */
+    /** Caches the network's responses, in this process and for the other replicas. */
     store(answers: ReadonlyMap<string, CachedAccount>): void {
       if (cacheSeconds === 0) return;
       const keys: string[] = [];
@@ -84,7 +84,7 @@ export function createAccountCache({
         entries.set(handle, answer, { ttl });
         if (redisEpoch === undefined) continue;
         keys.push(toKey(handle));
-        // A point in time, not a duration: a frozen Redis may run the script much later.
+        // An absolute expiry, because a frozen Redis may run the script much later.
         values.push(isFound ? JSON.stringify(answer) : NOT_FOUND, Math.floor(redisEpoch + now) + ttl);
       }
       if (keys.length > 0) void redis?.run(WRITE, keys, values);
@@ -92,7 +92,7 @@ export function createAccountCache({
   };
 }
 
-/** Undefined for a value that is not an account of this handle: an address follows from it, so check everything. */
+/** Undefined for a value that is not an account of this handle. Strict, because the address is derived from it. */
 function decode(handle: string, value: string): CachedAccount | undefined {
   if (value === NOT_FOUND) return new SocialError({ kind: "not-found" });
   const { success, data } = ACCOUNT.safeParse(parseJson(value));

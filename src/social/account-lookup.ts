@@ -9,22 +9,21 @@ import { SocialError } from "./social-error.ts";
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
 
 /**
- * How long handles gather at most while calls are in flight. Longer than a call takes, because the network
- * allows only 300 calls in 15 minutes.
+ * The longest a handle waits for its batch to fill while calls are in flight. Longer than a call takes, because
+ * the network allows only 300 calls in 15 minutes.
  */
-const GATHER_MS = 150;
+const MAX_WAIT_MS = 150;
 
 /** The longest id that the network accepts, though 64-bit ids can have 20 digits. */
 const MAX_ID_DIGITS = 19;
 
-/** Prefix of a handle's key, so that one queue holds handles and ids. */
-const AT = "@";
+/** Prefix of a handle's key, because handles and ids share one queue. */
+const HANDLE_PREFIX = "@";
 
 /**
- * Finds accounts on the social network with as few calls as possible: merges what all callers wait for into
- * calls of up to 100 keys, at most `concurrency` at once, and never asks for the same key twice at the same
- * time. Beyond `queueMax` waiting keys the newest fail with `queue-full`. Nobody waits longer than
- * `timeoutMs`, queue included.
+ * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
+ * up to 100 keys, at most `concurrency` in flight, and never requests a key that is in flight. While `queueMax`
+ * keys wait, further keys fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
  *
  * Accounts found by handle are cached for `cacheSeconds`, with `redis` for all replicas. Accounts found by id
  * are not cached, because their handle may change.
@@ -45,51 +44,51 @@ export function createAccountLookup(needs: {
     ask,
     maxKeys: MAX_USERS_PER_CALL,
     maxCalls: concurrency,
-    maxWaitMs: GATHER_MS,
+    maxWaitMs: MAX_WAIT_MS,
     maxWaiting: queueMax,
     refuse: () => new SocialError({ kind: "queue-full" }),
     joinInFlight: true,
-    groupOf: (key) => key.startsWith(AT),
+    groupOf: (key) => key.startsWith(HANDLE_PREFIX),
     metrics,
   });
 
   async function ask(keys: readonly string[]): Promise<SocialAnswers> {
-    if (!keys[0]?.startsWith(AT)) return client.findByIds(keys);
-    const answers = await client.findByHandles(keys.map((key) => key.slice(AT.length)));
+    if (!keys[0]?.startsWith(HANDLE_PREFIX)) return client.findByIds(keys);
+    const answers = await client.findByHandles(keys.map((key) => key.slice(HANDLE_PREFIX.length)));
     cache.store(answers);
-    return new Map([...answers].map(([handle, answer]) => [AT + handle, answer]));
+    return new Map([...answers].map(([handle, answer]) => [HANDLE_PREFIX + handle, answer]));
   }
 
-  /** Runs `find` with a signal that aborts when the caller leaves, or `timeoutMs` after `startedAt`. */
+  /** Runs `find` with a signal that aborts with the caller's, or `timeoutMs` after `startedAt`. */
   async function withDeadline<T>(
     caller: AbortSignal | undefined,
     startedAt: number,
     find: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const end = new AbortController();
-    const leave = () => {
-      end.abort(caller?.reason);
+    const stop = new AbortController();
+    const abort = () => {
+      stop.abort(caller?.reason);
     };
     const timer = setTimeout(
       () => {
-        end.abort(new SocialError({ kind: "queue-timeout" }));
+        stop.abort(new SocialError({ kind: "queue-timeout" }));
       },
       startedAt + timeoutMs - performance.now(),
     );
-    caller?.addEventListener("abort", leave, { once: true });
+    caller?.addEventListener("abort", abort, { once: true });
     try {
-      return await find(end.signal);
+      return await find(stop.signal);
     } finally {
       clearTimeout(timer);
-      caller?.removeEventListener("abort", leave);
+      caller?.removeEventListener("abort", abort);
     }
   }
 
   return {
-    /** The cached account of a handle in any case, or its cached `not-found`. Makes no call. */
+    /** The cached account or cached `not-found` of a handle in any case. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(handle.toLowerCase()),
 
-    /** The accounts of handles in any case, or an error for each without one. */
+    /** The account of each handle, in any case, or an error. */
     async findByHandles(texts: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> {
       const handles = texts.map((text) => text.toLowerCase());
       const answers = handles.map(cache.get);
@@ -97,23 +96,23 @@ export function createAccountLookup(needs: {
       return withDeadline(caller, performance.now(), async (signal) => {
         await cache.fetchShared(handles.filter((_, i) => !answers[i]));
         const missing = handles.filter((handle, i) => !(answers[i] ??= cache.get(handle)));
-        const keys = missing.map((handle) => AT + handle);
+        const keys = missing.map((handle) => HANDLE_PREFIX + handle);
         const loaded = (await batcher.load(keys, signal)).values();
         return answers.map((answer) => answer ?? loaded.next().value!);
       });
     },
 
-    /** The accounts of canonical ids, or an error for each without one. The deadline counts from `startedAt`. */
+    /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
     findByIds: (
       ids: readonly string[],
       caller?: AbortSignal,
       startedAt = performance.now(),
     ): Promise<(SocialAccount | Error)[]> =>
       withDeadline(caller, startedAt, async (signal) => {
-        const isAskable = (id: string) => id.length <= MAX_ID_DIGITS;
-        const loaded = (await batcher.load(ids.filter(isAskable), signal)).values();
+        const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
+        const loaded = (await batcher.load(ids.filter(isAccepted), signal)).values();
         return ids.map((id) =>
-          isAskable(id) ? loaded.next().value! : new SocialError({ kind: "not-found" }),
+          isAccepted(id) ? loaded.next().value! : new SocialError({ kind: "not-found" }),
         );
       }),
   };

@@ -8,34 +8,34 @@ import type { SocialAccount } from "./account.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
 import { isBadRequest, isOperatorProblem, SocialError, type SocialFailure } from "./social-error.ts";
 
-/** The network's answer for each requested key: the account, or why there is none. */
+/** The network's response for each requested key: the account, or why there is none. */
 export type SocialAnswers = ReadonlyMap<string, SocialAccount | SocialError>;
 
 export type SocialClient = ReturnType<typeof createSocialClient>;
 
-/** The most names or ids that one call takes. */
+/** The network's limit of names or ids per call. */
 export const MAX_USERS_PER_CALL = 100;
 
-/** How many more calls one batch may cost when the network rejects the form of names in it. */
+/** The most extra calls for one batch in which the network rejects the format of some names. */
 const MAX_EXTRA_CALLS = 16;
 
-/** Used when a 429 has no readable reset. */
+/** Used when a 429 has no valid reset header. */
 const DEFAULT_RETRY_AFTER_SECONDS = 60;
-/** The network's own window; a reset further away is a mistake. */
+/** The network's rate limit window; a later reset is a mistake. */
 const MAX_RETRY_AFTER_SECONDS = 900;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /**
- * An id that is not canonical is unreadable, because its meaning is a guess. So is a name with letters
- * outside ASCII: some of them become ASCII in lower case, such as the Kelvin sign, which becomes k.
+ * Rejects ids that are not canonical, because they are ambiguous, and names with non-ASCII letters, because
+ * some of them become ASCII in lower case: the Kelvin sign becomes k.
  */
 const USER = z.object({
   id: z.string().refine((id) => toSocialId(id) === id),
   username: z.string().regex(/^\w+$/),
 });
-/** A suspended account has this type too. The host in the type has changed before. */
+/** An unknown or suspended account. Matches the end of the type, because its host has changed before. */
 const MISSING = z
   .object({
     // The network may omit `value`; `resource_id` then names the account.
@@ -47,8 +47,8 @@ const MISSING = z
 const PROBLEM = z.object({ type: z.string() });
 
 /**
- * The network's API, v2, with an app-only bearer token. A method makes one call for up to 100 keys, through
- * the circuit breaker. Each key gets its own answer; a call that fails as a whole throws {@link SocialError}.
+ * A client for v2 of the network's API, with an app-only bearer token. A method looks up to 100 keys up in one
+ * call through the circuit breaker. Each key gets its own result; a failed call throws {@link SocialError}.
  */
 export function createSocialClient(needs: {
   apiUrl: URL;
@@ -81,7 +81,7 @@ export function createSocialClient(needs: {
     }
   }
 
-  /** Asks for `keys`. When the network rejects their form, asks for each half alone to isolate the bad one. */
+  /** Looks `keys` up. When the network rejects the format of one, splits the batch in half to isolate it. */
   async function find(
     by: "usernames" | "ids",
     keys: readonly string[],
@@ -130,8 +130,8 @@ export function createSocialClient(needs: {
     findByIds: (ids: readonly string[]) => find("ids", ids, ({ id }) => id),
 
     /**
-     * Whether the network accepts this service's calls. Asks for a name that nobody can have, because only
-     * accounts that are found are charged.
+     * Whether the network accepts this service's calls. Requests an invalid name, because the network charges
+     * only for accounts it finds.
      */
     async isAccepted(): Promise<boolean> {
       try {
@@ -144,7 +144,7 @@ export function createSocialClient(needs: {
   };
 }
 
-/** Keeps only the last part of the problem's type: the rest of a body has no place in a log. */
+/** Keeps only the last part of the problem's type, because the rest of the body must not reach the log. */
 function toFailure({ status, headers }: UpstreamAnswer, body: unknown): SocialFailure {
   const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
   const refused = { kind: "refused", status, problem } as const;
@@ -157,7 +157,7 @@ function failAll(keys: readonly string[], error: SocialError): SocialAnswers {
   return new Map(keys.map((key) => [key, error]));
 }
 
-/** Gives each key the one account, or the one error, that the response has for it. Skips unreadable rows. */
+/** Matches each key with its account or error in the response. Skips unreadable rows. */
 function match(
   keys: readonly string[],
   { data = [], errors = [] }: z.infer<typeof USERS>,

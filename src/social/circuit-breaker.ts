@@ -19,27 +19,27 @@ const OPEN_MS = { initialDelay: 1_000, maxDelay: 30_000 };
 const RETRIES = 1;
 const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
 
-/** Makes calls to the network, or fails at once when a call would be of no use. */
+/** Makes calls to the network, or fails at once while it rate limits or fails repeatedly. */
 export interface CircuitBreaker {
-  /** Aborts when one question to the network has taken its time, all its calls together. */
+  /** A signal that aborts after `timeoutMs`; all calls and retries for one batch share it. */
   newDeadline(): AbortSignal;
   /** Fails with what `call` throws, or with {@link SocialError} `rate-limited` or `circuit-open`. */
   call<T>(call: (signal: AbortSignal) => Promise<T>, deadline: AbortSignal): Promise<T>;
 }
 
 /**
- * Stands before every call to the network. It retries a failed call once, within `timeoutMs` in all. After a
- * 429 it makes no call before the reset. After repeated failures it makes none for a second, then for longer
- * steps up to half a minute, each followed by a single trial call, until one succeeds.
+ * Wraps every call to the network. Retries a failed call once, within `timeoutMs` in total. After a 429 it makes
+ * no call before the reset. Five failures in a row open the circuit for a second; then a single trial call
+ * closes it, or opens it for longer, up to half a minute.
  */
 export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
   const breaker = circuitBreaker(handleWhen(isOutage), {
-    // Without jitter, which could make the first open period as short as nothing.
+    // No jitter: it could shorten the first open period to almost nothing.
     halfOpenAfter: new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator }),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
   });
   breaker.onBreak(() => {
-    log.warn("the social network fails repeatedly: the circuit is open, no calls for a while");
+    log.warn("the social network fails repeatedly: the circuit is open, and no calls are made for a while");
   });
   const policy = wrap(
     breaker,
@@ -70,7 +70,7 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
 
     async call(call, deadline) {
       assertNotLimited();
-      // One trial call finds out whether the network works again; the others do not wait for it.
+      // A trial call is in flight. Fail instead of waiting for it.
       if (breaker.state === CircuitState.HalfOpen) throw new SocialError({ kind: "circuit-open" });
       try {
         return await policy.execute(async () => {

@@ -1,12 +1,12 @@
-/** Why a handle or an id got no account. */
+/** Why a lookup found no account. */
 export type SocialFailure =
   /** The network has no such account, or has suspended it. */
   | { readonly kind: "not-found" }
   /** The network allows no calls until its reset. */
   | { readonly kind: "rate-limited"; readonly retryAfterSeconds: number }
-  /** The queue before the network is full. */
+  /** Too many lookups wait for the network. */
   | { readonly kind: "queue-full" }
-  /** The caller's time ran out in the queue. */
+  /** The lookup timed out, including its time in the queue. */
   | { readonly kind: "queue-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */
   | { readonly kind: "circuit-open" }
@@ -17,7 +17,7 @@ export type SocialFailure =
   /** The response does not have the documented form. */
   | { readonly kind: "unreadable" };
 
-/** What every function of this folder fails with. Its structure, never its text, decides retries. */
+/** The error of every function in this folder. Retries depend on `failure`, never on the text. */
 export class SocialError extends Error {
   override readonly name = "SocialError";
   readonly failure: SocialFailure;
@@ -29,7 +29,7 @@ export class SocialError extends Error {
   }
 }
 
-/** Whether the network rejected the form of a call: one bad name fails a whole batch. */
+/** Whether the network rejected the format of a call: one invalid name fails a whole batch. */
 export function isBadRequest(error: unknown): boolean {
   return error instanceof SocialError && error.failure.kind === "refused" && error.failure.status === 400;
 }

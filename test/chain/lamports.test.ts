@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatSol, subtractToZero, toLamports } from "../../src/chain/lamports.ts";
+import { formatSol, saturatingSubtract, toLamports } from "../../src/chain/lamports.ts";
 
 describe("lamports", () => {
   it.each([
@@ -22,7 +22,7 @@ describe("lamports", () => {
 
   it("are never negative", () => {
     expect(() => formatSol(toLamports(-1n))).toThrow("0 or more");
-    expect(subtractToZero(toLamports(5n), toLamports(7n))).toBe(0n);
-    expect(subtractToZero(toLamports(7n), toLamports(5n))).toBe(2n);
+    expect(saturatingSubtract(toLamports(5n), toLamports(7n))).toBe(0n);
+    expect(saturatingSubtract(toLamports(7n), toLamports(5n))).toBe(2n);
   });
 });

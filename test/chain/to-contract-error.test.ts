@@ -19,10 +19,7 @@ interface Expected {
 const CASES: {
   [Kind in CollectFailure["kind"]]: [Omit<Extract<CollectFailure, { kind: Kind }>, "kind">, Expected];
 } = {
-  "not-started": [
-    {},
-    { message: "The time for this request ran out before this collect started. Request it again." },
-  ],
+  "not-started": [{}, { message: "The request timed out before this collect started. Request it again." }],
   "too-many-in-flight": [{}, { message: "Too many collects are in flight. Try again in a minute." }],
   "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
@@ -41,7 +38,7 @@ const CASES: {
     {},
     { message: "The service has spent its fee budget for this hour. Try again in an hour." },
   ],
-  "given-up-before-sending": [{}, { message: COLLECT_FAILED, hint: "COLLECT_TIMEOUT_MS" }],
+  abandoned: [{}, { message: COLLECT_FAILED, hint: "COLLECT_TIMEOUT_MS" }],
   "not-sent": [
     {},
     { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." },
@@ -54,7 +51,7 @@ const CASES: {
     { signature: "sig" },
     {
       message:
-        "It is not known yet whether transaction sig lands. Look it up by its signature, or collect again: that waits for it.",
+        "It is not known yet whether transaction sig lands. Look it up by its signature, or collect again to wait for it.",
     },
   ],
   expired: [

@@ -161,7 +161,7 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
       const headers = { "content-type": "application/json", "x-rate-limit-reset": "0" };
       world.sandbox.social.faults.add({ times: 1, then: { status: 429, headers, body: "{}" } });
       const { exitCode, output } = await run(world, form, "creator");
-      expect(output).toMatch(/SOCIAL_RATE_LIMITED: asking again in \d+ s/);
+      expect(output).toMatch(/SOCIAL_RATE_LIMITED: retrying in \d+ s/);
       expect(output).toContain("Collected: 3.1000 SOL");
       expect(exitCode).toBe(0);
     },
@@ -179,7 +179,7 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
     for (const form of forms) {
       const { exitCode, output } = await run(world, form, "creator");
       expect(output).toContain("RATE_LIMITED");
-      expect(output).not.toContain("asking again");
+      expect(output).not.toContain("retrying");
       expect(exitCode).toBe(1);
     }
   });

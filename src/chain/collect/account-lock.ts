@@ -5,45 +5,45 @@ import { parseJson } from "../../upstream/parse-json.ts";
 import type { Redis, Script } from "../../upstream/redis.ts";
 import { CollectError } from "../collect-error.ts";
 
-/** A signed transaction as it is stored in Redis: everything another replica needs to send and follow it. */
+/** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
 export interface StoredTransaction {
   readonly base64: string;
   readonly signature: string;
   readonly lastValidBlockHeight: number;
 }
 
-/** The exclusive right to sign an account's next transaction, or the transaction that must end first. */
+/** The exclusive right to sign an account's next transaction, once `openTransaction` has an outcome. */
 export interface Lease {
-  /** A transaction that another replica has signed. Nothing else may be signed before its outcome is known. */
+  /** A transaction that another replica signed. Sign nothing else before its outcome is known. */
   readonly openTransaction: StoredTransaction | undefined;
   /** The slot in which the account's last transaction landed, if within the last minute; else 0. */
   readonly landedSlot: number;
   /**
-   * Stores a signed transaction; it may be sent only after this. False when another replica has acquired
-   * the lock since: then the transaction must not be sent.
+   * Stores a signed transaction; call this before sending it. Returns false when another replica has
+   * acquired the lock in the meantime: the transaction must not be sent then.
    */
   store(transaction: StoredTransaction): Promise<boolean>;
-  /** Call when nothing was signed, or when the outcome is known, with the slot if the transaction landed. */
+  /** Call when nothing was signed or the outcome is known; pass the slot if the transaction landed. */
   release(landedSlot?: number): void;
 }
 
-/** A lease without a transaction expires after this long, in case its replica has died. */
+/** A lease without a transaction expires after this time, in case its replica has died. */
 const LEASE_MS = 15_000;
 /**
- * A signed transaction is stored until its outcome is known. Its blockhash does not age while the cluster
- * stands still, which it once did for most of a day.
+ * A signed transaction is stored until its outcome is known, or for this long. Blockhashes do not expire while
+ * the cluster is halted; the longest halt so far took most of a day.
  */
 const SIGNED_MS = 7 * 24 * 3_600_000;
-/** How long other replicas find an ended transaction and its slot: slow nodes may not have seen it yet. */
+/** How long a confirmed transaction and its slot stay readable: slow nodes may not have seen it yet. */
 const LANDED_MS = 60_000;
 const POLL_MS = 100;
 
 /**
- * KEYS: the lock; the slot of the last landed transaction. ARGV: a new token; the token waited for, or "";
- * LEASE_MS. Returns the holder's token, its transaction or "", and the slot or 0.
+ * KEYS: the lock; the slot of the last landed transaction. ARGV: a new token; the token of the holder this
+ * replica waits for, or ""; LEASE_MS. Returns the holder's token, its transaction or "", and the slot or 0.
  *
- * A lock that is done is free, but a replica that waited for exactly this holder still receives its
- * transaction. The first command is a write: a read-only Redis may not know yet that a lock is done.
+ * A lock that is `done` is free, but a replica that waits for its holder still receives the transaction. The
+ * first command is a write, so that the script fails on a read-only Redis, whose data may be stale.
  */
 const ACQUIRE: Script<[holder: string, transaction: string, slot: number]> = {
   answer: z.tuple([z.string(), z.string(), z.int()]),
@@ -71,7 +71,7 @@ return 1
 `,
 };
 
-/** KEYS: as for ACQUIRE. ARGV: the token, the slot or 0, LANDED_MS. Leaves the lock alone when another token holds it. */
+/** KEYS: as for ACQUIRE. ARGV: the token, the slot or 0, LANDED_MS. Keeps a lock that another token holds. */
 const RELEASE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -95,28 +95,28 @@ export type AccountLocks = ReturnType<typeof createAccountLocks>;
 /**
  * Lets one replica at a time sign a transaction for an account.
  *
- * A replica acquires the account's lock under a random token, signs, and stores the signed transaction in
- * the lock before it sends it for the first time. A replica that finds the lock taken waits until it holds a
- * transaction, and then follows that transaction from its bytes, so it does not matter whether the signer is
- * still alive. Before it is signed the lock expires by itself after 15 s; a signer that was slower finds
- * another token in the lock when it stores, and does not send. Once a transaction is stored, only a known
- * outcome ends the lock: any replica that has seen it releases the lock, under the token it read there, so
- * that it cannot release a later one.
+ * A replica acquires the account's lock with a random token, signs, and stores the signed transaction in the
+ * lock before it sends it for the first time. A replica that finds the lock held waits until the lock contains
+ * a transaction, then sends and confirms that transaction itself, so it does not matter whether the signer is
+ * still alive. A lock without a transaction expires after 15 s; a slower signer finds another token in the lock
+ * when it stores, and does not send. Once a transaction is stored, only a known outcome releases the lock. Any
+ * replica that knows the outcome releases it, with the token it read there, so that it cannot release a later
+ * lock.
  *
- * Without Redis, or while it is away, every lease is granted. The chain protects the money then: a vault
- * is emptied once, whatever is sent, so two replicas that collect one account at the same moment waste one
- * fee, which comes out of the budget of one of them.
+ * Without Redis, or while Redis is down, every lease is granted. The money is still safe: the same fees never
+ * move twice, so two replicas that collect an account at the same time only waste one transaction fee, which
+ * counts in the budget of one of them.
  */
 export function createAccountLocks({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
-  /** Waits while another replica is about to sign. Undefined when Redis is away. */
-  async function take(keys: string[], token: string, hasGivenUp: () => boolean) {
+  /** Waits while another replica prepares its transaction. Undefined when Redis is down. */
+  async function acquireLock(keys: string[], token: string, hasGivenUp: () => boolean) {
     let awaitedHolder = "";
     for (;;) {
       if (hasGivenUp()) throw new CollectError({ kind: "lease-not-acquired" });
-      const taken = await redis?.run(ACQUIRE, keys, [token, awaitedHolder, LEASE_MS]);
-      if (!taken) return undefined;
-      const [holder, transaction] = taken;
-      if (holder === token || transaction !== "") return taken;
+      const answer = await redis?.run(ACQUIRE, keys, [token, awaitedHolder, LEASE_MS]);
+      if (!answer) return undefined;
+      const [holder, transaction] = answer;
+      if (holder === token || transaction !== "") return answer;
       awaitedHolder = holder;
       await sleep(POLL_MS);
     }
@@ -124,13 +124,14 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
 
   return {
     /**
-     * Acquires the lock of the account with this address; waits while another replica is about to sign.
-     * Throws {@link CollectError}: `lease-not-acquired` once `hasGivenUp`, `stored-transaction-unreadable`.
+     * Acquires the lock of the account with this address; waits while another replica prepares its
+     * transaction. Throws {@link CollectError} `lease-not-acquired` once `hasGivenUp` returns true, or
+     * `stored-transaction-unreadable`.
      */
     async acquire(address: string, hasGivenUp: () => boolean): Promise<Lease> {
       const keys = [`collect:${feePayer}:${address}`, `landed:${feePayer}:${address}`];
       const token = randomUUID();
-      const [holder, transaction, slot] = (await take(keys, token, hasGivenUp)) ?? [token, "", 0];
+      const [holder, transaction, slot] = (await acquireLock(keys, token, hasGivenUp)) ?? [token, "", 0];
       let hasTransaction = holder !== token;
 
       const release = (landedSlot = 0) => {
@@ -150,7 +151,7 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
         async store(signed) {
           hasTransaction = true;
           const args = [token, JSON.stringify(signed), SIGNED_MS];
-          // Only 0 forbids sending. Undefined means that Redis is away, and collects go on without it.
+          // Only 0 forbids sending. Undefined means that Redis is down; collects continue without it.
           return (await redis?.run(STORE, keys.slice(0, 1), args)) !== 0;
         },
         release,

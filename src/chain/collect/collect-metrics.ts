@@ -2,14 +2,14 @@ import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import { memoize } from "../../upstream/memoize.ts";
 import type { Lamports } from "../lamports.ts";
 
-/** One read of the fee payer's balance serves all scrapes within this time. */
+/** All scrapes within this time share one read of the fee payer's balance. */
 const BALANCE_MAX_AGE_MS = 10_000;
 
 const RESULTS = ["collected", "nothing", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
-/** Metrics of collects and of the fee payer, whose lamports `readBalance` reads. */
+/** Metrics of collects and of the fee payer, whose balance `readBalance` reads. */
 export function createCollectMetrics(registry: Registry, readBalance: () => Promise<Lamports>) {
   const registers = [registry];
   const collects = new Counter({
@@ -18,7 +18,7 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
     labelNames: ["result"],
     registers,
   });
-  // From zero, so that a first failure shows as an increase.
+  // Start at zero, so that the first failure shows as an increase.
   for (const result of RESULTS) collects.inc({ result }, 0);
   const collected = new Counter({
     name: "tributary_collected_lamports_total",
@@ -38,7 +38,7 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
     registers,
     collect() {
       if (!isKnown) this.set(NaN);
-      // Not awaited: a chain that hangs must not delay the other metrics.
+      // Do not await: a slow chain must not delay the other metrics.
       getBalance().then(setBalance, () => undefined);
     },
   });

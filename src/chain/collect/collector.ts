@@ -7,7 +7,7 @@ import {
   type InFlightCollect,
 } from "./in-flight-collect.ts";
 
-/** Each collect in flight is a few calls to the chain a second, and a fee that is still open. */
+/** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
 
 export type Collector = ReturnType<typeof createCollector>;
@@ -16,8 +16,8 @@ export type Collector = ReturnType<typeof createCollector>;
  * Moves accounts' fees from their vaults to their addresses. The only part of the service that spends money.
  *
  * No transaction is lost or doubled. An account has at most one in flight, and every caller on every replica
- * shares its outcome. It is signed once, and the same bytes are sent until they have landed or never can,
- * whether or not a caller still waits.
+ * shares its outcome. It is signed once, and the same bytes are resent until it lands or expires, even when no
+ * caller waits any longer.
  */
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
@@ -45,10 +45,10 @@ export function createCollector(needs: CollectNeeds) {
 
   return {
     /**
-     * Collects an account's fees, or joins the account's collect in flight. Answers within `timeoutMs` of
-     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share the
-     * time); a transaction that was sent goes on. Throws {@link CollectError}, {@link RpcError}, or an error
-     * that marks a defect.
+     * Collects an account's fees, or joins the account's collect in flight. Settles within `timeoutMs` of
+     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share one
+     * timeout); a transaction that was sent is still confirmed. Throws {@link CollectError},
+     * {@link RpcError}, or an error that marks a bug.
      */
     async collect(account: AccountAddresses, startedAt: number): Promise<CollectOutcome> {
       const leftMs = startedAt + timeoutMs - performance.now();
@@ -70,7 +70,7 @@ export function createCollector(needs: CollectNeeds) {
   };
 }
 
-/** The promise's value, or undefined when it takes longer. */
+/** The promise's value, or undefined after `timeoutMs`. */
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<undefined>((resolve) => {

@@ -6,32 +6,32 @@ import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./account-lock.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
-/** How a transaction ended: in a block, whether it succeeded or failed there, or expired without ever landing. */
+/** A transaction's outcome: it landed in a block, successfully or with `err`, or expired without landing. */
 export type TransactionOutcome =
   | { readonly kind: "landed"; readonly err: TransactionError | null; readonly slot: number }
   | { readonly kind: "expired" };
 
 const RESEND_MS = 2_000;
-const READ_AGAIN_MS = 400;
-/** One read of the newest finalized block serves all transactions in flight. */
+const REREAD_MS = 400;
+/** All transactions in flight share one read of the newest finalized block. */
 const FINALIZED_MAX_AGE_MS = 1_000;
 
 /**
  * Gets signed transactions confirmed.
  *
  * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless,
- * because the chain executes a signature once. A transaction may be replaced by a new one only when it can
- * never land, or the account would be collected twice. Two things prove that together. First, the finalized
- * block height is past the last one at which its blockhash is valid, so no later block takes it; a confirmed
- * height is not enough, because that fork may still be dropped. Second, a search of the whole history finds
- * no status, and its answer is from a node that has seen that finalized slot; a node that is behind does not
- * know yet what landed in the last blocks. Failed calls prove nothing and are repeated.
+ * because the chain executes a signature once. A new transaction may replace it only when it can never land;
+ * otherwise both could land and cost a fee each. Two conditions together prove that. First, the finalized block
+ * height is past the last height at which its blockhash is valid, so no later block can include it; a confirmed
+ * height is not enough, because that fork may still be dropped. Second, a search of the whole history finds no
+ * status, on a node that has seen that finalized slot; a node that is behind may not know the last blocks yet.
+ * Failed calls prove nothing and are retried.
  */
 export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watchSignature = createSignaturePoller({ rpc, log });
   const getFinalizedBlock = memoize(rpc.getFinalizedBlock, FINALIZED_MAX_AGE_MS);
 
-  /** Undefined for a call that failed: the caller repeats it. */
+  /** Undefined for a failed call, which the caller retries. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
     try {
       return await call;
@@ -41,7 +41,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     }
   }
 
-  /** Undefined: the transaction can still land. */
+  /** Undefined while the transaction may still land. */
   async function findOutcome(
     signature: string,
     lastValidBlockHeight: number,
@@ -58,17 +58,17 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
 
   return {
     /**
-     * Sends a transaction until it has landed or expired, however long that takes. A transaction that may
-     * have been sent before is given two seconds to land first. Never rejects.
+     * Sends a transaction until it has landed or expired, however long that takes. With `maybeSent`, it waits
+     * two seconds for the transaction to land before sending it. Never rejects.
      */
     async confirm(
       { base64, signature, lastValidBlockHeight }: StoredTransaction,
-      { mayBeSent }: { mayBeSent: boolean },
+      { maybeSent }: { maybeSent: boolean },
     ): Promise<TransactionOutcome> {
       const { confirmed, stop } = watchSignature(signature);
       const landed = confirmed.then(toLanded);
       try {
-        for (let shouldSend = !mayBeSent; ; shouldSend = true) {
+        for (let shouldSend = !maybeSent; ; shouldSend = true) {
           if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
           const outcome =
             (await Promise.race([landed, sleep(RESEND_MS)])) ??
@@ -81,15 +81,15 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     },
 
     /**
-     * A landed transaction with its balances. Nodes may know it only a moment after its confirmation;
-     * undefined when they take longer than `timeoutMs`.
+     * A landed transaction with its balances. Retries, because a node may return it only some time after it is
+     * confirmed; undefined after `timeoutMs`.
      */
     async readLanded(signature: string, timeoutMs: number) {
       const giveUpAt = performance.now() + timeoutMs;
       for (;;) {
         const transaction = await orUndefined(rpc.getTransaction(signature));
         if (transaction || performance.now() > giveUpAt) return transaction;
-        await sleep(READ_AGAIN_MS);
+        await sleep(REREAD_MS);
       }
     },
   };

@@ -3,15 +3,15 @@ import { CollectError } from "../collect-error.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** How long the number of failures in a row is kept after a backoff ends. */
+/** How long the length of the last backoff is remembered after it ends. */
 const REMEMBERED_MS = 3_600_000;
-/** Evicting an entry takes 10,000 paid failures, and the hour's budget bounds those. */
+/** Evicting an entry takes 10,000 paid failures, which the hourly fee budget limits. */
 const MAX_ACCOUNTS = 10_000;
 
 /**
- * Makes accounts back off whose transactions fail on the chain although their simulation succeeded: each
- * such failure costs its fee, and anyone who can cause one can cause it again. The backoff is a minute, and
- * twice as long after each further failure in a row, up to an hour.
+ * Backs off accounts whose transactions fail on the chain although their simulation succeeded: each such
+ * failure costs a fee, and anyone who can cause one can repeat it. The backoff is one minute and doubles with
+ * each further failure in a row, up to an hour.
  */
 export function createFailureBackoff() {
   const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({

@@ -2,21 +2,21 @@ import { z } from "zod";
 import type { Redis, Script } from "../../upstream/redis.ts";
 import type { Lamports } from "../lamports.ts";
 
-/** A fee that is taken out of the budget. */
+/** A fee reserved in the budget. */
 export interface Reservation {
-  /** Puts the fee back, because its transaction was never sent. */
+  /** Returns the fee to the budget; call only if its transaction was never sent. */
   release(): void;
 }
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 const MINUTE_MS = 60_000;
-/** The spending of a minute counts until all of it is an hour old. */
+/** A minute's spending counts until all of it is an hour old. */
 const MINUTES_COUNTED = 61;
 
 /**
  * KEYS: the spending of the last hour, lamports by minute. ARGV: the fee, the budget.
- * Returns the minute that the fee counts in, or nothing when less than the fee is left.
+ * Returns the minute that the fee counts in, or an empty list when the fee exceeds the rest of the budget.
  */
 const RESERVE: Script<number[]> = {
   answer: z.array(z.int()).max(1),
@@ -65,7 +65,7 @@ export function createFeeBudget({
     if (spent !== undefined) spentInMinute.set(minute, spent + lamports);
   }
 
-  /** The minute that `fee` counts in, or undefined when less than it is left in this process. */
+  /** The minute that `fee` counts in; undefined when it exceeds the rest of this process's budget. */
   function reserveInMemory(fee: Lamports): number | undefined {
     const minute = Math.floor(performance.now() / MINUTE_MS);
     let spent = 0n;
@@ -79,7 +79,7 @@ export function createFeeBudget({
   }
 
   return {
-    /** Takes `fee` out of the budget; undefined when less than it is left. */
+    /** Reserves `fee` in the budget; undefined when it exceeds the rest. */
     async reserve(fee: Lamports): Promise<Reservation | undefined> {
       const minute = reserveInMemory(fee);
       if (minute === undefined) return undefined;
@@ -91,7 +91,7 @@ export function createFeeBudget({
       return {
         release() {
           add(minute, 0n - fee);
-          // Not repeated: lost, it leaves the budget too small; done twice, it would make it too large.
+          // Not retried: a lost release makes the budget too small, but a repeated one would make it too large.
           for (const shared of sharedMinutes ?? []) void redis?.run(RELEASE, keys, [shared, String(fee)]);
         },
       };

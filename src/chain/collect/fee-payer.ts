@@ -5,9 +5,9 @@ import { toLamports, type Lamports } from "../lamports.ts";
 import type { FeeBudget, Reservation } from "./fee-budget.ts";
 import { priorityFee } from "./priority-fee.ts";
 
-/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since its start. */
+/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
 export const BASE_FEE_LAMPORTS = 5_000n;
-/** When the fee payer can pay for fewer collects than this, the operator is warned. */
+/** The log warns the operator when the fee payer can pay for fewer collects than this. */
 export const FEW_COLLECTS = 100n;
 
 // The first byte of the compute budget program's instructions.
@@ -20,16 +20,16 @@ export interface SignedTransaction {
   readonly signature: string;
   /** The most it can cost, whether it succeeds or fails. */
   readonly fee: Lamports;
-  /** The fee's part of the budget; release it only when the transaction was never sent. */
+  /** The reservation of `fee` in the budget. */
   readonly reservation: Reservation;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs only calls
- * of `programIds` and of the compute budget program, in which the fee payer pays the fee and is no other
- * account, for a priority fee of at most `maxPriorityFee`.
+ * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs only
+ * messages that call no program but `programIds` and the compute budget program, in which the fee payer pays
+ * the fee and is not an account of any instruction, with a priority fee of at most `maxPriorityFee`.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
@@ -42,18 +42,18 @@ export function createFeePayer(needs: {
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([...needs.programIds, computeBudget]);
 
-  /** The fee of a harmless message; throws for any other. */
-  function assertHarmless(message: Message): Lamports {
+  /** The fee of a message that is safe to sign; throws for any other. */
+  function assertSafeToSign(message: Message): Lamports {
     const [payer] = message.accountKeys;
     if (!payer?.equals(keypair.publicKey) || message.header.numRequiredSignatures !== 1) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
     let unitLimit: number | undefined;
     let price = 0n;
-    for (const { programId, accountKeyIndexes, data } of message.compiledInstructions.map(named)) {
-      if (!allowedPrograms.has(programId)) throw new Error(`refused to sign: a call of ${programId}`);
+    for (const { programId, accountKeyIndexes, data } of message.compiledInstructions.map(withProgramId)) {
+      if (!allowedPrograms.has(programId)) throw new Error(`refused to sign: the message calls ${programId}`);
       if (accountKeyIndexes.includes(0)) {
-        throw new Error(`refused to sign: the fee payer is an account of a call of ${programId}`);
+        throw new Error(`refused to sign: the fee payer is an account of an instruction of ${programId}`);
       }
       if (programId !== computeBudget) continue;
       if (data[0] === SET_COMPUTE_UNIT_LIMIT) unitLimit = Buffer.from(data).readUInt32LE(1);
@@ -69,7 +69,7 @@ export function createFeePayer(needs: {
     }
     return toLamports(BASE_FEE_LAMPORTS + priority);
 
-    function named(instruction: Message["compiledInstructions"][number]) {
+    function withProgramId(instruction: Message["compiledInstructions"][number]) {
       return {
         ...instruction,
         programId: message.accountKeys[instruction.programIdIndex]?.toBase58() ?? "unknown",
@@ -81,12 +81,12 @@ export function createFeePayer(needs: {
     publicKey: keypair.publicKey,
 
     /**
-     * Reserves the message's fee in the budget, then signs it; undefined when the budget is too small for
-     * it. Throws when the message is not harmless.
+     * Reserves the message's fee in the budget, then signs it; undefined when the fee exceeds the rest of the
+     * budget. Throws when the message is not safe to sign.
      */
     async sign(message: Message): Promise<SignedTransaction | undefined> {
-      const fee = assertHarmless(message);
-      // Before the fee is reserved, because this throws for an invalid blockhash.
+      const fee = assertSafeToSign(message);
+      // Serialize before reserving the fee, because this throws for an invalid blockhash.
       const bytes = message.serialize();
       const reservation = await budget.reserve(fee);
       if (!reservation) return undefined;

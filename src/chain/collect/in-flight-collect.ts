@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
-import { subtractToZero, type Lamports } from "../lamports.ts";
+import { saturatingSubtract, type Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
@@ -12,51 +12,53 @@ import { createFailureBackoff } from "./failure-backoff.ts";
 import { FEW_COLLECTS, type FeePayer, type SignedTransaction } from "./fee-payer.ts";
 import type { Simulator } from "./simulation.ts";
 
-/** The result of a collect: fees that a landed transaction moved, or nothing worth a transaction. */
+/** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
   | {
       readonly kind: "collected";
       /** The lamports that the transaction moved to the address. */
       readonly collected: Lamports;
-      /** The lamports at the address right after it. */
+      /** The lamports at the address right after the transaction. */
       readonly newBalance: Lamports;
       readonly signature: string;
     }
   | { readonly kind: "nothing" };
 
-/** One collect, from its first read until its transaction has landed or expired. */
+/** A collect, from its first read until its transaction has landed or expired. */
 export interface InFlightCollect {
-  /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a defect. */
+  /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
   readonly outcome: Promise<CollectOutcome>;
-  /** The signature of its transaction, from the moment it is signed. */
+  /** The signature of its transaction, once it is signed. */
   signature(): string | undefined;
   /**
-   * For a caller whose time is up: returns what to tell it. From then on this collect signs nothing, so
-   * that the caller's answer stays true; a transaction that is signed already is followed to its end.
+   * Call when a caller times out; returns the error for that caller. A collect without a signed transaction
+   * sends no new one afterwards, so that the error stays true; a signed one is still confirmed.
    */
   giveUp(): CollectError;
 }
 
 /**
- * How far a collect is, which decides what a caller who gives up is told.
+ * The progress of a collect, which decides the error for a caller who times out.
  *
- * preparing → storing → sent → landed. Back from storing to preparing when the lease is lost. From
- * preparing to abandoned when a caller gives up; from storing only when the lease is lost too. A transaction
- * that another replica has signed goes from preparing or abandoned straight to sent.
+ * - preparing → storing → sent → landed: the normal order
+ * - storing → preparing: the lease is lost
+ * - preparing → abandoned: a caller timed out
+ * - storing → abandoned: a caller timed out, and the lease is lost
+ * - preparing or abandoned → sent: another replica signed the transaction
  */
 type State =
-  /** Nothing may be sent yet: a caller who gives up here is told that nothing was sent. */
+  /** Nothing is sent yet. A caller who times out receives `not-sent`. */
   | { readonly kind: "preparing" }
-  /** A caller was told so: nothing may be sent any more, but for what another replica has signed. */
+  /** A caller received `not-sent`: send nothing except a transaction that another replica signed. */
   | { readonly kind: "abandoned" }
-  /** Signed, and sent next unless the lease is lost. */
-  | { readonly kind: "storing"; readonly signature: string; readonly isGivenUp: boolean }
-  /** Sent by this replica or another: it may land at any moment. */
+  /** Signed; sent next unless the lease is lost. */
+  | { readonly kind: "storing"; readonly signature: string; readonly hasCallerTimedOut: boolean }
+  /** Sent by this replica or another; may land at any moment. */
   | { readonly kind: "sent"; readonly signature: string }
-  /** Confirmed by the chain; its amounts are being read. */
+  /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
 
-/** What collects are made from; the signer's key is in `feePayer` alone. */
+/** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds {
   rpc: Rpc;
   balances: Balances;
@@ -69,12 +71,12 @@ export interface CollectNeeds {
   log: Logger;
 }
 
-/** Returns a function that starts a collect of an account. The caller starts one per account at a time. */
+/** Returns a function that starts a collect of an account. Start at most one per account at a time. */
 export function createStartCollect(needs: CollectNeeds): (account: AccountAddresses) => InFlightCollect {
   const { rpc, balances, simulator, feePayer, locks, metrics, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
-  /** The fees of the transactions in flight, which the chain has not taken from the fee payer yet. */
+  /** The fees of the transactions in flight, which the fee payer has not paid yet. */
   let openFees = 0n;
 
   /** Simulates and signs a collect; undefined when it would move too little. */
@@ -88,7 +90,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
     if (spendable !== undefined && spendable < openFees) {
-      const detail = "too little for the fee of one more collect beside the transactions in flight";
+      const detail = "its balance does not cover this transaction besides those in flight";
       throw new CollectError({ kind: "fee-payer-short", detail });
     }
     const signed = await feePayer.sign(simulator.compose(account, blockhash, terms));
@@ -102,8 +104,8 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
   }
 
   /**
-   * The outcome of a landed transaction. `fee`: what it can cost this replica; undefined when another one
-   * signed it, which counts it.
+   * The outcome of a landed transaction. `fee` is the most it can cost; undefined when another replica signed
+   * it, because that replica counts the fee.
    */
   async function readOutcome(
     { address }: AccountAddresses,
@@ -112,7 +114,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     fee: Lamports | undefined,
   ): Promise<CollectOutcome> {
     const landed = err === null ? await readLanded(signature, timeoutMs) : undefined;
-    // A failed transaction costs its fee too. No fee is above the one signed for, whatever a node says.
+    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
     if (err !== null) {
       log.warn({ signature, address, error: err }, "a collect's transaction failed");
@@ -124,22 +126,22 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       throw new CollectError({ kind: "failed-on-chain", signature, err });
     }
     backoff.succeeded(address);
-    if (landed) void warnWhenPoor(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
+    if (landed) void warnWhenLow(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
     const { before, after } = landed?.balances.get(address) ?? {};
     if (before === undefined || after === undefined) {
       throw new CollectError({ kind: "landed-unreadable", signature });
     }
-    const collected = subtractToZero(after, before);
+    const collected = saturatingSubtract(after, before);
     if (fee !== undefined) metrics.collected(collected);
     log.info({ signature, address, lamports: collected.toString() }, "collected");
-    // Anyone may collect on the chain itself, and may have moved the fees to the same address first.
+    // Anyone may collect directly on the chain, and may have moved the fees to this address first.
     return collected > 0n
       ? { kind: "collected", collected, newBalance: after, signature }
       : { kind: "nothing" };
   }
 
   /** `lamports`: the fee payer's balance after a transaction that cost `fee`. */
-  async function warnWhenPoor(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
+  async function warnWhenLow(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
     if (lamports === undefined) return;
     metrics.setBalance(lamports);
     const rentMinimum = await balances.getRentMinimum().catch(() => 0n);
@@ -157,7 +159,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     async function run(): Promise<CollectOutcome> {
       for (;;) {
         const lease = await locks.acquire(account.address, isAbandoned);
-        rpc.expectSlot(lease.landedSlot);
+        rpc.requireSlot(lease.landedSlot);
         if (lease.openTransaction) return land(lease, lease.openTransaction, undefined);
 
         const signed = await sign(account).catch((error: unknown) => {
@@ -168,19 +170,20 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
           lease.release();
           return { kind: "nothing" };
         }
-        // In one step with the change of state: a caller who gives up in between would be told something false.
+        // No await between this check and the change of state: a caller who times out there would receive a
+        // wrong error.
         if (isAbandoned()) {
           signed.reservation.release();
           lease.release();
-          throw new CollectError({ kind: "given-up-before-sending" });
+          throw new CollectError({ kind: "abandoned" });
         }
         const { base64, signature, lastValidBlockHeight, fee } = signed;
-        state = { kind: "storing", signature, isGivenUp: false };
+        state = { kind: "storing", signature, hasCallerTimedOut: false };
         const transaction = { base64, signature, lastValidBlockHeight };
         if (await lease.store(transaction)) return land(lease, transaction, fee);
-        // The lease expired and another replica has it: this transaction is never sent, that one's is followed.
+        // The lease expired, and another replica acquired the lock: never send this transaction; acquire again.
         signed.reservation.release();
-        state = state.isGivenUp ? { kind: "abandoned" } : { kind: "preparing" };
+        state = state.hasCallerTimedOut ? { kind: "abandoned" } : { kind: "preparing" };
       }
     }
 
@@ -192,13 +195,13 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       const { signature } = transaction;
       state = { kind: "sent", signature };
       openFees += fee ?? 0n;
-      const mayBeSent = lease.openTransaction !== undefined;
-      const outcome = await confirm(transaction, { mayBeSent }).finally(() => {
+      const maybeSent = lease.openTransaction !== undefined;
+      const outcome = await confirm(transaction, { maybeSent }).finally(() => {
         openFees -= fee ?? 0n;
       });
       if (outcome.kind === "expired") {
         lease.release();
-        // Its fee stays in the budget: only the nodes' word says that it did not land.
+        // Do not release the fee: only the nodes say that the transaction did not land, and they may be wrong.
         log.warn({ signature, address: account.address }, "a collect's transaction did not land");
         throw new CollectError({ kind: "expired", signature });
       }
@@ -218,7 +221,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
             return new CollectError({ kind: "not-sent" });
           case "storing":
           case "sent":
-            if (state.kind === "storing") state = { ...state, isGivenUp: true };
+            if (state.kind === "storing") state = { ...state, hasCallerTimedOut: true };
             return new CollectError({ kind: "outcome-unknown", signature: state.signature });
           case "landed":
             return new CollectError({ kind: "landed-unreadable", signature: state.signature });

@@ -13,15 +13,15 @@ export interface PricePolicy {
   readonly maxPriorityFee: Lamports;
 }
 
-/** The fee in lamports for `price` micro-lamports per unit of `unitLimit`, used or not, rounded up. */
+/** The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`, used or not. */
 export function priorityFee(price: bigint, unitLimit: number): bigint {
   return (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
 }
 
 /**
- * The price in micro-lamports per compute unit that gets a transaction writing to `addresses` into a block
- * soon, going by the recent slots, with a floor; its fee for `unitLimit` units is at most `maxPriorityFee`.
- * Never rejects: the floor when the recent prices cannot be read.
+ * The price in micro-lamports per compute unit that should land a transaction that writes to `addresses` soon,
+ * based on recent slots. At least the floor, unless its fee for `unitLimit` units would exceed
+ * `maxPriorityFee`. Never rejects: uses the floor when recent prices cannot be read.
  */
 export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,

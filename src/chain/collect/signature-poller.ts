@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
-import { MAX_SIGNATURES_A_CALL, type Rpc, type SignatureStatus } from "../rpc/rpc-client.ts";
+import { MAX_SIGNATURES_PER_CALL, type Rpc, type SignatureStatus } from "../rpc/rpc-client.ts";
 
 /** About one slot. */
 const POLL_MS = 400;
 
-/** A signature that is polled. */
+/** A polled signature. */
 interface Watch {
-  /** Resolves when the chain has confirmed the transaction, whether it succeeded or failed. Never rejects. */
+  /** Resolves when the transaction is confirmed, whether it succeeded or failed. Never rejects. */
   readonly confirmed: Promise<SignatureStatus>;
   stop(): void;
 }
 
-/** Polls the statuses of all open signatures together, up to 256 in a call; idle while there are none. */
+/** Polls the statuses of all open signatures together, up to 256 per call; idle without open signatures. */
 export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): (signature: string) => Watch {
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
@@ -22,8 +22,8 @@ export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): 
     while (open.size > 0) {
       await sleep(POLL_MS);
       const signatures = [...open.keys()];
-      for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_A_CALL) {
-        await readStatuses(signatures.slice(i, i + MAX_SIGNATURES_A_CALL));
+      for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
+        await readStatuses(signatures.slice(i, i + MAX_SIGNATURES_PER_CALL));
       }
     }
     isPolling = false;

@@ -14,7 +14,7 @@ import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.t
 import { CollectError } from "../collect-error.ts";
 import { choosePrice, priorityFee, type PricePolicy } from "./priority-fee.ts";
 
-/** What a collect's transaction is composed from, beside its account and blockhash. */
+/** What varies between the transactions of collects, besides the account and the blockhash. */
 interface TransactionTerms {
   readonly unitLimit: number;
   /** In micro-lamports per compute unit. */
@@ -31,7 +31,7 @@ interface Simulation {
 /** Far above what a collect uses; for the simulation only. */
 const SIMULATION_UNIT_LIMIT = 400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
-/** Simulations replace it. */
+/** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
 
 export type Simulator = ReturnType<typeof createSimulator>;
@@ -53,7 +53,7 @@ export function createSimulator(
    * `fee-payer-short`, `simulation-failed`.
    */
   async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
-    const { collectable, inAmm, inCreatorVault } = await balances.getWaitingFees(account);
+    const { collectable, inAmm, inCreatorVault } = await balances.getUncollectedFees(account);
     if (collectable < minLamports) return undefined;
 
     const withAmm = inAmm > 0n;
@@ -68,12 +68,15 @@ export function createSimulator(
     if (err !== null) {
       if (isReceiverBelowRent(err)) return undefined;
       if (isFeePayerShort(err)) {
-        throw new CollectError({ kind: "fee-payer-short", detail: `simulated: ${JSON.stringify(err)}` });
+        throw new CollectError({
+          kind: "fee-payer-short",
+          detail: `the simulation failed: ${JSON.stringify(err)}`,
+        });
       }
       throw new CollectError({ kind: "simulation-failed", err, logs });
     }
     const [vaultAfter, feePayerAfter] = simulated.balances ?? [];
-    // What the vaults lose, not what the address gains: a withdrawal may empty the address at any moment.
+    // Compare what the vaults lose, not what the address gains: its owner may withdraw at any moment.
     if (vaultAfter !== undefined && inCreatorVault + inAmm - vaultAfter < minLamports) return undefined;
 
     const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
@@ -86,7 +89,7 @@ export function createSimulator(
     return { terms: { unitLimit, withAmm, price }, spendable };
   }
 
-  /** A collect's transaction, not signed. */
+  /** Composes a collect's unsigned message. */
   function compose(
     account: AccountAddresses,
     blockhash: string,

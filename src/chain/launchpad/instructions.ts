@@ -37,8 +37,8 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
       }),
 
     /**
-     * Unwraps everything in the AMM's vault into the creator vault, which must exist. Goes before
-     * `collectCreatorFee` in the same transaction.
+     * Unwraps everything in the AMM's vault into the creator vault, which must exist. Must come before
+     * `collectCreatorFee` in the transaction.
      */
     transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) =>
       new TransactionInstruction({

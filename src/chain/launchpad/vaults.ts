@@ -1,7 +1,7 @@
 import type { PublicKey } from "@solana/web3.js";
 import { deriveAddress } from "../derive-address.ts";
 
-/** Where the launch platform keeps one creator's fees; addresses in base58. */
+/** The accounts that hold one creator's fees on the launch platform; addresses in base58. */
 export interface CreatorVaults {
   /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
   readonly creatorVault: string;

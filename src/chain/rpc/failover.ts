@@ -15,29 +15,28 @@ export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>
 interface Health {
   readonly endpoint: Endpoint;
   failuresInARow: number;
-  /** In `performance.now()`; until then the other endpoints are tried first. */
+  /** A `performance.now()` time; until then the other endpoints are tried first. */
   backsOffUntil: number;
 }
 
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 30_000;
-/** The part of the deadline after which a call also goes to the next endpoint. */
+/** The fraction of the timeout after which a call also goes to the next endpoint. */
 const SLOW_AFTER = 1 / 5;
-/** The wait before all endpoints are tried again: random, so that not all callers come back at once. */
+/** The wait before all endpoints are tried again; random, so that callers do not retry at the same time. */
 const RETRY_MS = [50, 150] as const;
 /** The wait while nodes are behind: about a slot. */
 const CATCH_UP_MS = [200, 400] as const;
 
 /**
- * Makes each call at the first endpoint of `urls` that works, within `timeoutMs` in all.
+ * Makes each call at the first endpoint of `urls` that works, within `timeoutMs` in total.
  *
  * An endpoint that fails, rate limits, is behind or is slow backs off: it is tried last, for half a second
- * at first and twice as long after each further failure, up to half a minute; its first success ends that.
- * A call that takes a fifth of the deadline also goes to the next endpoint; the first result counts and the
- * other attempts are aborted. An error about the request itself ends the call, because every node would give
- * it, but not before the attempts that are still open have ended: one of them may succeed. When every
- * endpoint has failed, all are tried once more after a short wait, or again and again while they are only
- * behind.
+ * at first and twice as long after each further failure, up to half a minute; a success resets this.
+ * A call that takes a fifth of the timeout also goes to the next endpoint; the first result counts and the
+ * other attempts are aborted. An error about the request itself ends the call, because every node would
+ * return it, but only after all open attempts, because one of them may still succeed. When every endpoint has
+ * failed, all are tried once more after a short wait; while they are only behind, until the timeout.
  */
 export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
   const { timeoutMs, log } = needs;
@@ -68,22 +67,22 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
     health.backsOffUntil = 0;
   }
 
-  /** Tries one endpoint after the other until one succeeds, and starts the next early when one is slow. */
+  /** Tries the endpoints in turn until one succeeds; starts the next one early when one is slow. */
   function tryAll<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
     const candidates = inOrder();
-    // One signal, released when the call is decided: AbortSignal.any would keep its sources from being collected.
+    // Not AbortSignal.any, which would keep its sources from being garbage-collected.
     const stop = new AbortController();
     const open = new Set<Health>();
     let next = 0;
-    let isDecided = false;
+    let isSettled = false;
     const giveUp = () => {
       stop.abort(deadline.reason);
     };
     if (deadline.aborted) giveUp();
     else deadline.addEventListener("abort", giveUp, { once: true });
 
-    function decide(): void {
-      isDecided = true;
+    function settle(): void {
+      isSettled = true;
       deadline.removeEventListener("abort", giveUp);
       if (open.size > 0) stop.abort();
     }
@@ -102,24 +101,24 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
           })
           .then(
             (result) => {
-              if (isDecided) return;
+              if (isSettled) return;
               // An endpoint that was tried earlier and has not answered yet is slow.
               const earlier = candidates.slice(0, candidates.indexOf(health));
               for (const other of earlier) if (open.has(other)) backOff(other, "slow");
-              decide();
+              settle();
               recover(health);
               resolve(result);
             },
             (reason: unknown) => {
               const error = reason as Error;
-              if (isDecided) return;
+              if (isSettled) return;
               if (isRetryable(error)) {
                 backOff(health, error);
                 if (next < candidates.length) start();
               }
               // An attempt that is still open may succeed.
               if (open.size > 0) return;
-              decide();
+              settle();
               reject(error);
             },
           );
@@ -128,8 +127,8 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
     });
   }
 
-  /** Tries all endpoints once more after a wait, and again and again while they are only behind. */
-  async function tryAgain<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+  /** Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. */
+  async function tryWithRetries<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
     for (let isLast = false; ;) {
       try {
         return await tryAll(attempt, deadline);
@@ -145,12 +144,12 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
   return {
     async call<T>(attempt: Attempt<T>): Promise<T> {
       const deadline = new AbortController();
-      // A timer that is cleared: AbortSignal.timeout would keep the whole call in memory until the deadline.
+      // Not AbortSignal.timeout, which would keep the whole call in memory until the deadline.
       const timer = setTimeout(() => {
         deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
       }, timeoutMs);
       try {
-        return await tryAgain(attempt, deadline.signal);
+        return await tryWithRetries(attempt, deadline.signal);
       } finally {
         clearTimeout(timer);
       }

@@ -8,7 +8,7 @@ import { RpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
-/** What a node knows of a signature. */
+/** The status of a transaction that a node has executed. */
 export interface SignatureStatus {
   readonly err: TransactionError | null;
   /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
@@ -21,7 +21,7 @@ export interface SignatureStatus {
 export interface Account {
   readonly lamports: Lamports;
   readonly data: Buffer;
-  /** Whether it is a program; undefined when the node does not say. */
+  /** Whether it is a program; undefined when the node omits it. */
   readonly executable?: boolean | undefined;
 }
 
@@ -31,10 +31,10 @@ export interface DataSlice {
   readonly length: number;
 }
 
-/** The most accounts that one `getMultipleAccounts` takes. */
-export const MAX_ACCOUNTS_A_CALL = 100;
-/** The most signatures that one `getSignatureStatuses` takes. */
-export const MAX_SIGNATURES_A_CALL = 256;
+/** The limit of `getMultipleAccounts`. */
+export const MAX_ACCOUNTS_PER_CALL = 100;
+/** The limit of `getSignatureStatuses`. */
+export const MAX_SIGNATURES_PER_CALL = 256;
 
 const NO_DATA: DataSlice = { offset: 0, length: 0 };
 const CONFIRMED = { commitment: "confirmed" };
@@ -48,9 +48,9 @@ const ENVELOPE = z.object({
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * The JSON-RPC methods this service uses, typed, at the best of several endpoints, each call within
- * `timeoutMs`. Reads are at commitment `confirmed`, and never of a state older than the last transaction of
- * this service that is known to have landed. Every method throws {@link RpcError}.
+ * The JSON-RPC methods this service uses, typed, with failover between endpoints, each call within
+ * `timeoutMs`. Reads use commitment `confirmed`, and never return a state older than the newest of this
+ * service's transactions that is known to have landed. Every method throws {@link RpcError}.
  */
 export function createRpc(needs: {
   urls: readonly URL[];
@@ -63,11 +63,12 @@ export function createRpc(needs: {
   let lastId = 0;
   let newestLandedSlot = 0;
 
-  function expectSlot(slot: number): void {
+  function requireSlot(slot: number): void {
     newestLandedSlot = Math.max(newestLandedSlot, slot);
   }
 
-  const fresh = () => (newestLandedSlot > 0 ? { ...CONFIRMED, minContextSlot: newestLandedSlot } : CONFIRMED);
+  const readOptions = () =>
+    newestLandedSlot > 0 ? { ...CONFIRMED, minContextSlot: newestLandedSlot } : CONFIRMED;
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
     return failover.call((endpoint, signal) => callAt(endpoint, method, params, signal));
@@ -81,12 +82,12 @@ export function createRpc(needs: {
   ): Promise<RpcResult<M>> {
     const { url, host, headers } = endpoint;
     const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
-      // A status other than 2xx is a proxy's, whatever the body says.
+      // A status other than 2xx comes from a proxy, not from the node.
       if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
       const envelope = ENVELOPE.safeParse(parseJson(text));
       if (!envelope.success) throw new RpcError("unreadable", method, host);
       const { error } = envelope.data;
-      // Only the code: a node's own text may hold anything.
+      // Keep only the code: a node's message may contain anything.
       if (error) throw new RpcError("error", method, host, { code: error.code });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
@@ -102,31 +103,31 @@ export function createRpc(needs: {
   }
 
   return {
-    /** From now on no read is of a state older than this slot. */
-    expectSlot,
+    /** Makes every later read return a state at least as new as `slot`. */
+    requireSlot,
 
-    /** Up to 100 accounts in the order of `addresses`; undefined for one that does not exist. */
+    /** Up to 100 accounts, in the order of `addresses`; undefined for a missing account. */
     async getAccounts(
       addresses: readonly string[],
       dataSlice: DataSlice = NO_DATA,
     ): Promise<(Account | undefined)[]> {
-      const options = { ...fresh(), encoding: "base64", dataSlice };
+      const options = { ...readOptions(), encoding: "base64", dataSlice };
       const { value } = await call("getMultipleAccounts", [addresses, options]);
       if (value.length !== addresses.length) throw new RpcError("unreadable", "getMultipleAccounts", "");
-      return value.map((found) => (found ? { ...found, data: cut(found.data, dataSlice) } : undefined));
+      return value.map((found) => (found ? { ...found, data: sliceData(found.data, dataSlice) } : undefined));
     },
 
-    /** The lamports that an account of `space` bytes must hold to exist. */
+    /** The rent-exempt minimum of an account with `space` bytes of data. */
     getMinimumBalanceForRentExemption: (space: number) =>
       call("getMinimumBalanceForRentExemption", [space, CONFIRMED]),
 
     async getLatestBlockhash() {
-      return (await call("getLatestBlockhash", [fresh()])).value;
+      return (await call("getLatestBlockhash", [readOptions()])).value;
     },
 
     /**
-     * For each recent slot, the lowest price in micro-lamports per compute unit that got a transaction
-     * writing to all of `addresses` into it.
+     * For each recent slot, the lowest price in micro-lamports per compute unit at which a transaction that
+     * writes to all `addresses` landed.
      */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
       const fees = await call("getRecentPrioritizationFees", [addresses]);
@@ -134,14 +135,14 @@ export function createRpc(needs: {
     },
 
     /**
-     * Simulates a transaction (base64, signed or not) on the current state, with a fresh blockhash in
-     * place of its own. `balances` are those of `addresses` afterwards; undefined when the node omits them.
+     * Simulates a transaction (base64, signed or not) on the current state, with its blockhash replaced by a
+     * fresh one. `balances` are those of `addresses` afterwards; undefined when the node omits them.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[]) {
       const { value } = await call("simulateTransaction", [
         transaction,
         {
-          ...fresh(),
+          ...readOptions(),
           encoding: "base64",
           sigVerify: false,
           replaceRecentBlockhash: true,
@@ -156,11 +157,11 @@ export function createRpc(needs: {
       };
     },
 
-    /** Sends a signed transaction (base64) without preflight; the node does not send it again by itself. */
+    /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
     sendTransaction: (transaction: string) =>
       call("sendTransaction", [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }]),
 
-    /** The statuses of up to 256 signatures, in their order, and the slot of the node's answer. */
+    /** The statuses of up to 256 signatures, in order, and the slot of the response. */
     async getSignatureStatuses(
       signatures: readonly string[],
       { searchTransactionHistory }: { searchTransactionHistory: boolean },
@@ -175,7 +176,7 @@ export function createRpc(needs: {
         const slot = found.slot <= context.slot ? found.slot : 0;
         const confirmed =
           confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
-        if (confirmed) expectSlot(slot);
+        if (confirmed) requireSlot(slot);
         return { err, confirmed, slot };
       });
       return { statuses, slot: context.slot };
@@ -212,7 +213,7 @@ export function createRpc(needs: {
   };
 }
 
-/** Some nodes return all of an account's data, whatever slice was requested. */
-function cut(data: Buffer, { offset, length }: DataSlice): Buffer {
+/** Slices the data of an account, because some nodes ignore the requested slice. */
+function sliceData(data: Buffer, { offset, length }: DataSlice): Buffer {
   return data.length > length ? data.subarray(offset, offset + length) : data;
 }

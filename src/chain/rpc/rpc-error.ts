@@ -1,20 +1,20 @@
 /**
- * Why a call has no result: no endpoint answered (`unreachable`, `timeout`), the answer is not that of a
- * working JSON-RPC node (`status`, `unreadable`), or the node answered with an error (`error`).
+ * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the response is not valid
+ * JSON-RPC (`status`, `unreadable`), or the node returned an error (`error`).
  */
 export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error";
 
 /**
- * JSON-RPC errors about the request itself, which every node would give: it cannot be parsed, is invalid,
- * or has invalid parameters; its transaction fails preflight, has a wrong signature, or has a version that
- * was not asked for. Source: JSON-RPC 2.0, and Solana's custom JSON-RPC error codes.
+ * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, is invalid,
+ * or has invalid parameters; its transaction fails preflight, has an invalid signature, or has a version above
+ * the requested maximum. Source: JSON-RPC 2.0, and Solana's custom JSON-RPC error codes.
  */
 const FINAL_ERROR_CODES = [-32700, -32600, -32602, -32002, -32003, -32015];
 
 /** The node is behind the cluster, or behind the requested slot. */
 const BEHIND_ERROR_CODES = [-32005, -32016];
 
-/** A failed call. Shows only the `host` of an endpoint, because the rest of the URL may hold a key. */
+/** A failed call. Its message names only the endpoint's host, because the rest of the URL may contain a key. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly failure: RpcFailure;
@@ -37,12 +37,12 @@ export class RpcError extends Error {
   }
 }
 
-/** Whether another endpoint, or the same one a moment later, may answer the same call. */
+/** Whether a retry of the call may succeed, at this endpoint or another. */
 export function isRetryable(error: unknown): boolean {
   return error instanceof RpcError && !(error.failure === "error" && FINAL_ERROR_CODES.includes(error.code!));
 }
 
-/** Whether the node only has to catch up, which takes some slots. */
+/** Whether the node is only behind, and catches up within some slots. */
 export function isBehind(error: unknown): boolean {
   return error instanceof RpcError && error.failure === "error" && BEHIND_ERROR_CODES.includes(error.code!);
 }

@@ -1,13 +1,13 @@
 /** A transaction's error in the form of JSON-RPC: a name, or an object with one name and its details. */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 
-/** Whether the fee payer cannot pay: it was never funded, or it is short of the fee or of its rent. */
+/** Whether the fee payer cannot pay: it was never funded, or cannot cover the fee or its rent-exempt minimum. */
 export function isFeePayerShort(err: TransactionError): boolean {
   if (err === "AccountNotFound" || err === "InsufficientFundsForFee") return true;
   return accountBelowRent(err) === 0;
 }
 
-/** Whether an account other than the fee payer would be left below the rent-exempt minimum. */
+/** Whether an account other than the fee payer would end below the rent-exempt minimum. */
 export function isReceiverBelowRent(err: TransactionError): boolean {
   const index = accountBelowRent(err);
   return index !== undefined && index !== 0;

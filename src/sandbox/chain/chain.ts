@@ -46,7 +46,7 @@ interface Simulation {
   readonly err: TransactionError | null;
   readonly logs: readonly string[];
   readonly unitsConsumed: number;
-  /** The state of each account in the transaction after it, by address; empty after an error. */
+  /** The transaction's accounts as it leaves them, by address; empty after an error. */
   readonly accounts: ReadonlyMap<string, ChainAccount>;
 }
 
@@ -59,7 +59,7 @@ export interface Chain
   extends
     Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "advanceSlots">,
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
-  /** Null if the account does not exist, which is so for every account without lamports. */
+  /** Null if the account does not exist; an account without lamports never does. */
   account(address: string): ChainAccount | null;
   balance(address: string): bigint;
   /** Creates or overwrites an account, without a transaction. */

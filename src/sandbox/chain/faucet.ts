@@ -18,7 +18,7 @@ export interface Faucet {
 /** More than any of the faucet's transactions needs. The limit is free: the faucet sets no price. */
 const COMPUTE_UNIT_LIMIT = 200_000;
 
-/** A faucet without lamports: the chain funds its address. */
+/** Creates a faucet without lamports; the chain funds its address. */
 export function createFaucet(needs: {
   latestBlockhash: Slots["latestBlockhash"];
   send: (transaction: WireTransaction) => TransactionError | null;

@@ -21,7 +21,7 @@ export interface Slots {
   isBlockhashValid(blockhash: string): boolean;
   /** The time of the current slot, in seconds since 1970. */
   blockTime(): number;
-  /** Advances by `count` slots at once. A blockhash that was the latest expires after 150 more. */
+  /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
   advanceSlots(count: number): void;
 }
 

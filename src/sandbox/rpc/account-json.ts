@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { ChainAccount } from "../chain/chain.ts";
 
-/** The encoding must be requested: a real node defaults to base58, which no client here asks for. */
+/** Required, because a real node defaults to base58, which no client here uses. */
 export const accountEncoding = z.literal("base64");
 
 export const dataSlice = z.object({ offset: z.int().nonnegative(), length: z.int().nonnegative() }).nullish();
 
-/** The rent epoch of an account that is exempt from rent, as all of them are: 2^64 - 1. */
+/** The rent epoch of a rent-exempt account: 2^64 - 1. All accounts are rent-exempt. */
 const RENT_EXEMPT = 2n ** 64n - 1n;
 
 /** An account in the shape of a real node's response; all of its data without a `slice`. */

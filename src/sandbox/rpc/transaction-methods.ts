@@ -11,7 +11,7 @@ import type { ReadConfig } from "./params.ts";
 import { toStatusJson, toTransactionJson } from "./transaction-json.ts";
 
 const MAX_STATUSES = 256;
-/** A node's status cache: older transactions are found only with `searchTransactionHistory`. */
+/** The length of a node's status cache; only `searchTransactionHistory` finds older transactions. */
 const STATUS_CACHE_SLOTS = 300;
 const MAX_SIGNATURES_FOR_ADDRESS = 1000;
 
@@ -45,7 +45,7 @@ export function createTransactionMethods(chain: Chain): Methods {
     return slot <= chain.slot("confirmed") ? "confirmed" : "processed";
   }
 
-  /** The latest slot visible to the methods that read history, which a real node refuses at `processed`. */
+  /** The latest slot visible to methods that read history. Rejects `processed`, as a real node does. */
   function historySlot(config: ReadConfig): number {
     if (config?.commitment === "processed") {
       throw invalidParams("Method does not support commitment below `confirmed`");

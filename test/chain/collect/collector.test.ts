@@ -264,7 +264,7 @@ describe("a caller whose time is up", () => {
       expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "not-sent" });
       expect(collector.openSignatures()).toEqual([]);
       lift();
-      expect(await other).toEqual({ kind: "given-up-before-sending" });
+      expect(await other).toEqual({ kind: "abandoned" });
       await collector.settled();
       expect(sends()).toEqual([]);
 
@@ -341,7 +341,7 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
     expect(await slow.collectInAMillisecond("creator")).toEqual({ kind: "not-sent" });
     expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
     lift();
-    expect(await slowCollect).toEqual({ kind: "given-up-before-sending" });
+    expect(await slowCollect).toEqual({ kind: "abandoned" });
     expect(sends()).toEqual([]);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
@@ -371,7 +371,7 @@ describe("a collect over HTTP", () => {
     expect(messages).toHaveLength(3);
     // A timer may fire within a millisecond of the deadline, and then the next collect is given up at once.
     for (const message of messages.slice(1))
-      expect(message).toMatch(/ran out before this collect started|No transaction was sent/);
+      expect(message).toMatch(/timed out before this collect started|No transaction was sent/);
     expect(new Set(sendsOfService().map(({ params }) => params[0])).size).toBe(1);
     faults.clear();
   });

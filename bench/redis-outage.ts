@@ -1,6 +1,6 @@
 /**
- * How long requests take while Redis is there, frozen, and gone: lookups of known handles with their
- * balances, and collects, through the gateway on a sandbox. Starts and stops its own redis-server.
+ * Measures requests while Redis is up, frozen and stopped: lookups of a cached handle with its balance, and
+ * collects, through the gateway on a sandbox. Starts and stops its own redis-server.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { readConfig } from "../src/config.ts";
@@ -19,13 +19,13 @@ const gateway = createGateway(config, { log: createLogger("silent") });
 await gateway.ready;
 
 let callers = 0;
-async function timed(path: string, init: RequestInit = {}): Promise<{ ms: number; isFine: boolean }> {
+async function timed(path: string, init: RequestInit = {}): Promise<{ ms: number; isOk: boolean }> {
   const from = `10.${callers >> 16}.${(callers >> 8) & 255}.${callers++ & 255}`;
   const request = new Request(`http://gateway${path}`, { ...init, headers: { "x-forwarded-for": from } });
   const startedAt = performance.now();
   const response = await gateway.fetch(request, { remoteAddress: "127.0.0.1" });
   await response.arrayBuffer();
-  return { ms: performance.now() - startedAt, isFine: response.status === 200 };
+  return { ms: performance.now() - startedAt, isOk: response.status === 200 };
 }
 
 const accounts = sandbox.accounts.filter(
@@ -36,7 +36,7 @@ let collected = 0;
 console.log("| Redis | requests | failed | p50 ms | p99 ms | slowest ms |\n|---|--:|--:|--:|--:|--:|");
 async function phase(name: string): Promise<void> {
   const until = performance.now() + PHASE_MS;
-  const lookups: { ms: number; isFine: boolean }[] = [];
+  const lookups: { ms: number; isOk: boolean }[] = [];
   const collects: typeof lookups = [];
   const lookUp = async () => {
     while (performance.now() < until) lookups.push(await timed("/wallet/lookup?handle=creator"));
@@ -55,13 +55,13 @@ async function phase(name: string): Promise<void> {
     const times = all.map(({ ms }) => ms).sort((a, b) => a - b);
     const at = (share: number) =>
       times[Math.min(times.length - 1, Math.floor(times.length * share))]!.toFixed(0);
-    const failed = all.filter(({ isFine }) => !isFine).length;
+    const failed = all.filter(({ isOk }) => !isOk).length;
     console.log(`| ${name} | ${all.length} ${kind} | ${failed} | ${at(0.5)} | ${at(0.99)} | ${at(1)} |`);
   }
 }
 
-await phase("(to warm up)");
-await phase("there");
+await phase("(warm-up)");
+await phase("up");
 setTimeout(server.freeze, 500);
 await phase("frozen from 0.5 s on");
 server.thaw();

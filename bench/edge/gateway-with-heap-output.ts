@@ -1,4 +1,4 @@
-/** The gateway, which on SIGUSR2 collects all garbage and prints how many MB of its heap are in use. Needs --expose-gc. */
+/** Runs the gateway; on SIGUSR2 it collects garbage and prints the MB of heap in use. Needs --expose-gc. */
 process.on("SIGUSR2", () => {
   globalThis.gc!();
   console.log(`heap ${Math.round(process.memoryUsage().heapUsed / 2 ** 20)}`);
