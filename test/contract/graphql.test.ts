@@ -158,7 +158,7 @@ describe("upstream calls", () => {
     expect(body.errors).toBeUndefined();
     expect(body.data.w99.socialId).toBe(world.account("artist100").id);
     expect(upstreamCalls()).toEqual({ social: 1, chain: 4 });
-    expect(world.chainCalls()).toHaveLength(3);
+    expect(world.chainCalls()).toHaveLength(4);
   });
 
   it("of 100 wallets in one list are as many", async () => {
