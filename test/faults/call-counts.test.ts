@@ -28,7 +28,8 @@ describe("1,000 concurrent lookups over REST", () => {
     expect(world.sandbox.social.calls.length).toBeLessThanOrEqual(14);
   });
 
-  it("of different accounts are at most 34 calls for their balances", async () => {
+  //  1,000 wallets fill 31 calls of 33; after each of at most 14 calls to the network a call may leave half full.
+  it("of different accounts are at most 45 calls for their balances", async () => {
     // The sandbox's network knows fewer: this one knows whomever it is asked for.
     const accounts = Array.from({ length: 1_000 }, (_, i) => ({
       id: String(10 ** 9 + i),
@@ -43,7 +44,7 @@ describe("1,000 concurrent lookups over REST", () => {
     world.forgetCalls();
     const statuses = await atOnce(1_000, (i) => lookup(`fan${i}`, i));
     expect(new Set(statuses)).toEqual(new Set([200]));
-    expect(count("getMultipleAccounts")).toBeLessThanOrEqual(34);
+    expect(count("getMultipleAccounts")).toBeLessThanOrEqual(45);
     await network.close();
   });
 
