@@ -44,7 +44,7 @@ export async function checkUpstreams(needs: {
       rpc.getAccounts([...programs.map(([, id]) => id), feePayer]).catch((error: unknown) => error as Error),
     ]);
     const cluster = genesisHash && CLUSTERS[genesisHash];
-    const where = cluster ?? (genesisHash ? "a private cluster" : "an unknown cluster");
+    const clusterName = cluster ?? (genesisHash ? "a private cluster" : "an unknown cluster");
     if (accounts instanceof Error) {
       log.warn(
         { err: accounts },
@@ -52,11 +52,11 @@ export async function checkUpstreams(needs: {
       );
       return;
     }
-    log[genesisHash ? "info" : "warn"](`SOLANA_RPC_URL: the chain is ${where}`);
+    log[genesisHash ? "info" : "warn"](`SOLANA_RPC_URL: the chain is ${clusterName}`);
 
     const missing = programs.filter((_, i) => accounts[i]?.executable !== true);
     for (const [name, id] of missing) {
-      const problem = `${name}: there is no program ${id} on ${where}`;
+      const problem = `${name}: there is no program ${id} on ${clusterName}`;
       // On a public cluster the variable is wrong; on a private one the program may be deployed later.
       if (cluster)
         throw new PreflightError(
@@ -66,10 +66,10 @@ export async function checkUpstreams(needs: {
     }
     if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
 
-    const held = accounts.at(-1)?.lamports ?? toLamports(0);
-    const collects = held / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
+    const balance = accounts.at(-1)?.lamports ?? toLamports(0);
+    const collects = balance / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
     log[collects < FEW_COLLECTS ? "warn" : "info"](
-      `the fee payer ${feePayer} holds ${formatSol(held)} SOL, enough for ${collects} collects at the highest fee` +
+      `the fee payer ${feePayer} holds ${formatSol(balance)} SOL, enough for ${collects} collects at the highest fee` +
         (collects < FEW_COLLECTS ? ": fund it" : ""),
     );
   }

@@ -28,7 +28,7 @@ const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Balances = ReturnType<typeof createBalances>;
 
-/** Reads balances and waiting fees from the chain. Every read fails with {@link RpcError}. */
+/** Reads balances and uncollected fees from the chain. Every read fails with {@link RpcError}. */
 export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
   const getRentMinimum = createRentMinimum(rpc, 0);
   const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);

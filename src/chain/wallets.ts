@@ -5,7 +5,7 @@ import { toLamports } from "./lamports.ts";
 import { MAX_ACCOUNTS_PER_CALL, type Account, type Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
-/** The accounts of one wallet, all read by one call: they belong to one moment. */
+/** The accounts of one wallet, all read by one call, so that they are consistent. */
 export interface WalletAccounts {
   readonly creatorVault: Account;
   readonly ammVault: Account;
@@ -30,10 +30,10 @@ const MAX_WAIT_MS = 50;
 const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
 /**
- * Reads wallets for the whole process: merges what all callers need at the same moment into calls of up to
- * 33 wallets. The accounts of a wallet never go into two calls: a collect between them would show a total
- * that never existed. Caches nothing, and no caller joins a call that left before it asked. Of an account's
- * data it reads only the amount of a token account.
+ * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets.
+ * The accounts of a wallet never go into two calls: a collect between them would show a total that never
+ * existed. Caches nothing, and no caller joins a call that was sent before it asked. The only account data it
+ * reads is the amount of a token account.
  */
 export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
   async function ask(keys: readonly string[]): Promise<Map<string, WalletAccounts>> {

@@ -10,7 +10,7 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number | undefined;
   /** What went wrong, for the log; callers never see it. */
   readonly cause?: unknown;
-  /** What happened and what the operator should do, for the log. A cause without a hint is a bug of ours. */
+  /** What happened and what the operator should do, for the log. A cause without a hint marks a bug. */
   readonly operatorHint?: string;
 }
 

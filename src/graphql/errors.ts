@@ -12,7 +12,7 @@ const YOGA_BODY_TOO_LARGE = "REQUEST_ENTITY_TOO_LARGE";
 /** Longer messages are cut, because GraphQL's own messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
 
-/** The one suggestion that `hideSuggestions` keeps. It ends the message, and no text of a caller can end the same way. */
+/** The only suggestion that `hideSuggestions` does not remove. It ends the message, where no caller can imitate it. */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**

@@ -14,7 +14,7 @@ export interface Origin {
 const UNKNOWN = "unknown";
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
-/** For each address, whether it is a trusted proxy is cached. Proxies have few addresses. */
+/** How many socket addresses are cached as trusted or not. Proxies have few addresses. */
 const MAX_SOCKET_ADDRESSES = 1_000;
 
 /**

@@ -93,13 +93,13 @@ export class HttpRequestScope implements RequestScope {
     const status = typeof answer === "string" ? 200 : answer.status;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
     // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
-    const counted = this.#clientAddress === undefined ? "other" : operation;
+    const label = this.#clientAddress === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
-    this.#needs.metrics.answered(counted, code, durationMs, reads);
-    this.#needs.log[counted === "other" ? "debug" : "info"](
+    this.#needs.metrics.answered(label, code, durationMs, reads);
+    this.#needs.log[label === "other" ? "debug" : "info"](
       {
         requestId: this.headers["x-request-id"],
-        operation: counted,
+        operation: label,
         code,
         status,
         durationMs: Math.round(durationMs * 100) / 100,

@@ -5,7 +5,7 @@ export type { Logger };
 
 /** The longest time that a line stays in the buffer. */
 const FLUSH_MS = 100;
-/** Lines that exceed this buffer, because standard output is read too slowly, are dropped. */
+/** When standard output is read too slowly, lines beyond this buffer are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
 /**

@@ -41,7 +41,7 @@ export class Loaders {
   #accountById: DataLoader<string, SocialAccount> | undefined;
   #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
 
-  /** Only loads that wait read `caller.signal`: it is created on first use. */
+  /** `caller.signal` is created on first use, so only loads that wait may read it. */
   constructor(sources: LoaderSources, caller: { readonly signal: AbortSignal }) {
     this.#sources = sources;
     this.#caller = caller;

@@ -4,7 +4,7 @@ import type { Logger } from "../observability/log.ts";
 /**
  * Converts an error to the one that callers see: a ContractError stays as it is, any other error becomes
  * LOOKUP_FAILED. Logs the cause: an upstream's outage as a warning that says what the operator should do, a
- * bug of ours as an error. Does not log a cause in `logged` again: fields of one request often fail together.
+ * bug as an error. Does not log a cause in `logged` again: fields of one request often fail together.
  */
 export function toCallerError(error: unknown, log: Logger, logged: Set<unknown>): ContractError {
   const shown = error instanceof ContractError ? error : new ContractError("LOOKUP_FAILED", { cause: error });

@@ -1,4 +1,4 @@
-/** Of a body that is too large, this much is read and discarded, so that the sender sees the response. */
+/** Reads and discards at most this much of a body that is too large, so that the sender sees the response. */
 const MAX_DISCARDED_BYTES = 1_000_000;
 
 /**

@@ -15,7 +15,7 @@ export interface Endpoint {
   /** The text of the GraphQL operation that it runs. */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
-  /** Replace a code's row of the table as examples: a more precise message, or another status. */
+  /** Examples of errors whose message or status differs from their code's row of the table. */
   readonly errorExamples: readonly ContractError[];
 }
 

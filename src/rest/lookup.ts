@@ -20,7 +20,7 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** What a fresh sandbox answers. */
+/** The response of a fresh sandbox. */
 const EXAMPLE = {
   handle: "creator",
   socialId: "1523400000000000123",

@@ -78,7 +78,7 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, end
   const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
   const allow = allowHeader({ [method]: true });
   const notAllowed = new ContractError("METHOD_NOT_ALLOWED");
-  const counted = Object.keys(rateLimit.headers).map(headerRef);
+  const rateLimitHeaders = Object.keys(rateLimit.headers).map(headerRef);
   return {
     operationId,
     summary,
@@ -91,7 +91,7 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, end
           toResponse(
             answers.filter(({ status }) => status === wanted),
             errors.filter(({ status }) => status === wanted),
-            Object.assign({}, REQUEST_ID, ...counted) as object,
+            Object.assign({}, REQUEST_ID, ...rateLimitHeaders) as object,
           ),
         ]),
       ),
@@ -108,7 +108,7 @@ function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, end
   };
 }
 
-/** The endpoint's errors: its examples, or the table's row for codes without one. Leaves out codes of answers. */
+/** The endpoint's errors: its examples, or the table's row for codes without one. Leaves out the codes that `answers` have. */
 function errorsOf(endpoint: Endpoint, rateLimit: RateLimitDescription): ContractError[] {
   const examples = [...endpoint.errorExamples, rateLimit.refusal];
   const answered = endpoint.answers.map(({ fixed }) => fixed?.error);

@@ -1,4 +1,4 @@
-/** The text for a person who started the sandbox: its addresses, and commands to paste. It contains no secret. */
+/** The text to print once the sandbox runs: its addresses, and commands to paste. It contains no secret. */
 export function describeSandbox(at: {
   gatewayUrl: string;
   rpcUrl: string;

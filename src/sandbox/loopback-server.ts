@@ -59,7 +59,7 @@ const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" 
 
 /**
  * Starts a server on 127.0.0.1 at `port`, or at any free port if `port` is in use or 0. `describe` turns a
- * request into the call that `calls` records and the `when` of a fault receives; undefined records no call.
+ * request into a call, which `calls` records and faults pass to `when`, or into undefined, which is not recorded.
  */
 export async function createLoopbackServer<Call>(options: {
   port: number;

@@ -60,8 +60,8 @@ const addressesOf = createAddresses({
 });
 
 /**
- * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. Uses a free
- * port in place of one that is in use or 0.
+ * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
+ * port is 0 or in use, picks a free one.
  */
 export async function startSandbox({
   slotMs = 400,

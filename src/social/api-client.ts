@@ -47,8 +47,8 @@ const MISSING = z
 const PROBLEM = z.object({ type: z.string() });
 
 /**
- * A client for v2 of the network's API, with an app-only bearer token. A method looks up to 100 keys up in one
- * call through the circuit breaker. Each key gets its own result; a failed call throws {@link SocialError}.
+ * A client for v2 of the network's API, with an app-only bearer token. Each method looks up at most 100 keys in
+ * one call through the circuit breaker. Each key gets its own result; a failed call throws {@link SocialError}.
  */
 export function createSocialClient(needs: {
   apiUrl: URL;
@@ -81,7 +81,7 @@ export function createSocialClient(needs: {
     }
   }
 
-  /** Looks `keys` up. When the network rejects the format of one, splits the batch in half to isolate it. */
+  /** Looks up `keys`. When the network rejects the format of one, splits the batch in half to isolate it. */
   async function find(
     by: "usernames" | "ids",
     keys: readonly string[],

@@ -23,7 +23,7 @@ const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
 export interface CircuitBreaker {
   /** A signal that aborts after `timeoutMs`; all calls and retries for one batch share it. */
   newDeadline(): AbortSignal;
-  /** Fails with what `call` throws, or with {@link SocialError} `rate-limited` or `circuit-open`. */
+  /** Throws the error of `call`, or {@link SocialError} `rate-limited` or `circuit-open`. */
   call<T>(call: (signal: AbortSignal) => Promise<T>, deadline: AbortSignal): Promise<T>;
 }
 

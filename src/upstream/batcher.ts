@@ -24,8 +24,8 @@ interface Entry<Value> {
  * the queue is full, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no
  * call is in flight. At most `maxCalls` calls are in flight. Beyond `maxWaiting` keys the newest are refused.
  *
- * `ask` returns a value or an Error for each key. With `joinInFlight`, a key that is in flight for a caller
- * that still waits is not requested again. Keys with different `groupOf` never share a call.
+ * `ask` returns a value or an Error for each key. With `joinInFlight`, a key in flight is not requested again
+ * while one of its callers still waits. Keys with different `groupOf` never share a call.
  */
 export function createBatcher<Value>(options: {
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;

@@ -68,7 +68,7 @@ export function createRedis({
   url: URL;
   log: Logger;
   registry: Registry;
-  /** Tests of other things raise it, so that a busy machine does not exceed it. */
+  /** Tests that do not test this timeout raise it, because a busy machine could exceed it. */
   answerTimeoutMs?: number | undefined;
 }): Redis {
   const up = new Gauge({

@@ -16,8 +16,8 @@ export type Collector = ReturnType<typeof createCollector>;
  * Moves accounts' fees from their vaults to their addresses. The only part of the service that spends money.
  *
  * No transaction is lost or doubled. An account has at most one in flight, and every caller on every replica
- * shares its outcome. It is signed once, and the same bytes are resent until it lands or expires, even when no
- * caller waits any longer.
+ * shares its outcome. It is signed once, and the same bytes are resent until it lands or expires, even after
+ * all callers have left.
  */
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;

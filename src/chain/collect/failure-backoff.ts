@@ -3,7 +3,7 @@ import { CollectError } from "../collect-error.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** How long the length of the last backoff is remembered after it ends. */
+/** How long after its end a backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
 /** Evicting an entry takes 10,000 paid failures, which the hourly fee budget limits. */
 const MAX_ACCOUNTS = 10_000;

@@ -27,9 +27,9 @@ export interface SignedTransaction {
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs only
- * messages that call no program but `programIds` and the compute budget program, in which the fee payer pays
- * the fee and is not an account of any instruction, with a priority fee of at most `maxPriorityFee`.
+ * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs a message
+ * only if it calls no programs other than `programIds` and the compute budget program, no instruction uses the
+ * fee payer's account, and the priority fee is at most `maxPriorityFee`.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;

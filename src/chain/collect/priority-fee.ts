@@ -19,8 +19,8 @@ export function priorityFee(price: bigint, unitLimit: number): bigint {
 }
 
 /**
- * The price in micro-lamports per compute unit that should land a transaction that writes to `addresses` soon,
- * based on recent slots. At least the floor, unless its fee for `unitLimit` units would exceed
+ * The price, in micro-lamports per compute unit, at which a transaction that writes to `addresses` should land
+ * soon, judging by recent slots. At least the floor, unless its fee for `unitLimit` units would exceed
  * `maxPriorityFee`. Never rejects: uses the floor when recent prices cannot be read.
  */
 export async function choosePrice(

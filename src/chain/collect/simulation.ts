@@ -50,7 +50,7 @@ export function createSimulator(
 
   /**
    * Simulates a collect; undefined when it would move less than `minLamports`. Throws {@link CollectError}
-   * `fee-payer-short`, `simulation-failed`.
+   * `fee-payer-short` or `simulation-failed`.
    */
   async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
     const { collectable, inAmm, inCreatorVault } = await balances.getUncollectedFees(account);
@@ -82,7 +82,7 @@ export function createSimulator(
     const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const writable = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
     const price = await choosePrice(rpc, writable, unitLimit, needs);
-    // The simulation pays the base fee only: the priority fee depends on the units that it finds out.
+    // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const fee = priorityFee(price, unitLimit);
     const spendable =
       feePayerAfter === undefined ? undefined : feePayerAfter - fee - (await balances.getRentMinimum());

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Limit, Reservation } from "./store.ts";
 
-/** Each takes about 300 bytes. */
+/** Each caller takes about 300 bytes. */
 const MAX_CALLERS = 200_000;
 
 /**

@@ -35,7 +35,7 @@ return {counted, at, next and math.min(next + window - now, window) or window}
 
 /**
  * Keeps the times of each caller's admitted requests in Redis, for all replicas, and reserves in one script
- * and one round trip. Undefined when Redis is unavailable.
+ * and one round trip. Returns undefined if Redis is unavailable.
  */
 export function createRedisStore(redis: Redis, { max, windowMs }: Limit) {
   return async (caller: string, cost: number, replaces?: number): Promise<Reservation | undefined> => {

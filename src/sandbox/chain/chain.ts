@@ -46,7 +46,7 @@ interface Simulation {
   readonly err: TransactionError | null;
   readonly logs: readonly string[];
   readonly unitsConsumed: number;
-  /** The transaction's accounts as it leaves them, by address; empty after an error. */
+  /** The accounts after the transaction, by address; empty after an error. */
   readonly accounts: ReadonlyMap<string, ChainAccount>;
 }
 

@@ -9,7 +9,7 @@ export const dataSlice = z.object({ offset: z.int().nonnegative(), length: z.int
 /** The rent epoch of a rent-exempt account: 2^64 - 1. All accounts are rent-exempt. */
 const RENT_EXEMPT = 2n ** 64n - 1n;
 
-/** An account in the shape of a real node's response; all of its data without a `slice`. */
+/** An account in the shape of a real node's response, with all of its data unless a `slice` is given. */
 export function toAccountJson(
   account: ChainAccount | null,
   slice?: z.infer<typeof dataSlice>,

@@ -106,7 +106,7 @@ function announce(region, text, kind = "") {
   region.className = `message ${kind}`;
 }
 
-/** Returns false if the button is busy already. Does not use `disabled`, which would lose the focus. */
+/** Returns false if the button is already busy. Does not use `disabled`, which would lose the focus. */
 function markBusy(button) {
   if (button.ariaDisabled === "true") return false;
   button.ariaDisabled = "true";
