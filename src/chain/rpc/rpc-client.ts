@@ -21,6 +21,10 @@ export interface SignatureStatus {
 export interface Account {
   readonly lamports: Lamports;
   readonly data: Buffer;
+  /** The program that owns it, in base58. */
+  readonly owner: string;
+  /** The bytes of all its data; undefined when the node omits it. */
+  readonly space?: number | undefined;
   /** Whether it is a program; undefined when the node omits it. */
   readonly executable?: boolean | undefined;
 }
