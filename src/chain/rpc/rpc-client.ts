@@ -163,7 +163,14 @@ export function createRpc(needs: {
 
     /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
     sendTransaction: (transaction: string) =>
-      call("sendTransaction", [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }]),
+      failover.callEverywhere((endpoint, signal) =>
+        callAt(
+          endpoint,
+          "sendTransaction",
+          [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],
+          signal,
+        ),
+      ),
 
     /** The statuses of up to 256 signatures, in order, and the slot of the response. */
     async getSignatureStatuses(
