@@ -201,7 +201,11 @@ function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared
 export function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
   const { chain, collect, secrets } = config;
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
-  const balances = createBalances(rpc, createReadWallets(rpc, batchMetrics("chain")));
+  const balances = createBalances({
+    ...chain,
+    rpc,
+    readWallets: createReadWallets(rpc, batchMetrics("chain")),
+  });
   const payer = secrets.feePayer.publicKey;
   const feePayer = createFeePayer({
     ...collect,

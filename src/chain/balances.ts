@@ -1,9 +1,10 @@
+import { LRUCache } from "lru-cache";
 import { memoize } from "../upstream/memoize.ts";
-import type { ReadWallets, WalletAccounts } from "./wallets.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
-import type { Rpc } from "./rpc/rpc-client.ts";
+import type { Account, Rpc } from "./rpc/rpc-client.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
+import type { ReadWallets, WalletAccounts } from "./wallets.ts";
 
 /** The uncollected fees in an account's vaults. */
 export interface UncollectedFees {
@@ -13,13 +14,15 @@ export interface UncollectedFees {
   readonly inAmm: Lamports;
   /** All lamports of the creator vault, its rent-exempt minimum included. */
   readonly inCreatorVault: Lamports;
+  /** The lamports at the address that its owner cannot withdraw. */
+  readonly reserved: Lamports;
 }
 
 /** An account's uncollected fees and the lamports at its address. */
 export interface Balance {
   /** What a collect would move now. */
   readonly vault: Lamports;
-  /** The lamports at the account's address. */
+  /** The lamports at the account's address that its owner can withdraw. */
   readonly pda: Lamports;
 }
 
@@ -28,16 +31,21 @@ const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Balances = ReturnType<typeof createBalances>;
 
-/** Reads balances and uncollected fees from the chain. Every read fails with {@link RpcError}. */
-export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
+/** Account sizes whose rent-exempt minimum is cached; the escrow program has one or a few. */
+const MAX_SIZES = 100;
+
+/** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
+export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escrowProgramId: string }) {
+  const { rpc, readWallets, escrowProgramId } = needs;
   const getRentMinimum = createRentMinimum(rpc, 0);
+  const rentMinimums = new LRUCache<number, () => Promise<Lamports>>({ max: MAX_SIZES });
   const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
 
   function toUncollectedFees(
     { creatorVault, ammVault }: WalletAccounts,
     rentMinimum: Lamports,
     tokenRentMinimum: Lamports,
-  ): UncollectedFees {
+  ): Omit<UncollectedFees, "reserved"> {
     const amount = readWrappedSol(ammVault);
     // The AMM does not move an amount below the rent of a token account.
     const inAmm = amount >= tokenRentMinimum ? amount : toLamports(0);
@@ -45,15 +53,32 @@ export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
     return { collectable, inAmm, inCreatorVault: creatorVault.lamports };
   }
 
+  /**
+   * The lamports at an address that its owner cannot withdraw: once the escrow program keeps data there, the
+   * rent-exempt minimum of that data.
+   */
+  async function getReserved({ owner, space = 0 }: Account): Promise<Lamports> {
+    if (owner !== escrowProgramId || space === 0) return toLamports(0);
+    const getMinimum = rentMinimums.get(space) ?? createRentMinimum(rpc, space);
+    rentMinimums.set(space, getMinimum);
+    return getMinimum();
+  }
+
+  async function readWallet(account: AccountAddresses): Promise<WalletAccounts> {
+    const [wallet] = await readWallets([account]);
+    if (!wallet || wallet instanceof Error) throw wallet ?? new Error("a wallet is missing");
+    return wallet;
+  }
+
   return {
     async getUncollectedFees(account: AccountAddresses): Promise<UncollectedFees> {
-      const [[wallet], rentMinimum, tokenRentMinimum] = await Promise.all([
-        readWallets([account]),
+      const [wallet, rentMinimum, tokenRentMinimum] = await Promise.all([
+        readWallet(account),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      if (!wallet || wallet instanceof Error) throw wallet ?? new Error("a wallet is missing");
-      return toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
+      const reserved = await getReserved(wallet.address);
+      return { ...toUncollectedFees(wallet, rentMinimum, tokenRentMinimum), reserved };
     },
 
     /** The balances of `accounts`, in order; an Error for each failed read. */
@@ -66,12 +91,19 @@ export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      return wallets.map((wallet) => {
-        if (wallet instanceof Error) return wallet;
-        const { collectable } = toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
-        return { vault: collectable, pda: wallet.address.lamports };
-      });
+      return Promise.all(
+        wallets.map(async (wallet) => {
+          if (wallet instanceof Error) return wallet;
+          const { collectable } = toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
+          const reserved = await getReserved(wallet.address).catch((error: unknown) => error as Error);
+          if (reserved instanceof Error) return reserved;
+          return { vault: collectable, pda: saturatingSubtract(wallet.address.lamports, reserved) };
+        }),
+      );
     },
+
+    /** The lamports at an account's address that its owner cannot withdraw. */
+    getReserved: async (account: AccountAddresses) => getReserved((await readWallet(account)).address),
 
     /** The rent-exempt minimum of an account without data. */
     getRentMinimum,
@@ -83,7 +115,7 @@ export function createBalances(rpc: Rpc, readWallets: ReadWallets) {
   };
 }
 
-/** Caches the rent-exempt minimum of accounts of `space` bytes; serves the last one while it cannot be read. */
+/** Caches the rent-exempt minimum of accounts of `space` bytes; returns the last value when a read fails. */
 function createRentMinimum(rpc: Rpc, space: number): () => Promise<Lamports> {
   const read = memoize(() => rpc.getMinimumBalanceForRentExemption(space), RENT_MINIMUM_MAX_AGE_MS);
   let last: Lamports | undefined;

@@ -18,7 +18,7 @@ export type CollectOutcome =
       readonly kind: "collected";
       /** The lamports that the transaction moved to the address. */
       readonly collected: Lamports;
-      /** The lamports at the address right after the transaction. */
+      /** The withdrawable lamports at the address right after the transaction. */
       readonly newBalance: Lamports;
       readonly signature: string;
     }
@@ -59,6 +59,14 @@ type State =
   | { readonly kind: "landed"; readonly signature: string };
 
 /** The services that collects use. Only `feePayer` holds the key. */
+/** What is known of a transaction that this replica signed. */
+interface Own {
+  /** The most it can cost. */
+  readonly fee: Lamports;
+  /** The lamports at the address that its owner cannot withdraw. */
+  readonly reserved: Lamports;
+}
+
 export interface CollectNeeds {
   rpc: Rpc;
   balances: Balances;
@@ -82,10 +90,10 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
   /** Simulates and signs a collect; undefined when it would move too little. */
   async function sign(
     account: AccountAddresses,
-  ): Promise<(SignedTransaction & StoredTransaction) | undefined> {
+  ): Promise<(SignedTransaction & StoredTransaction & Own) | undefined> {
     const simulation = await simulator.simulate(account);
     if (!simulation) return undefined;
-    const { terms, spendable } = simulation;
+    const { terms, spendable, reserved } = simulation;
     backoff.assertReady(account.address);
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
@@ -100,19 +108,21 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       );
       throw new CollectError({ kind: "budget-spent" });
     }
-    return { ...signed, lastValidBlockHeight };
+    return { ...signed, lastValidBlockHeight, reserved };
   }
 
   /**
-   * The outcome of a landed transaction. `fee` is the most it can cost; undefined when another replica signed
-   * it, because that replica counts the fee.
+   * The outcome of a landed transaction. `own` is undefined when another replica signed it: that replica counts
+   * the fee.
    */
   async function readOutcome(
-    { address }: AccountAddresses,
+    account: AccountAddresses,
     signature: string,
     err: TransactionError | null,
-    fee: Lamports | undefined,
+    own: Own | undefined,
   ): Promise<CollectOutcome> {
+    const { address } = account;
+    const fee = own?.fee;
     const landed = err === null ? await readLanded(signature, timeoutMs) : undefined;
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
@@ -128,7 +138,8 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     backoff.succeeded(address);
     if (landed) void warnWhenLow(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
     const { before, after } = landed?.balances.get(address) ?? {};
-    if (before === undefined || after === undefined) {
+    const reserved = own?.reserved ?? (await balances.getReserved(account).catch(() => undefined));
+    if (before === undefined || after === undefined || reserved === undefined) {
       throw new CollectError({ kind: "landed-unreadable", signature });
     }
     const collected = saturatingSubtract(after, before);
@@ -136,7 +147,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     log.info({ signature, address, lamports: collected.toString() }, "collected");
     // Anyone may collect directly on the chain, and may have moved the fees to this address first.
     return collected > 0n
-      ? { kind: "collected", collected, newBalance: after, signature }
+      ? { kind: "collected", collected, newBalance: saturatingSubtract(after, reserved), signature }
       : { kind: "nothing" };
   }
 
@@ -177,10 +188,10 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
           lease.release();
           throw new CollectError({ kind: "abandoned" });
         }
-        const { base64, signature, lastValidBlockHeight, fee } = signed;
+        const { base64, signature, lastValidBlockHeight } = signed;
         state = { kind: "storing", signature, hasCallerTimedOut: false };
         const transaction = { base64, signature, lastValidBlockHeight };
-        if (await lease.store(transaction)) return land(lease, transaction, fee);
+        if (await lease.store(transaction)) return land(lease, transaction, signed);
         // The lease expired, and another replica acquired the lock: never send this transaction; acquire again.
         signed.reservation.release();
         state = state.hasCallerTimedOut ? { kind: "abandoned" } : { kind: "preparing" };
@@ -190,14 +201,14 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     async function land(
       lease: Lease,
       transaction: StoredTransaction,
-      fee: Lamports | undefined,
+      own: Own | undefined,
     ): Promise<CollectOutcome> {
       const { signature } = transaction;
       state = { kind: "sent", signature };
-      openFees += fee ?? 0n;
+      openFees += own?.fee ?? 0n;
       const maybeSent = lease.openTransaction !== undefined;
       const outcome = await confirm(transaction, { maybeSent }).finally(() => {
-        openFees -= fee ?? 0n;
+        openFees -= own?.fee ?? 0n;
       });
       if (outcome.kind === "expired") {
         lease.release();
@@ -207,7 +218,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       }
       lease.release(outcome.slot);
       state = { kind: "landed", signature };
-      return readOutcome(account, signature, outcome.err, fee);
+      return readOutcome(account, signature, outcome.err, own);
     }
 
     return {

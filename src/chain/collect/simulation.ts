@@ -26,6 +26,8 @@ interface Simulation {
   readonly terms: TransactionTerms;
   /** The fee payer's lamports above its rent-exempt minimum, after all fees; undefined when unknown. */
   readonly spendable: bigint | undefined;
+  /** The lamports at the address that its owner cannot withdraw. */
+  readonly reserved: Lamports;
 }
 
 /** Far above what a collect uses; for the simulation only. */
@@ -53,7 +55,7 @@ export function createSimulator(
    * `fee-payer-short` or `simulation-failed`.
    */
   async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
-    const { collectable, inAmm, inCreatorVault } = await balances.getUncollectedFees(account);
+    const { collectable, inAmm, inCreatorVault, reserved } = await balances.getUncollectedFees(account);
     if (collectable < minLamports) return undefined;
 
     const withAmm = inAmm > 0n;
@@ -86,7 +88,7 @@ export function createSimulator(
     const fee = priorityFee(price, unitLimit);
     const spendable =
       feePayerAfter === undefined ? undefined : feePayerAfter - fee - (await balances.getRentMinimum());
-    return { terms: { unitLimit, withAmm, price }, spendable };
+    return { terms: { unitLimit, withAmm, price }, spendable, reserved };
   }
 
   /** Composes a collect's unsigned message. */

@@ -141,19 +141,44 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
     }
   }
 
-  return {
-    async call<T>(attempt: Attempt<T>): Promise<T> {
-      const deadline = new AbortController();
-      // Not AbortSignal.timeout, which would keep the whole call in memory until the deadline.
-      const timer = setTimeout(() => {
-        deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
-      }, timeoutMs);
+  /** Tries every endpoint at once, and lets all of them finish: the first success, or the first error. */
+  async function tryEverywhere<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+    const attempts = all.map(async (health) => {
       try {
-        return await tryWithRetries(attempt, deadline.signal);
-      } finally {
-        clearTimeout(timer);
+        const result = await attempt(health.endpoint, deadline);
+        recover(health);
+        return result;
+      } catch (error) {
+        if (isRetryable(error)) backOff(health, error);
+        throw error;
       }
-    },
+    });
+    const first = await Promise.any(attempts).catch(({ errors }: AggregateError) => errors[0] as Error);
+    await Promise.allSettled(attempts);
+    if (first instanceof Error) throw first;
+    return first;
+  }
+
+  async function withDeadline<T>(run: (deadline: AbortSignal) => Promise<T>): Promise<T> {
+    const deadline = new AbortController();
+    // Not AbortSignal.timeout, which would keep the whole call in memory until the deadline.
+    const timer = setTimeout(() => {
+      deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
+    }, timeoutMs);
+    try {
+      return await run(deadline.signal);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    call: <T>(attempt: Attempt<T>): Promise<T> =>
+      withDeadline((deadline) => tryWithRetries(attempt, deadline)),
+
+    /** For a call that one endpoint may accept and drop. Waits for all endpoints; fails if all of them fail. */
+    callEverywhere: <T>(attempt: Attempt<T>): Promise<T> =>
+      withDeadline((deadline) => tryEverywhere(attempt, deadline)),
   };
 }
 

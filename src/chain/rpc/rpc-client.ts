@@ -21,6 +21,10 @@ export interface SignatureStatus {
 export interface Account {
   readonly lamports: Lamports;
   readonly data: Buffer;
+  /** The program that owns it, in base58. */
+  readonly owner: string;
+  /** The bytes of all its data; undefined when the node omits it. */
+  readonly space?: number | undefined;
   /** Whether it is a program; undefined when the node omits it. */
   readonly executable?: boolean | undefined;
 }
@@ -159,7 +163,14 @@ export function createRpc(needs: {
 
     /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
     sendTransaction: (transaction: string) =>
-      call("sendTransaction", [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }]),
+      failover.callEverywhere((endpoint, signal) =>
+        callAt(
+          endpoint,
+          "sendTransaction",
+          [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],
+          signal,
+        ),
+      ),
 
     /** The statuses of up to 256 signatures, in order, and the slot of the response. */
     async getSignatureStatuses(

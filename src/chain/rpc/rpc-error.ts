@@ -5,11 +5,11 @@
 export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error";
 
 /**
- * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, is invalid,
- * or has invalid parameters; its transaction fails preflight, has an invalid signature, or has a version above
- * the requested maximum. Source: JSON-RPC 2.0, and Solana's custom JSON-RPC error codes.
+ * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, its
+ * transaction fails preflight, or has a version above the requested maximum. Providers use others, such as
+ * -32600, -32602 and -32003, for limits of their own. Source: JSON-RPC 2.0, and Solana's custom error codes.
  */
-const FINAL_ERROR_CODES = [-32700, -32600, -32602, -32002, -32003, -32015];
+const FINAL_ERROR_CODES = [-32700, -32002, -32015];
 
 /** The node is behind the cluster, or behind the requested slot. */
 const BEHIND_ERROR_CODES = [-32005, -32016];

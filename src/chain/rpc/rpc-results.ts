@@ -12,7 +12,17 @@ const withContext = <T extends z.ZodType>(value: T) =>
 /** The fields we use of each JSON-RPC method's result. */
 export const RPC_RESULTS = {
   getMultipleAccounts: withContext(
-    z.array(z.object({ lamports, data, executable: z.boolean().optional() }).nullable()),
+    z.array(
+      z
+        .object({
+          lamports,
+          data,
+          owner: z.string(),
+          space: z.int().nonnegative().optional(),
+          executable: z.boolean().optional(),
+        })
+        .nullable(),
+    ),
   ),
   getMinimumBalanceForRentExemption: lamports,
   getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),

@@ -98,7 +98,7 @@ describe("failover between endpoints", () => {
   });
 
   it("waits for a slow endpoint when another one answers with an error meanwhile", async () => {
-    const final = new RpcError("error", "getSlot", "second", { code: -32602 });
+    const final = new RpcError("error", "getSlot", "second", { code: -32015 });
     const { answer } = await ask(
       newFailover(),
       (host) =>
@@ -115,7 +115,7 @@ describe("failover between endpoints", () => {
   });
 
   it("asks no second endpoint about an error that every node would give", async () => {
-    const error = new RpcError("error", "getSlot", "first", { code: -32602 });
+    const error = new RpcError("error", "getSlot", "first", { code: -32015 });
     const { asked, answer } = await ask(newFailover(), () => Promise.reject(error));
     expect([asked, answer]).toEqual([["first"], error]);
   });

@@ -60,6 +60,9 @@ describe("a call to the chain", () => {
     ["HTML", { status: 200, body: "<html>" }],
     ["a result of another shape", result("seven")],
     ["an internal error", failure({ code: -32603, message: "internal" })],
+    ["a provider's limit as -32600", failure({ code: -32600, message: "Too large" })],
+    ["a provider's limit as -32602", failure({ code: -32602, message: "Too many inputs" })],
+    ["a provider's limit as 413", { status: 413, body: "" }],
     ["a missing method", failure({ code: -32601, message: "Method not found" })],
     ["a node without history", failure({ code: -32011, message: "Transaction history is not available" })],
     ["a node that is behind", failure({ code: -32005, message: "behind" })],
@@ -75,12 +78,14 @@ describe("a call to the chain", () => {
   });
 
   it("keeps the code of an error that every endpoint would give, and asks no other endpoint", async () => {
-    nodes[0]!.faults.add({ then: failure({ code: -32602, message: "Invalid params", data: { why: "x" } }) });
+    nodes[0]!.faults.add({
+      then: failure({ code: -32015, message: "Unsupported version", data: { why: "x" } }),
+    });
     const error: unknown = await rpc()
       .getSlot()
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RpcError);
-    expect(error).toMatchObject({ failure: "error", code: -32602, method: "getSlot" });
+    expect(error).toMatchObject({ failure: "error", code: -32015, method: "getSlot" });
     expect(calls()).toEqual([1, 0]);
   });
 
@@ -107,7 +112,7 @@ describe("a call to the chain", () => {
     if (method === "getAccounts") return rpc.getAccounts(["x"], { offset: 64, length: 8 });
     return rpc.getMinimumBalanceForRentExemption(0);
   };
-  const account = { lamports: 1, data: ["", "base64"] };
+  const account = { lamports: 1, data: ["", "base64"], owner: "11111111111111111111111111111111" };
   it.each([
     ["a negative minimum", "getMinimumBalanceForRentExemption", -1],
     ["negative lamports", "getAccounts", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],

@@ -1,0 +1,23 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { isMethod } from "../support/sandbox.ts";
+import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
+});
+afterEach(() => world.close());
+
+it("a transaction lands although the first endpoint accepts and drops it, because it is sent to all", async () => {
+  const dropped = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "dropped" }) };
+  world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: dropped });
+  expect((await world.collect(world.account("creator").id)).body).toMatchObject({
+    success: true,
+    collected: "3.1000",
+  });
+  const sends = [world.sandbox.rpc, world.secondRpc].map((rpc) =>
+    rpc.calls.filter(isMethod("sendTransaction")),
+  );
+  expect(sends.map((calls) => calls.length)).toEqual([1, 1]);
+  expect(new Set(sends.flat().map(({ params }) => params[0])).size).toBe(1);
+});
