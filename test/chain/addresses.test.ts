@@ -10,20 +10,20 @@ const programs = { escrowProgramId, escrowSeed: "social", launchpadProgramId, la
 describe("addresses", () => {
   it("are the program-derived addresses of the documented seeds", () => {
     const { address, creatorVault } = createAddresses(programs)("1523400000000000123");
-    const [expected] = PublicKey.findProgramAddressSync(
+    const [expectedAddress] = PublicKey.findProgramAddressSync(
       [new TextEncoder().encode("social"), new TextEncoder().encode("1523400000000000123")],
       new PublicKey(escrowProgramId),
     );
     const [expectedVault] = PublicKey.findProgramAddressSync(
-      [new TextEncoder().encode("creator-vault"), expected.toBytes()],
+      [new TextEncoder().encode("creator-vault"), expectedAddress.toBytes()],
       new PublicKey(launchpadProgramId),
     );
-    expect(address).toBe(expected.toBase58());
+    expect(address).toBe(expectedAddress.toBase58());
     expect(creatorVault).toBe(expectedVault.toBase58());
     expect(PublicKey.isOnCurve(address)).toBe(false);
   });
 
-  it("never change from version to version, because tokens already pay to them", () => {
+  it("stay the same in every version, because existing tokens pay to them", () => {
     expect(createAddresses(programs)("12345")).toMatchObject({
       address: "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX",
       creatorVault: "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS",
@@ -32,7 +32,7 @@ describe("addresses", () => {
     });
   });
 
-  it("differ for every id, seed and program", () => {
+  it("are different for each id, seed and program", () => {
     const addresses = [
       createAddresses(programs)("1"),
       createAddresses(programs)("11"),

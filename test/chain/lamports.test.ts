@@ -11,11 +11,11 @@ describe("lamports", () => {
     [3_100_099_999n, "3.1000"],
     [999_999_999n, "0.9999"],
     [18_446_744_073_709_551_615n, "18446744073.7095"],
-  ])("format %s as %s SOL, cut and never rounded up", (lamports, shown) => {
-    expect(formatSol(toLamports(lamports))).toBe(shown);
+  ])("are truncated to four decimals of SOL, never rounded up: %s becomes %s", (lamports, sol) => {
+    expect(formatSol(toLamports(lamports))).toBe(sol);
   });
 
-  it("refuse a JSON number that has lost digits", () => {
+  it("reject a JSON number that has lost digits", () => {
     expect(() => toLamports(2 ** 53)).toThrow("below 2^53");
     expect(() => toLamports(0.5)).toThrow("whole number");
   });

@@ -11,11 +11,11 @@ const INSUFFICIENT_FUNDS = rowOf("INSUFFICIENT_FUNDS").message;
 interface Expected {
   readonly code?: "INSUFFICIENT_FUNDS";
   readonly message: string;
-  /** Part of the hint, for a failure that the operator hears of. */
+  /** Part of the operator hint, for failures that are logged with one. */
   readonly hint?: string;
 }
 
-/** By kind, so that the compiler demands every one of them. */
+/** By kind: a new kind does not compile without a case. */
 const CASES: {
   [Kind in CollectFailure["kind"]]: [Omit<Extract<CollectFailure, { kind: Kind }>, "kind">, Expected];
 } = {
@@ -74,7 +74,7 @@ const CASES: {
 };
 
 describe("a CollectError", () => {
-  it.each(Object.entries(CASES))("of the kind %s has its code and message", (kind, [rest, expected]) => {
+  it.each(Object.entries(CASES))("of kind %s has its own code and message", (kind, [rest, expected]) => {
     const error = new CollectError({ kind, ...rest } as CollectFailure);
     const { code = "COLLECT_FAILED", message, hint } = expected;
     const converted = toContractError(error, "COLLECT_FAILED");
@@ -91,7 +91,7 @@ describe("a CollectError", () => {
     expect(converted.retryAfterSeconds).toBeUndefined();
   });
 
-  it("says in its own message what the chain said", () => {
+  it("includes the chain's logs and error in its own message", () => {
     const logs = ["Program log: no", "Program log: sorry"];
     const err = { InstructionError: [2, { Custom: 6_000 }] };
     expect(new CollectError({ kind: "simulation-failed", err, logs }).message).toBe(
@@ -101,7 +101,7 @@ describe("a CollectError", () => {
 });
 
 describe("an RpcError", () => {
-  it.each(["LOOKUP_FAILED", "COLLECT_FAILED"] as const)("becomes %s, with a hint", (fallback) => {
+  it.each(["LOOKUP_FAILED", "COLLECT_FAILED"] as const)("becomes %s with a hint", (fallback) => {
     const error = new RpcError("unreachable", "getSlot", "host");
     expect(toContractError(error, fallback as "COLLECT_FAILED")).toMatchObject({
       code: fallback,
@@ -113,24 +113,24 @@ describe("an RpcError", () => {
 });
 
 describe("any other error", () => {
-  const defect = new TypeError("not a function");
+  const bug = new TypeError("not a function");
 
-  it("becomes COLLECT_FAILED without a hint, because it is a defect", () => {
-    expect(toContractError(defect, "COLLECT_FAILED")).toMatchObject({
+  it("becomes COLLECT_FAILED without a hint, because it is a bug", () => {
+    expect(toContractError(bug, "COLLECT_FAILED")).toMatchObject({
       code: "COLLECT_FAILED",
       message: COLLECT_FAILED,
-      cause: defect,
+      cause: bug,
       operatorHint: undefined,
     });
   });
 
-  it("of a lookup is returned as it is, so that the abort of a caller who left passes through", () => {
+  it("of a lookup is returned unchanged, so that an abort by the caller stays an abort", () => {
     const abort = new DOMException("left", "AbortError");
     expect(toContractError(abort, "LOOKUP_FAILED")).toBe(abort);
-    expect(toContractError(defect, "LOOKUP_FAILED")).toBe(defect);
+    expect(toContractError(bug, "LOOKUP_FAILED")).toBe(bug);
   });
 
-  it("that is a ContractError already is returned as it is", () => {
+  it("that is already a ContractError is returned unchanged", () => {
     const error = new ContractError("INVALID_SOCIAL_ID");
     expect(toContractError(error, "COLLECT_FAILED")).toBe(error);
   });

@@ -18,12 +18,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** What bad input may bring about; everything else is the service's or an upstream's doing. */
+/** The codes that bad input may cause; the other codes are failures of the service or an upstream. */
 const BAD_INPUT = Object.keys(ERROR_CODES).filter(
   (code) => ERROR_CODES[code as ErrorCode].status < 500 && !code.endsWith("RATE_LIMITED"),
 ) as ErrorCode[];
 
-/** A request as it is, with whatever path, over node:http, whose client changes nothing of it. */
+/** Sends a request through node:http, which does not normalize the path as fetch does. */
 function send(
   method: string,
   path: string,
@@ -36,13 +36,13 @@ function send(
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", reject).on("end", () => {
         const text = Buffer.concat(chunks).toString();
-        const answered = new Headers();
+        const answerHeaders = new Headers();
         for (let i = 0; i < response.rawHeaders.length; i += 2)
-          answered.append(response.rawHeaders[i]!, response.rawHeaders[i + 1]!);
-        const isJson = answered.get("content-type")?.includes("json") && text !== "";
+          answerHeaders.append(response.rawHeaders[i]!, response.rawHeaders[i + 1]!);
+        const isJson = answerHeaders.get("content-type")?.includes("json") && text !== "";
         resolve({
           status: response.statusCode!,
-          headers: answered,
+          headers: answerHeaders,
           body: isJson ? JSON.parse(text) : text,
         });
       });
@@ -58,7 +58,7 @@ const plainText = fc.oneof(
   fc.constantFrom("creator", "CREATOR", "suspended", "@creator", "cre ator", "creator\n", "__proto__", ""),
 );
 
-/** Text as it can stand in a query: encoded well, encoded by halves, or not at all. */
+/** Text for a query string: encoded, partly encoded, or not encoded. */
 const queryText = fc.oneof(
   plainText.map((text) => encodeURIComponent(text.toWellFormed())),
   fc.string().map((text) => text.replace(/[^\x21-\x7e]|#/g, "+")),
@@ -76,12 +76,12 @@ const query = fc.oneof(
     .map((pairs) => pairs.map((pair) => pair.join("=")).join("&")),
 );
 
-fuzz("whatever the query of a lookup", {
+fuzz("any query of a lookup gets its wallet or the matching error", {
   share: 0.22,
   cases: query,
   async check(text) {
     const answer = await send("GET", `/wallet/lookup?${text}`);
-    // What stands after a # is not sent by any client, and no part of the query.
+    // A # starts the fragment, which is not part of the query.
     const handles = new URLSearchParams(text.split("#")[0]).getAll("handle");
     const [handle = ""] = handles;
     if (handles.length === 0) expectError(answer, ["HANDLE_REQUIRED"]);
@@ -98,7 +98,7 @@ fuzz("whatever the query of a lookup", {
   },
 });
 
-const notId = fc.oneof(
+const invalidId = fc.oneof(
   fc.jsonValue().filter((value) => typeof value !== "string" || !/^[0-9]{1,20}$/.test(value)),
   fc.constantFrom("", "-1", "1.0", "1e3", "0x1", " 1", "1\n", "١٢٣", "18446744073709551616", "9".repeat(20)),
 );
@@ -107,27 +107,27 @@ const bytes = fc.oneof(
   fc.string({ unit: "binary" }).map((text) => Buffer.from(text)),
 );
 const utf8 = (value: unknown) => Buffer.from(JSON.stringify(value));
-/** A body, and whether it has an id that is one. */
+/** A body, and whether it contains a valid id. */
 const collectBody = fc.oneof(
-  fc.record({ body: bytes, isGood: fc.constant(false) }),
-  fc.record({ body: fc.jsonValue().map(utf8), isGood: fc.constant(false) }),
-  fc.record({ body: notId.map((socialId) => utf8({ socialId })), isGood: fc.constant(false) }),
+  fc.record({ body: bytes, isValid: fc.constant(false) }),
+  fc.record({ body: fc.jsonValue().map(utf8), isValid: fc.constant(false) }),
+  fc.record({ body: invalidId.map((socialId) => utf8({ socialId })), isValid: fc.constant(false) }),
   fc.record({
     body: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => utf8({ socialId: id.toString() })),
-    isGood: fc.constant(true),
+    isValid: fc.constant(true),
   }),
   fc.record({
     body: fc
       .tuple(fc.jsonValue(), fc.nat(20_000))
       .map(([other, length]) => utf8({ other, padding: "x".repeat(length), socialId: 1 })),
-    isGood: fc.constant(false),
+    isValid: fc.constant(false),
   }),
   fc.constantFrom(
-    { body: Buffer.from('{"__proto__":{"socialId":"1"}}'), isGood: false },
-    { body: Buffer.from('{"socialId":"1","socialId":2}'), isGood: false },
-    { body: Buffer.from("[".repeat(16_000)), isGood: false },
-    { body: Buffer.from("\uFEFF{}"), isGood: false },
-    { body: Buffer.from('{"socialId":"\\ud800"}'), isGood: false },
+    { body: Buffer.from('{"__proto__":{"socialId":"1"}}'), isValid: false },
+    { body: Buffer.from('{"socialId":"1","socialId":2}'), isValid: false },
+    { body: Buffer.from("[".repeat(16_000)), isValid: false },
+    { body: Buffer.from("\uFEFF{}"), isValid: false },
+    { body: Buffer.from('{"socialId":"\\ud800"}'), isValid: false },
   ),
 );
 const contentType = fc.option(
@@ -145,17 +145,17 @@ const contentType = fc.option(
   { nil: undefined },
 );
 
-fuzz("whatever the body of a collect", {
+fuzz("any body of a collect gets the matching error", {
   share: 0.2,
   cases: fc.record({ sent: collectBody, type: contentType }),
-  async check({ sent: { body, isGood }, type }) {
+  async check({ sent: { body, isValid }, type }) {
     const headers = {
       "content-length": body.length,
       ...(type === undefined ? {} : { "content-type": type }),
     };
     const answer = await send("POST", "/collect", headers, body);
-    // No vault of these ids holds anything: each is of an account that nobody has named as a creator.
-    expectError(answer, [isGood ? "NOTHING_TO_COLLECT" : "INVALID_SOCIAL_ID"]);
+    // The vaults of these random ids are empty.
+    expectError(answer, [isValid ? "NOTHING_TO_COLLECT" : "INVALID_SOCIAL_ID"]);
     expectNoErrorLogged(world.logLines);
   },
 });
@@ -184,7 +184,7 @@ const headers = fc
     },
     { requiredKeys: [] },
   )
-  .map((given) => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== "")));
+  .map((all) => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== "")));
 const path = fc.oneof(
   fc.constantFrom(
     "/wallet/lookup",
@@ -215,7 +215,7 @@ const method = fc.oneof(
   fc.constantFrom(...METHODS.filter((name) => name !== "CONNECT")),
 );
 
-fuzz("whatever the method, the path and the headers", {
+fuzz("any method, path and headers get a documented response", {
   share: 0.16,
   cases: fc.record({ method, path, query: fc.option(query, { nil: undefined }), headers, body: bytes }),
   async check({ method, path, query, headers, body }) {
@@ -238,7 +238,7 @@ fuzz("whatever the method, the path and the headers", {
   },
 });
 
-/** Sends bytes that may be no HTTP at all; gives what came back until the other side closed, or until it has waited a while. */
+/** Sends any bytes; returns what is received before the connection closes or is idle for 20 ms. */
 function sendBytes(sent: Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(world.url);
@@ -254,7 +254,7 @@ function sendBytes(sent: Uint8Array): Promise<string> {
   });
 }
 
-const noise = fc.oneof(
+const rawBytes = fc.oneof(
   bytes,
   fc
     .tuple(fc.constantFrom("GET", "POST", "PRI", "get", "\0"), fc.string(), fc.array(fc.string()), bytes)
@@ -279,9 +279,9 @@ const noise = fc.oneof(
     ),
 );
 
-fuzz("whatever the bytes on a connection", {
+fuzz("any bytes on a connection get a valid HTTP response or none", {
   share: 0.02,
-  cases: noise,
+  cases: rawBytes,
   async check(sent) {
     const answer = await sendBytes(sent);
     if (answer !== "") expect(answer).toMatch(/^HTTP\/1\.1 (200|4\d\d) /);

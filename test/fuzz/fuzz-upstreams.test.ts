@@ -9,34 +9,34 @@ import { createLogger } from "../../src/observability/log.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { expectCollect, expectGraphQL, expectLookup } from "../support/fuzz/contract.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
-import { lies, startLiar, type Lie } from "../support/fuzz/liar.ts";
+import { corruptions, startCorruptingProxy, type Corruption } from "../support/fuzz/corrupting-proxy.ts";
 
-/** Short, so that a blockhash which no transaction can land with is old in seconds. */
+/** Short, so that a blockhash expires within seconds. */
 const SLOT_MS = 50;
 
 let sandbox: Sandbox;
-let liar: Awaited<ReturnType<typeof startLiar>>;
+let proxy: Awaited<ReturnType<typeof startCorruptingProxy>>;
 let addressesOf: AddressesOf;
 beforeAll(async () => {
   sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
-  liar = await startLiar({ chainUrl: sandbox.rpc.url, socialUrl: sandbox.social.url });
+  proxy = await startCorruptingProxy({ chainUrl: sandbox.rpc.url, socialUrl: sandbox.social.url });
   addressesOf = createAddresses(readConfig(sandbox.env).chain);
   sandbox.chain.setBalance(feePayer(), 10n ** 15n);
 });
 afterAll(async () => {
-  await liar.close();
+  await proxy.close();
   await sandbox.close();
 });
 
 const feePayer = () => readConfig(sandbox.env).secrets.feePayer.publicKey.toBase58();
 
-/** A gateway of its own for a case, that believes nothing yet. */
-function gatewayThatHears(told: readonly Lie[], env: Record<string, string> = {}) {
-  const ear = liar.tell(told);
+/** A new gateway for one case, with empty caches, whose upstreams are corrupted. */
+function createTestGateway(applied: readonly Corruption[], env: Record<string, string> = {}) {
+  const route = proxy.addRoute(applied);
   const config = readConfig({
     ...sandbox.env,
-    SOCIAL_API_URL: ear.socialUrl,
-    SOLANA_RPC_URL: ear.rpcUrl,
+    SOCIAL_API_URL: route.socialUrl,
+    SOLANA_RPC_URL: route.rpcUrl,
     ...env,
   });
   const { fetch, settled } = createGateway(config, { log: createLogger("silent") });
@@ -52,39 +52,39 @@ function gatewayThatHears(told: readonly Lie[], env: Record<string, string> = {}
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-  return { ear, ask, post, settled };
+  return { route, ask, post, settled };
 }
 
-const OF_NETWORK: ErrorCode[] = ["SOCIAL_NOT_FOUND", "SOCIAL_RATE_LIMITED", "SOCIAL_API_UNAVAILABLE"];
+const NETWORK_ERRORS: ErrorCode[] = ["SOCIAL_NOT_FOUND", "SOCIAL_RATE_LIMITED", "SOCIAL_API_UNAVAILABLE"];
 const BALANCE_METHODS = ["getMultipleAccounts", "getMinimumBalanceForRentExemption"];
 
-/** The ids that the network has named for a handle, however it has written them. */
-function idsFor(handle: string, said: readonly { method: string; body: any }[]): unknown[] {
-  return said
+/** The ids that the network has returned for a handle in any case, valid or not. */
+function idsFor(handle: string, answers: readonly { method: string; body: any }[]): unknown[] {
+  return answers
     .filter(({ method, body }) => method === "social" && Array.isArray(body?.data))
     .flatMap(({ body }) => body.data)
     .filter((row) => typeof row?.username === "string" && row.username.toLowerCase() === handle.toLowerCase())
     .map(({ id }) => id);
 }
 
-fuzz("whatever the upstreams answer to a lookup", {
+fuzz("any upstream answers to a lookup lead to a correct wallet or an error", {
   share: 0.04,
-  lanes: 4,
+  parallelRuns: 4,
   cases: fc.record({
     handle: fc.constantFrom("creator", "ARTIST001", "graduate", "newcomer", "suspended", "nobody"),
-    told: fc.array(lies(["social", "social", ...BALANCE_METHODS]), { minLength: 1, maxLength: 2 }),
+    applied: fc.array(corruptions(["social", "social", ...BALANCE_METHODS]), { minLength: 1, maxLength: 2 }),
   }),
-  async check({ handle, told }) {
-    const { ear, ask, post } = gatewayThatHears(told);
+  async check({ handle, applied }) {
+    const { route, ask, post } = createTestGateway(applied);
     const allowed: ErrorCode[] = ["SOCIAL_NOT_FOUND"];
-    if (told.some(({ method }) => method === "social")) allowed.push(...OF_NETWORK);
-    if (told.some(({ method }) => method !== "social")) allowed.push("LOOKUP_FAILED");
+    if (applied.some(({ method }) => method === "social")) allowed.push(...NETWORK_ERRORS);
+    if (applied.some(({ method }) => method !== "social")) allowed.push("LOOKUP_FAILED");
 
     const answer = await ask(`/wallet/lookup?handle=${handle}`);
     expectLookup(answer, addressesOf, allowed);
     if (answer.status === 200) {
       expect(answer.body.handle.toLowerCase()).toBe(handle.toLowerCase());
-      expect(idsFor(handle, ear.said)).toContain(answer.body.socialId);
+      expect(idsFor(handle, route.answers)).toContain(answer.body.socialId);
     }
     const query = `{ wallet(handle: "${handle}") { handle socialId address balance { vault pda total withdrawable vaultLamports } } }`;
     const { status, body } = await post("/graphql", { query });
@@ -95,20 +95,20 @@ fuzz("whatever the upstreams answer to a lookup", {
   },
 });
 
-/** What a lie about one of these brings about can last: the gateway believes it for a while, as it has to. */
-const BELIEVED = ["getMinimumBalanceForRentExemption", "getLatestBlockhash"];
+/** The gateway caches the answers to these methods, so a corrupted one affects later collects too. */
+const CACHED_METHODS = ["getMinimumBalanceForRentExemption", "getLatestBlockhash"];
 const FAILURES: ErrorCode[] = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS"];
-const RESTS = /^The account's last transaction failed on the chain although its simulation succeeded/;
+const BACKS_OFF = /^The account's last transaction failed on the chain although its simulation succeeded/;
 let accounts = 0n;
 
-fuzz("whatever the chain answers to a collect", {
+fuzz("any chain answers to a collect lead to one payment at most", {
   share: 0.03,
-  lanes: 16,
+  parallelRuns: 16,
   cases: fc.record({
     isGraphQL: fc.boolean(),
     lamports: fc.bigInt({ min: 100_000n, max: 10n ** 12n }),
-    told: fc.array(
-      lies([
+    applied: fc.array(
+      corruptions([
         ...BALANCE_METHODS,
         "simulateTransaction",
         "getRecentPrioritizationFees",
@@ -121,14 +121,14 @@ fuzz("whatever the chain answers to a collect", {
       { minLength: 1, maxLength: 2 },
     ),
   }),
-  async check({ isGraphQL, lamports, told }) {
+  async check({ isGraphQL, lamports, applied }) {
     const { chain } = sandbox;
     const socialId = (10n ** 18n + accounts++).toString();
     const { address, creatorVault } = addressesOf(socialId);
     const minimum = chain.rentExemptMinimum(0);
     chain.setBalance(creatorVault, minimum + lamports);
     chain.setBalance(address, minimum);
-    const { ear, post, settled } = gatewayThatHears(told, {
+    const { route, post, settled } = createTestGateway(applied, {
       RPC_TIMEOUT_MS: "600000",
       COLLECT_TIMEOUT_MS: "3000",
     });
@@ -137,14 +137,15 @@ fuzz("whatever the chain answers to a collect", {
     const query = `mutation { collect(socialId: "${socialId}") { success collected newBalance newBalanceLamports txSignature error } }`;
     if (isGraphQL) expectGraphQL((await post("/graphql", { query })).body, FAILURES);
     else expectCollect(await collect(), ["NOTHING_TO_COLLECT", ...FAILURES]);
-    ear.repent();
-    if (told.some(({ method }) => BELIEVED.includes(method))) return;
+    route.stopCorrupting();
+    if (applied.some(({ method }) => CACHED_METHODS.includes(method))) return;
     await settled();
-    // A busy machine may need several tries.
+    // A slow machine may need several tries.
     let again = await collect();
-    while (again.body.error === "COLLECT_FAILED" && !RESTS.test(again.body.message)) again = await collect();
-    if (RESTS.test(again.body.message)) {
-      // A simulation that lies can make a transaction fail: its account rests for a while, and nothing was moved.
+    while (again.body.error === "COLLECT_FAILED" && !BACKS_OFF.test(again.body.message))
+      again = await collect();
+    if (BACKS_OFF.test(again.body.message)) {
+      // After a corrupted simulation the transaction may fail on the chain: the account backs off, and nothing moved.
       expect(chain.balance(creatorVault)).toBe(minimum + lamports);
       return;
     }

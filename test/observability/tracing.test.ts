@@ -3,17 +3,17 @@ import { context, ROOT_CONTEXT, trace, type Context, type Span, type Tracer } fr
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startWorld, type World } from "../support/world.ts";
 
-interface Recorded {
+interface RecordedSpan {
   readonly name: string;
   readonly parent: string | undefined;
   hasFailed: boolean;
   hasEnded: boolean;
 }
 
-const spans: Recorded[] = [];
+const spans: RecordedSpan[] = [];
 
-/** The least that an operator may bring: spans with their parents, and a context that follows promises. */
-function bringSdk(): void {
+/** Registers a minimal SDK: spans with parents, and a context that is kept across promises. */
+function registerSdk(): void {
   const storage = new AsyncLocalStorage<Context>();
   context.setGlobalContextManager({
     active: () => storage.getStore() ?? ROOT_CONTEXT,
@@ -25,7 +25,7 @@ function bringSdk(): void {
   const names = new WeakMap<Span, string>();
   const startSpan: Tracer["startSpan"] = (name, _options, parentContext = context.active()) => {
     const parent = trace.getSpan(parentContext);
-    const recorded: Recorded = {
+    const recorded: RecordedSpan = {
       name,
       parent: parent && names.get(parent),
       hasFailed: false,
@@ -52,14 +52,14 @@ function bringSdk(): void {
 
 let world: World;
 beforeAll(async () => {
-  bringSdk();
+  registerSdk();
   world = await startWorld();
   await world.lookup("graduate");
 });
 afterAll(() => world.close());
 
-describe("with an SDK for OpenTelemetry there are spans", () => {
-  it("of a request, its resolver and its calls to upstreams, each within the other", async () => {
+describe("spans of a registered OpenTelemetry SDK", () => {
+  it("cover a request, its resolver and its upstream calls, with their parents", async () => {
     spans.length = 0;
     await world.lookup("creator");
     expect(spans).toEqual([
@@ -70,18 +70,20 @@ describe("with an SDK for OpenTelemetry there are spans", () => {
     ]);
   });
 
-  it("of a collect down to its transaction", async () => {
+  it("cover a collect, including its simulation and transaction", async () => {
     spans.length = 0;
     await world.collect(world.account("creator").id);
-    const ofCollect = spans.filter(({ parent }) => parent === "collectFees").map(({ name }) => name);
-    expect(ofCollect).toEqual(expect.arrayContaining(["chain simulateTransaction", "chain sendTransaction"]));
+    const callsOfCollect = spans.filter(({ parent }) => parent === "collectFees").map(({ name }) => name);
+    expect(callsOfCollect).toEqual(
+      expect.arrayContaining(["chain simulateTransaction", "chain sendTransaction"]),
+    );
     expect(spans.find(({ name }) => name === "collectFees")).toMatchObject({
       parent: "collect",
       hasEnded: true,
     });
   });
 
-  it("that say which of them failed", async () => {
+  it("record which of them failed", async () => {
     spans.length = 0;
     world.sandbox.social.faults.add({ times: 2, then: { status: 500, body: "no" } });
     await world.lookup("unlucky");

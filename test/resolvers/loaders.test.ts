@@ -3,19 +3,19 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeEach(async () => {
-  // Without a cache of accounts, so that only the loaders can spare a read.
+  // Without the account cache, so that only the loaders save reads.
   world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
 });
 afterEach(() => world.close());
 
-/** How often the chain was asked for the account's address. */
+/** Number of balance reads of the address. */
 const balanceReads = (address: string) =>
   world.sandbox.rpc.calls.filter(
     ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).includes(address),
   ).length;
 
 describe("within one request", () => {
-  it("a balance is read once and has one value, also when it is requested again after a slow handle", async () => {
+  it("a balance is read once and has one value, even when a slow handle requests it later", async () => {
     const { id, address, creatorVault } = world.account("creator");
     const { chain, social } = world.sandbox;
     social.faults.add({ delayMs: 1_000 });
@@ -34,7 +34,7 @@ describe("within one request", () => {
   it.each([
     ["first", (wallet: string, byId: string) => `{ ${wallet} ${byId} }`],
     ["last", (wallet: string, byId: string) => `{ ${byId} ${wallet} }`],
-  ])("an account found by its handle is not read again by its id: handle %s", async (_order, toQuery) => {
+  ])("an account that was found by handle is not read again by id (handle %s)", async (_order, toQuery) => {
     const { id, address } = world.account("creator");
     const query = toQuery(
       'wallet(handle: "Creator") { handle balance { total } }',
@@ -47,7 +47,7 @@ describe("within one request", () => {
     expect(balanceReads(address)).toBe(1);
   });
 
-  it("an id that no handle leads to is read, and failed handles do not fail it", async () => {
+  it("an id is read when no handle resolves to it, and failed handles do not affect it", async () => {
     const { id } = world.account("artist001");
     const { body } = await world.graphql(`{
       wallet(handle: "nobodyatall") { handle }
@@ -58,7 +58,7 @@ describe("within one request", () => {
   });
 });
 
-it("another request reads again", async () => {
+it("a second request reads again", async () => {
   const { address, creatorVault } = world.account("creator");
   const { chain } = world.sandbox;
   expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");

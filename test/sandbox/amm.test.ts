@@ -95,17 +95,17 @@ const balances = ({ address, creatorVault, ammVaultAuthority, ammVault }: Accoun
   ammVault: sandbox.chain.balance(ammVault),
 });
 
-/** The amount in lamports that the vault's token account records. */
-const wrappedIn = ({ ammVault }: Account) =>
+/** The token amount of the vault, in lamports. */
+const tokenAmount = ({ ammVault }: Account) =>
   Buffer.from(sandbox.chain.account(ammVault)!.data).readBigUInt64LE(64);
 
 describe("the sandbox's AMM", () => {
-  it("holds graduate's fees beside the creator vault, and one transaction moves both to the address", async () => {
+  it("holds part of graduate's fees, and one transaction moves all fees to the address", async () => {
     const graduate = account("graduate");
     const before = balances(graduate);
     expect(before.creatorVault).toBe(sandbox.chain.rentExemptMinimum(0) + 1_000_000_000n);
     expect(before.ammVault).toBe(TOKEN_ACCOUNT_RENT + 500_000_000n);
-    expect(wrappedIn(graduate)).toBe(500_000_000n);
+    expect(tokenAmount(graduate)).toBe(500_000_000n);
     const seeded = sandbox.chain.account(graduate.ammVault)!;
 
     const landed = await execute(transferFees(graduate), collect(graduate));
@@ -116,7 +116,7 @@ describe("the sandbox's AMM", () => {
       ammVaultAuthority: 0n,
       ammVault: TOKEN_ACCOUNT_RENT,
     });
-    // Apart from the amount, the seeded account equals the one that the Token program then created.
+    // Apart from the amount, the seeded account equals the account that the Token program created.
     const empty = Buffer.from(seeded.data);
     empty.writeBigUInt64LE(0n, 64);
     expect(Buffer.from(sandbox.chain.account(graduate.ammVault)!.data)).toEqual(empty);
@@ -130,17 +130,17 @@ describe("the sandbox's AMM", () => {
     expect(landed.unitsConsumed).toBeLessThan(100_000);
   });
 
-  it("receives new fees on request, and keeps amounts below a token account's rent", async () => {
+  it("receives new fees on request, and keeps amounts below the rent of a token account", async () => {
     const artist = account("artist110");
     const add = (lamports: number) => rpc("sandboxAddCreatorFees", [artist.address, lamports, "amm"]);
     expect(sandbox.chain.account(artist.ammVault)).toBeNull();
     expect(sandbox.chain.landed((await add(Number(TOKEN_ACCOUNT_RENT) - 1)).result)?.err).toBeNull();
-    expect(wrappedIn(artist)).toBe(TOKEN_ACCOUNT_RENT - 1n);
+    expect(tokenAmount(artist)).toBe(TOKEN_ACCOUNT_RENT - 1n);
 
     const before = balances(artist);
     expect((await execute(transferFees(artist))).err).toBeNull();
     expect(balances(artist)).toEqual(before);
-    expect(wrappedIn(artist)).toBe(TOKEN_ACCOUNT_RENT - 1n);
+    expect(tokenAmount(artist)).toBe(TOKEN_ACCOUNT_RENT - 1n);
 
     await add(1);
     expect((await execute(transferFees(artist))).err).toBeNull();
@@ -149,11 +149,11 @@ describe("the sandbox's AMM", () => {
       creatorVault: before.creatorVault + TOKEN_ACCOUNT_RENT,
       ammVault: TOKEN_ACCOUNT_RENT,
     });
-    expect(wrappedIn(artist)).toBe(0n);
+    expect(tokenAmount(artist)).toBe(0n);
     expect((await execute(transferFees(artist))).err).toBeNull();
   });
 
-  it("also moves lamports that were never wrapped, but none of the authority's own", async () => {
+  it("also moves unwrapped lamports of the vault, but not the lamports of its authority", async () => {
     const artist = account("artist120");
     await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
     sandbox.chain.transfer(artist.ammVault, 7n);
@@ -186,11 +186,12 @@ describe("the sandbox's AMM", () => {
       eventAuthority(LAUNCHPAD),
       LAUNCHPAD,
     ];
-    const another = others[position] === accounts[position] ? payer.publicKey.toBase58() : others[position]!;
+    const wrongAccount =
+      others[position] === accounts[position] ? payer.publicKey.toBase58() : others[position]!;
     const wrong = instruction(
       AMM,
       TRANSFER_CREATOR_FEES_TO_PUMP,
-      accounts.with(position, another),
+      accounts.with(position, wrongAccount),
       [5, 6, 7],
     );
     const before = balances(account("artist130"));

@@ -52,7 +52,7 @@ async function transfer(user: Keypair, lamports: number): Promise<string> {
 const statusOf = async (signature: string) => (await connection.getSignatureStatus(signature)).value;
 
 describe("the sandbox's programs", () => {
-  it.each(["launchpad", "amm"])("are built from the sources beside them: %s", (name) => {
+  it.each(["launchpad", "amm"])("are built from their current sources: %s", (name) => {
     const file = (name: string) =>
       readFileSync(new URL(`../../src/sandbox/programs/${name}`, import.meta.url));
     const hash = createHash("sha256")
@@ -65,7 +65,7 @@ describe("the sandbox's programs", () => {
 });
 
 describe("the sandbox's chain", () => {
-  it("serves a user of @solana/web3.js", async () => {
+  it("works with @solana/web3.js", async () => {
     const user = createUser();
     const signature = await transfer(user, 10_000_000);
     expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "processed" });
@@ -79,7 +79,7 @@ describe("the sandbox's chain", () => {
     expect(await connection.getSlot()).toBe(landed?.slot);
   });
 
-  it("executes a transaction once, and never after its blockhash has expired", async () => {
+  it("executes a transaction once, and not after its blockhash has expired", async () => {
     const user = createUser();
     const balance = () => sandbox.chain.balance(user.publicKey.toBase58());
     const { blockhash } = await connection.getLatestBlockhash();
@@ -101,14 +101,14 @@ describe("the sandbox's chain", () => {
     expect(balance()).toBe(999_000_000n - 2_010_000n);
   });
 
-  it("reads no state older than `minContextSlot`", async () => {
+  it("rejects reads when its slot is below `minContextSlot`", async () => {
     const slot = sandbox.chain.slot("confirmed");
     const read = (minContextSlot: number) => rpc("getSlot", [{ commitment: "confirmed", minContextSlot }]);
     expect((await read(slot)).result).toBe(slot);
     expect((await read(slot + 1)).error).toMatchObject({ code: -32016, data: { contextSlot: slot } });
   });
 
-  it("lists an address's transactions, newest first, in pages", async () => {
+  it("lists an address's transactions in pages, newest first", async () => {
     const user = createUser();
     const sent = [await transfer(user, 1_000_000), await transfer(user, 2_000_000)];
     sandbox.chain.advanceSlots(1);
@@ -151,7 +151,7 @@ describe("the sandbox's chain", () => {
 });
 
 describe("the sandbox's accounts", () => {
-  it("have different ids, some of them past 2^53", () => {
+  it("have unique ids, some of them above 2^63", () => {
     expect(new Set(sandbox.accounts.map(({ id }) => id)).size).toBe(sandbox.accounts.length);
     expect(sandbox.accounts.length).toBeGreaterThanOrEqual(204);
     expect(sandbox.accounts.some(({ id }) => BigInt(id) > 2n ** 63n)).toBe(true);

@@ -12,7 +12,7 @@ const notFound = new SocialError({ kind: "not-found" });
 const unreachable = new SocialError({ kind: "unreachable" });
 
 describe("the account cache", () => {
-  it("keeps an account for its configured time, not-found for 60 s at most, and no failure", () => {
+  it("keeps an account for the configured time and not-found for at most 60 s, and does not keep failures", () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1); // The cache treats a start time of 0 as unset.
     const cache = createAccountCache({ apiUrl, cacheSeconds: 300, redis: undefined });
@@ -23,30 +23,31 @@ describe("the account cache", () => {
         ["failed", unreachable],
       ]),
     );
-    const known = () => ["creator", "nobody", "failed"].map(cache.get);
-    expect(known()).toEqual([found, notFound, undefined]);
+    const cached = () => ["creator", "nobody", "failed"].map(cache.get);
+    expect(cached()).toEqual([found, notFound, undefined]);
     vi.advanceTimersByTime(60_001);
-    expect(known()).toEqual([found, undefined, undefined]);
+    expect(cached()).toEqual([found, undefined, undefined]);
     vi.advanceTimersByTime(240_000);
-    expect(known()).toEqual([undefined, undefined, undefined]);
+    expect(cached()).toEqual([undefined, undefined, undefined]);
     vi.useRealTimers();
   });
 
-  it("keeps nothing when the time is 0 s", () => {
+  it("keeps nothing when the configured time is 0 s", () => {
     const cache = createAccountCache({ apiUrl, cacheSeconds: 0, redis: undefined });
     cache.store(new Map([["creator", found]]));
     expect(cache.get("creator")).toBeUndefined();
   });
 });
 
-const NOTHING = { text: "return 1", answer: z.int() };
+const PING = { text: "return 1", answer: z.int() };
 
 let server: RedisServer;
 let redis: Redis;
 
 describeWithRedis("the account cache in Redis", () => {
-  eachWithRedis((...started) => {
-    [server, redis] = started;
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
   });
   const cacheOf = (cacheSeconds: number) => createAccountCache({ apiUrl, cacheSeconds, redis });
   const fetched = async (...handles: string[]) => {
@@ -55,14 +56,14 @@ describeWithRedis("the account cache in Redis", () => {
     return handles.map(cache.get);
   };
 
-  /** Stores answers as a replica does: after it has fetched the shared ones. */
+  /** Stores answers as a replica does: after it has fetched the shared answers. */
   const store = async (answers: ReadonlyMap<string, CachedAccount>) => {
     const cache = cacheOf(300);
     await cache.fetchShared([...answers.keys()]);
     cache.store(answers);
   };
 
-  it("shares what one replica stored with the others", async () => {
+  it("shares the answers that one replica stored with the other replicas", async () => {
     await store(
       new Map<string, CachedAccount>([
         ["creator", found],
@@ -77,7 +78,7 @@ describeWithRedis("the account cache in Redis", () => {
     expect(await server.command("PTTL", "tributary:account:network:creator")).toBeLessThanOrEqual(300_000);
   });
 
-  it("expires for every replica when it expires for the one that stored it", async () => {
+  it("expires at the same time for every replica", async () => {
     await store(new Map([["creator", found]]));
     await server.command("PEXPIRE", "tributary:account:network:creator", 500);
     const cache = cacheOf(300);
@@ -92,7 +93,7 @@ describeWithRedis("the account cache in Redis", () => {
     cache.store(new Map([["creator", found]]));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     server.thaw();
-    await expect.poll(() => redis.run(NOTHING, [], [])).toBe(1);
+    await expect.poll(() => redis.run(PING, [], [])).toBe(1);
     expect(await server.command("GET", "tributary:account:network:creator")).toBeNull();
   });
 

@@ -13,16 +13,16 @@ const defaults = {
 const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
   new Map(keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase() }]));
-const neverById = () => Promise.reject(new Error("must not be asked by id"));
+const neverById = () => Promise.reject(new Error("must not be called by id"));
 const results = (answers: readonly unknown[]) =>
   answers.map((answer) => (answer instanceof SocialError ? answer.failure.kind : "found"));
 
-/** Keys are sent at the end of the turn of the event loop in which they arrived. */
+/** Resolves after one turn of the event loop: the batcher then sends the keys of that turn. */
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-/** While other calls are in flight, keys are sent after they have gathered. */
-const gathered = () => new Promise((resolve) => setTimeout(resolve, 200));
+/** Resolves after the time for which the batcher holds keys while other calls are in flight. */
+const batchSent = () => new Promise((resolve) => setTimeout(resolve, 200));
 
-/** A network that holds every call until the test answers it. */
+/** A network that keeps every call open until the test answers it. */
 function heldNetwork() {
   const calls: {
     keys: readonly string[];
@@ -43,7 +43,7 @@ function heldNetwork() {
 }
 
 describe("the account lookup", () => {
-  it("requests many handles in calls of up to 100, equal ones once, in any case", async () => {
+  it("requests handles in calls of up to 100, and equal handles once, ignoring case", async () => {
     const { calls, client } = heldNetwork();
     const answers = createAccountLookup({ ...defaults, client }).findByHandles([
       ...names(250),
@@ -52,7 +52,7 @@ describe("the account lookup", () => {
     ]);
     await turn();
     expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100]);
-    await gathered();
+    await batchSent();
     expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100, 50]);
     calls.forEach(({ answer }) => {
       answer();
@@ -61,7 +61,7 @@ describe("the account lookup", () => {
     expect((await answers)[250]).toEqual({ id: "5", handle: "NAME0" });
   });
 
-  it("sends a lone lookup at once, and gathers keys while its calls are in flight", async () => {
+  it("sends a single lookup at once, and batches keys while its calls are in flight", async () => {
     const { calls, client } = heldNetwork();
     const lookup = createAccountLookup({ ...defaults, concurrency: 1, client });
     const first = lookup.findByHandles(["name0"]);
@@ -71,14 +71,14 @@ describe("the account lookup", () => {
     expect(calls.map(({ keys }) => keys)).toEqual([["name0"]]);
     calls[0]!.answer();
     await first;
-    await gathered();
+    await batchSent();
     expect(calls).toHaveLength(2);
     expect(calls[1]!.keys).toEqual(names(40).slice(1));
     calls[1]!.answer();
     await Promise.all(all);
   });
 
-  it("refuses what does not fit into the queue, and serves what waits", async () => {
+  it("refuses keys that do not fit into the queue, and serves the queued keys", async () => {
     const { calls, client } = heldNetwork();
     const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 2, client });
     const first = lookup.findByHandles(["first"]);
@@ -89,7 +89,7 @@ describe("the account lookup", () => {
     const joined = lookup.findByHandles(["THIRD"]);
     calls[0]!.answer();
     await first;
-    await gathered();
+    await batchSent();
     calls[1]!.answer();
     expect(results([...(await waiting), ...(await joined)])).toEqual(["found", "found", "found"]);
     const again = lookup.findByHandles(["fourth"]);
@@ -98,7 +98,7 @@ describe("the account lookup", () => {
     expect(results(await again)).toEqual(["found"]);
   });
 
-  it("refuses only the part of a batch that does not fit", async () => {
+  it("refuses only the keys of a batch that do not fit", async () => {
     const { calls, client } = heldNetwork();
     const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 10, client });
     const answers = lookup.findByHandles(names(120));
@@ -114,7 +114,7 @@ describe("the account lookup", () => {
     ]);
   });
 
-  it("drops the key of a caller who left the queue, and frees its place", async () => {
+  it("removes the queued key of a caller who leaves, and frees its place", async () => {
     const { calls, client } = heldNetwork();
     const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 1, client });
     const first = lookup.findByHandles(["first"]);
@@ -128,17 +128,17 @@ describe("the account lookup", () => {
     await turn();
     calls[0]!.answer();
     await first;
-    await gathered();
+    await batchSent();
     calls[1]!.answer();
     expect(results(await next)).toEqual(["found"]);
     expect(calls.map(({ keys }) => keys)).toEqual([["first"], ["next"]]);
   });
 
-  it("caches an account for the configured time, not-found for 60 s at most, and no failure", async () => {
+  it("caches an account for the configured time and not-found for at most 60 s, and does not cache failures", async () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1);
     try {
-      const asked = vi.fn((keys: readonly string[]) => {
+      const findByHandles = vi.fn((keys: readonly string[]) => {
         if (keys[0] === "broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
         if (keys[0] === "nobody")
           return Promise.resolve(new Map([["nobody", new SocialError({ kind: "not-found" })]]));
@@ -146,35 +146,35 @@ describe("the account lookup", () => {
       });
       const lookup = createAccountLookup({
         ...defaults,
-        client: { findByHandles: asked, findByIds: neverById },
+        client: { findByHandles, findByIds: neverById },
       });
-      const askFor = async (name: string) => {
-        asked.mockClear();
+      const countCalls = async (name: string) => {
+        findByHandles.mockClear();
         await lookup.findByHandles([name]);
-        return asked.mock.calls.length;
+        return findByHandles.mock.calls.length;
       };
-      expect([await askFor("known"), await askFor("KNOWN")]).toEqual([1, 0]);
-      expect([await askFor("nobody"), await askFor("nobody")]).toEqual([1, 0]);
-      expect([await askFor("broken"), await askFor("broken")]).toEqual([1, 1]);
+      expect([await countCalls("known"), await countCalls("KNOWN")]).toEqual([1, 0]);
+      expect([await countCalls("nobody"), await countCalls("nobody")]).toEqual([1, 0]);
+      expect([await countCalls("broken"), await countCalls("broken")]).toEqual([1, 1]);
       await vi.advanceTimersByTimeAsync(60_001);
-      expect([await askFor("known"), await askFor("nobody")]).toEqual([0, 1]);
+      expect([await countCalls("known"), await countCalls("nobody")]).toEqual([0, 1]);
       await vi.advanceTimersByTimeAsync(240_000);
-      expect(await askFor("known")).toBe(1);
+      expect(await countCalls("known")).toBe(1);
     } finally {
       vi.useRealTimers();
     }
   });
 
-  it("caches nothing when the time is 0 s", async () => {
-    const asked = vi.fn((keys: readonly string[]) => Promise.resolve(answerAll(keys)));
-    const client = { findByHandles: asked, findByIds: neverById };
+  it("caches nothing when the configured time is 0 s", async () => {
+    const findByHandles = vi.fn((keys: readonly string[]) => Promise.resolve(answerAll(keys)));
+    const client = { findByHandles, findByIds: neverById };
     const lookup = createAccountLookup({ ...defaults, cacheSeconds: 0, client });
     await lookup.findByHandles(["known"]);
     await lookup.findByHandles(["known"]);
-    expect(asked).toHaveBeenCalledTimes(2);
+    expect(findByHandles).toHaveBeenCalledTimes(2);
   });
 
-  it("gives the error of a call to all its callers, and continues", async () => {
+  it("returns the error of a call to all its callers, and makes the next call", async () => {
     const { calls, client } = heldNetwork();
     const lookup = createAccountLookup({ ...defaults, client });
     const answers = lookup.findByHandles(["one", "two"]);

@@ -36,7 +36,7 @@ afterEach(() => {
 });
 afterAll(() => network.close());
 
-describe("one call to the network", () => {
+describe("a call to the network", () => {
   it("requests names and ids at the API's paths, with the token", async () => {
     answer = {};
     await client().findByHandles(["one", "two"]);
@@ -47,7 +47,7 @@ describe("one call to the network", () => {
     ]);
   });
 
-  it("gives each name its own answer: an unreadable one does not fail the others", async () => {
+  it("gives each name its own result, so that an unreadable account does not fail the others", async () => {
     answer = {
       data: [
         { id: "1", username: "Good" },
@@ -81,7 +81,7 @@ describe("one call to the network", () => {
         { value: "other", type: "https://api.example/2/problems/something-else" },
       ],
     };
-    const asked = [
+    const handles = [
       "good",
       "zeros",
       "number",
@@ -93,7 +93,7 @@ describe("one call to the network", () => {
       "kelvin",
       "unvalued",
     ];
-    expect(results(await client().findByHandles(asked))).toEqual({
+    expect(results(await client().findByHandles(handles))).toEqual({
       good: { id: "1", handle: "Good" },
       zeros: "unreadable",
       number: "unreadable",
@@ -112,7 +112,7 @@ describe("one call to the network", () => {
     [402, { type: "https://api.example/2/problems/credits" }, "credit"],
     [403, { type: "https://api.example/2/problems/client-forbidden" }, "credit"],
     [429, { type: "https://api.example/2/problems/usage-capped" }, "credit"],
-  ])("logs what only the operator can solve: %i", async (status, body, words) => {
+  ])("logs %i as an error, because only the operator can fix it", async (status, body, words) => {
     network.faults.add({ then: { status, body: JSON.stringify(body) } });
     await expect(client().findByHandles(["one"])).rejects.toMatchObject({
       failure: { kind: "refused", status },
@@ -121,7 +121,7 @@ describe("one call to the network", () => {
     expect(log.error.mock.calls[0]![1]).toContain(words);
   });
 
-  it("logs nothing of the response body but the problem type", async () => {
+  it("logs only the problem type of a response body", async () => {
     network.faults.add({
       then: { status: 403, body: JSON.stringify({ type: "the-token/THE-TOKEN?the token=" }) },
     });
@@ -135,7 +135,7 @@ describe("one call to the network", () => {
     ["1", 1],
     [String(Math.ceil(Date.now() / 1000) + 100_000), 900],
     [String(Date.now()), 900],
-  ])("reads a reset of %j as a wait of %i seconds", async (reset, seconds) => {
+  ])("converts a reset of %j to a wait of %i seconds", async (reset, seconds) => {
     network.faults.add({ then: { status: 429, headers: { "x-rate-limit-reset": reset }, body: "" } });
     await expect(client().findByHandles(["one"])).rejects.toMatchObject({
       failure: { kind: "rate-limited", retryAfterSeconds: seconds },

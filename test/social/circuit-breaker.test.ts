@@ -16,7 +16,7 @@ const limited = (retryAfterSeconds: number) => new SocialError({ kind: "rate-lim
 const unreachable = () => new SocialError({ kind: "unreachable" });
 const unreadable = () => new SocialError({ kind: "unreadable" });
 
-/** How a call through the breaker ends, while time passes; `call` is made as often as the breaker makes it. */
+/** Makes a call through the breaker, lets 400 ms pass, and returns "ok" or the kind of the failure. */
 async function resultOf(breaker: ReturnType<typeof newBreaker>, call: () => Promise<unknown>) {
   const result = breaker.call(call, breaker.newDeadline()).then(
     () => "ok",
@@ -41,12 +41,12 @@ describe("the circuit breaker", () => {
     expect(call).toHaveBeenCalledTimes(times);
   });
 
-  it("succeeds when the second try does", async () => {
+  it("succeeds when the retry succeeds", async () => {
     const call = vi.fn().mockRejectedValueOnce(unreachable()).mockResolvedValueOnce("value");
     expect(await resultOf(newBreaker(), call)).toBe("ok");
   });
 
-  it("makes no call between a 429 and its reset, and reports the remaining time", async () => {
+  it("makes no call between a 429 and its reset, and returns the remaining time", async () => {
     const breaker = newBreaker();
     await resultOf(breaker, () => Promise.reject(limited(100)));
     await vi.advanceTimersByTimeAsync(59_600);
@@ -59,7 +59,7 @@ describe("the circuit breaker", () => {
     expect(call).toHaveBeenCalledTimes(1);
   });
 
-  it("makes no call after five failures in a row, then one at a time until one succeeds", async () => {
+  it("opens after five failures in a row, and closes when a trial call succeeds", async () => {
     const breaker = newBreaker();
     const failing = vi.fn(() => Promise.reject(unreadable()));
     for (let i = 0; i < 5; i++) expect(await resultOf(breaker, failing)).toBe("unreadable");
@@ -82,7 +82,7 @@ describe("the circuit breaker", () => {
     expect(working).toHaveBeenCalledTimes(2);
   });
 
-  it("keeps to the longest reset of several concurrent 429s", async () => {
+  it("uses the latest reset of concurrent 429s", async () => {
     const breaker = newBreaker();
     const reject = (seconds: number) => () => Promise.reject(limited(seconds));
     await Promise.all([resultOf(breaker, reject(800)), resultOf(breaker, reject(60))]);
@@ -92,7 +92,7 @@ describe("the circuit breaker", () => {
     });
   });
 
-  it("makes one trial call and fails the others at once", async () => {
+  it("makes one trial call and rejects the other calls at once", async () => {
     const breaker = newBreaker();
     const failing = () => Promise.reject(unreadable());
     for (let i = 0; i < 5; i++) await resultOf(breaker, failing);
@@ -116,7 +116,7 @@ describe("the circuit breaker", () => {
     expect(call).toHaveBeenCalledTimes(1);
   });
 
-  it("does not count a rejected form as an outage", async () => {
+  it("does not count a 400 as an outage", async () => {
     const breaker = newBreaker();
     const rejected = vi.fn(() => Promise.reject(refused(400)));
     for (let i = 0; i < 10; i++) await resultOf(breaker, rejected);

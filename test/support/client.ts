@@ -1,4 +1,4 @@
-/** An answer of the gateway, its body parsed if it is JSON. */
+/** A response of the gateway; a JSON body is parsed. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -8,13 +8,13 @@ export interface Answer {
 export type Client = ReturnType<typeof createClient>;
 
 let addresses = 0;
-/** An address that no other request of this process has. */
+/** An address that no other request of this process uses. */
 function newAddress(): string {
   const i = addresses++;
   return `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
 }
 
-/** Headers of a request through a trusted proxy from this address. */
+/** Headers of a request that a trusted proxy forwards from this address. */
 export const from = (address: string) => ({ "x-forwarded-for": address });
 
 /** Sends requests to the gateway at `url`, each from a new address unless its headers name one. */
@@ -49,6 +49,6 @@ export function createClient(url: string) {
   };
 }
 
-/** Runs `count` of these at once. */
+/** Calls `run` `count` times in parallel. */
 export const atOnce = <T>(count: number, run: (i: number) => T) =>
   Promise.all(Array.from({ length: count }, (_, i) => run(i)));

@@ -5,7 +5,7 @@ export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const count = (state: string) => tests.filter((test) => test.result().state === state).length;
-    // A file that does not load has no tests to fail, nor have hooks, and an error between tests belongs to none.
+    // Failed hooks, files that do not load and errors outside of tests do not fail any test, so count them too.
     const suites = modules.flatMap((module) => [module, ...module.children.allSuites()]);
     const broken = suites.filter((suite) => suite.errors().length > 0).length + errors.length;
     const skipped = count("skipped") > 0 ? `, ${count("skipped")} skipped` : "";

@@ -9,12 +9,12 @@ import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import type { TestSandbox } from "./sandbox.ts";
 
-/** Longer than any test: a deadline passes only where a test says so. */
+/** Longer than any test, so that only the collect functions with a passed deadline time out. */
 const TIMEOUT_MS = 600_000;
 export type ChainRpc = TestSandbox["rpc"];
 export type SandboxCollector = ReturnType<typeof createSandboxCollector>;
 
-/** The gateway's collector on the sandbox's chain. `env`: variables that differ from the defaults. */
+/** The gateway's collector with the sandbox's chain. `env` overrides variables of the default configuration. */
 export function createSandboxCollector(
   sandbox: TestSandbox,
   options: { rpcs?: readonly ChainRpc[]; redis?: Redis; env?: Record<string, string> } = {},
@@ -43,12 +43,12 @@ export function createSandboxCollector(
     collector,
     feePayer: config.secrets.feePayer.publicKey.toBase58(),
     logLines,
-    /** Collects for a caller who has plenty of time: the outcome, or the failure of a CollectError. */
+    /** Collects with the full deadline. Returns the outcome, or the failure of a CollectError. */
     collect: (handle: string) => failureOf(collector.collect(account(handle), performance.now())),
-    /** Collects for a caller who has one millisecond left. */
+    /** Collects one millisecond before the deadline. */
     collectInAMillisecond: (handle: string) =>
       failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS + 1)),
-    /** Collects for a caller whose time is up. */
+    /** Collects after the deadline. */
     collectTooLate: (handle: string) =>
       failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS)),
   };

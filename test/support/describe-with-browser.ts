@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe } from "vitest";
 
-/** Where Debian puts it. */
+/** Path of the Debian package. */
 const CHROMIUM = "/usr/bin/chromium";
 const FLAGS = [
   "--no-sandbox",
@@ -14,21 +14,21 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** Less than a test's, so that what was waited for is named. */
+/** Shorter than the timeout of a test, so that the error names the step that timed out. */
 const TIMEOUT_MS = 150_000;
 
 const isInstalled = existsSync(CHROMIUM);
 const title = isInstalled ? "" : ` (no ${CHROMIUM}: apt-get install chromium)`;
 
-/** A page, with what has happened in it that should not. */
+/** A page that records violations. */
 export interface WatchedPage extends Page {
-  /** Requests to other hosts, errors in the console, and what the content security policy has refused. */
+  /** Requests to other hosts, errors in the console, and violations of the content security policy. */
   readonly offences: string[];
 }
 
 /**
- * Tests that need a browser: one for the whole block. Where there is none they are skipped and say so; in
- * CI they fail. `visit` opens the address in a browser profile of its own.
+ * Tests that need a browser; the block shares one. Without Chromium they are skipped with a note, and fail in
+ * CI. `visit` opens the address in a new browser profile.
  */
 export function describeWithBrowser(
   name: string,
@@ -48,7 +48,7 @@ export function describeWithBrowser(
       page.on("request", (request) => {
         const { protocol, host } = new URL(request.url());
         if (protocol.startsWith("http") && host !== new URL(url).host)
-          offences.push(`asked ${request.url()}`);
+          offences.push(`requested ${request.url()}`);
       });
       page.on("console", (message) => {
         if (message.type() === "error") offences.push(message.text());

@@ -10,22 +10,22 @@ import { startRedis, type RedisServer } from "./redis-server.ts";
 const isInstalled = spawnSync("redis-server", ["--version"]).status === 0;
 const title = isInstalled ? "" : " (redis-server is not installed: apt-get install redis-server)";
 
-/** Tests that need a real Redis. Where there is none they are skipped and say so; in CI they fail. */
+/** Tests that need a real Redis. Without redis-server they are skipped with a note, and fail in CI. */
 export const describeWithRedis = (name: string, tests: () => void) =>
   describe.skipIf(!isInstalled && !process.env.CI)(name + title, tests);
 
-/** Far above what a busy machine needs, and short enough to wait for where Redis is frozen. */
+/** Long enough for a slow machine, and short enough for tests that wait for a frozen Redis. */
 const ANSWER_TIMEOUT_MS = 2_000;
-const NOTHING = { text: "return 1", answer: z.int() };
+const PING = { text: "return 1", answer: z.int() };
 
 /** Resolves when Redis answers. */
 export const isBack = (redis: Redis) =>
   eventually(async () => {
-    expect(await redis.run(NOTHING, [], [])).toBe(1);
+    expect(await redis.run(PING, [], [])).toBe(1);
   });
 
-/** Gives each test of the block a server of its own, empty, with a connection to it. */
-export function eachWithRedis(take: (server: RedisServer, redis: Redis) => void): void {
+/** Starts a new, empty server with a connection for each test of the block. */
+export function eachWithRedis(use: (server: RedisServer, redis: Redis) => void): void {
   let server: RedisServer;
   let redis: Redis;
   beforeEach(async () => {
@@ -37,7 +37,7 @@ export function eachWithRedis(take: (server: RedisServer, redis: Redis) => void)
       answerTimeoutMs: ANSWER_TIMEOUT_MS,
     });
     await isBack(redis);
-    take(server, redis);
+    use(server, redis);
   });
   afterEach(async () => {
     redis.close();

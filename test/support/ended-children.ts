@@ -5,7 +5,7 @@ process.once("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-/** Has a child process end with this process at the latest, also when the test that should end it fails. */
+/** Kills a child process when this process exits, in case the test did not end it. */
 export function endWithTests(child: ChildProcess): void {
   children.add(child);
   child.once("exit", () => children.delete(child));

@@ -4,7 +4,7 @@ import type { ContractOperation, ERROR_CODES, ErrorCode } from "../../src/contra
 import type { Answer } from "./client.ts";
 import { startWorld, type World } from "./world.ts";
 
-/** The world that scenarios run in: a caller has one request an hour, and no lookup may queue. */
+/** Starts the world of the scenarios: each caller may make one request an hour, and no lookup may queue. */
 export const startScenarioWorld = (env: Record<string, string> = {}): Promise<World> =>
   startWorld({
     RATE_LIMIT_MAX: "1",
@@ -14,7 +14,7 @@ export const startScenarioWorld = (env: Record<string, string> = {}): Promise<Wo
     ...env,
   });
 
-/** A request over HTTP, made in a fresh world, that gets a certain code. */
+/** An HTTP request to a new world that fails with one error code. */
 type Scenario = (world: World) => Promise<Answer>;
 
 type CodeOf<Operation extends ContractOperation> = {
@@ -29,14 +29,14 @@ type OtherCode = Exclude<ErrorCode, CodeOf<"lookup"> | CodeOf<"collect">>;
 const unavailable = { status: 503, body: "" };
 const collectCreator: Scenario = (world) => world.collect(world.account("creator").id);
 
-/** The second request of a caller that has one. */
-async function second(ask: (headers: Record<string, string>) => Promise<Answer>): Promise<Answer> {
+/** The second request of a caller whose limit is one. */
+async function secondRequest(ask: (headers: Record<string, string>) => Promise<Answer>): Promise<Answer> {
   const caller = { "x-forwarded-for": "192.0.2.1" };
   await ask(caller);
   return ask(caller);
 }
 
-/** For each operation and each of its codes a scenario. A new code does not compile without one. */
+/** A scenario for each code of each operation. A new code does not compile without one. */
 export const SCENARIOS: {
   readonly lookup: Readonly<Record<CodeOf<"lookup">, Scenario>>;
   readonly collect: Readonly<Record<CodeOf<"collect">, Scenario>>;
@@ -69,7 +69,7 @@ export const SCENARIOS: {
       world.sandbox.rpc.faults.add({ then: unavailable });
       return world.lookup("creator");
     },
-    RATE_LIMITED: (world) => second((headers) => world.lookup("!", headers)),
+    RATE_LIMITED: (world) => secondRequest((headers) => world.lookup("!", headers)),
   },
   collect: {
     INVALID_SOCIAL_ID: (world) => world.collect("creator"),
@@ -83,7 +83,7 @@ export const SCENARIOS: {
       world.sandbox.rpc.faults.add({ then: unavailable });
       return collectCreator(world);
     },
-    RATE_LIMITED: (world) => second((headers) => world.collect("!", headers)),
+    RATE_LIMITED: (world) => secondRequest((headers) => world.collect("!", headers)),
   },
   other: {
     NOT_FOUND: (world) => world.request("/wallets"),

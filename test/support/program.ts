@@ -8,25 +8,24 @@ import { endWithTests } from "./ended-children.ts";
 import { eventually } from "./eventually.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
-const started: ChildProcess[] = [];
+const startedPrograms: ChildProcess[] = [];
 
-// Ends only what the test has started.
 afterEach(() => {
-  for (const child of started.splice(0)) child.kill("SIGKILL");
+  for (const child of startedPrograms.splice(0)) child.kill("SIGKILL");
 });
 
 const emptyFolder = () => mkdtempSync(join(tmpdir(), "tributary-"));
 
 export type Program = ReturnType<typeof spawnNode>;
 
-/** Starts the service with these variables and no others, by default in an empty folder, until the test ends. */
+/** Starts the service with only these variables, by default in an empty folder. Killed when the test ends. */
 export function startProgram(env: Record<string, string>, folder = emptyFolder()): Program {
   const program = spawnNode([MAIN], env, folder);
-  started.push(program.child);
+  startedPrograms.push(program.child);
   return program;
 }
 
-/** Starts Node with these arguments, and these variables and no others. */
+/** Starts Node with these arguments, and only these variables. */
 export function spawnNode(args: readonly string[], env: Record<string, string>, folder = emptyFolder()) {
   const child = spawn(process.execPath, args, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
   endWithTests(child);
@@ -36,7 +35,7 @@ export function spawnNode(args: readonly string[], env: Record<string, string>, 
   return {
     child,
     output: () => output,
-    /** The address that the output names after `label`. */
+    /** The first group of `label` in the output; waits until it appears. */
     address: async (label: RegExp): Promise<string> => {
       await eventually(() => {
         expect(label.test(output) || child.exitCode !== null).toBe(true);

@@ -6,7 +6,7 @@ import { endWithTests } from "./ended-children.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
-/** A redis-server on a free port that keeps nothing on disk. */
+/** Starts a redis-server on a free port, without persistence. */
 export async function startRedis() {
   for (;;) {
     const port = await freePort();
@@ -19,7 +19,7 @@ export async function startRedis() {
 async function startAt(port: number) {
   let server: ChildProcess;
 
-  /** Whether it runs: it ends at once when its port is taken. */
+  /** Returns false when the server exits at once, because another process has taken its port. */
   async function start(): Promise<boolean> {
     const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
     server = spawn("redis-server", options, { cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
@@ -43,15 +43,14 @@ async function startAt(port: number) {
   if (!(await start())) return undefined;
   return {
     url: `redis://127.0.0.1:${port}`,
-    /** Starts it again, empty, where it was. */
+    /** Starts a stopped server again, empty, on the same port. */
     async start(): Promise<void> {
-      if (!(await start())) throw new Error(`redis-server could not be started again at port ${port}`);
+      if (!(await start())) throw new Error(`redis-server could not be started again on port ${port}`);
     },
-    /** Ends it as a crash would. */
+    /** Kills the server, as a crash would. */
     stop,
     freeze: () => server.kill("SIGSTOP"),
     thaw: () => server.kill("SIGCONT"),
-    /** Runs a command in it. */
     async command(name: string, ...args: (string | number)[]): Promise<any> {
       const client = new Redis(port, "127.0.0.1");
       try {

@@ -1,6 +1,6 @@
 /**
- * The gateway in a process of its own, as `src/main.ts` starts it, but with the time that it waits for an answer
- * of Redis, in milliseconds, as its argument: the 120 ms of the service are short for a busy machine.
+ * Runs the gateway as `src/main.ts` does, with the Redis answer timeout in milliseconds as its argument: the
+ * default of 120 ms is too short for a slow machine.
  */
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";

@@ -9,7 +9,7 @@ const REPLICA = new URL("replica.ts", import.meta.url).pathname;
 
 export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
-/** A sandbox, and two processes of the gateway before it that share the Redis at `redisUrl`. */
+/** Starts a sandbox and two gateway processes that use it and share the Redis at `redisUrl`. */
 export async function startReplicas(
   redisUrl: string,
   {
@@ -28,7 +28,7 @@ export async function startReplicas(
       PORT: "0",
       TRUST_PROXY: "127.0.0.1",
       REDIS_URL: redisUrl,
-      // So long that no slow machine outlives a window.
+      // Longer than a test on any machine.
       RATE_LIMIT_WINDOW_SECONDS: "3600",
       ...env,
     });
@@ -36,7 +36,7 @@ export async function startReplicas(
   }
   await Promise.all([start(0), start(1)]);
 
-  /** What each says of Redis in its metrics: 1 while it answers. */
+  /** The `tributary_redis_up` metric of each replica. */
   const redisUp = () =>
     Promise.all(
       replicas.map(async ({ client }) => {
@@ -53,23 +53,23 @@ export async function startReplicas(
 
   return {
     sandbox,
-    /** Sends requests to one of them: `i` is taken modulo 2. */
+    /** The client of replica `i` modulo 2. */
     at: (i: number) => replicas[i % 2]!.client,
     output: (i: number) => replicas[i]!.program.output(),
-    /** Ends one as a crash would. */
+    /** Kills a replica, as a crash would. */
     kill: (i: number) => replicas[i]!.program.child.kill("SIGKILL"),
-    /** Starts one again that was killed. */
+    /** Starts a killed replica again. */
     async restart(i: number) {
       await start(i);
       await redisIsBack();
     },
-    /** Resolves when both can have Redis. */
+    /** Resolves when Redis is up for both replicas. */
     redisIsBack,
-    /** Resolves when neither can. */
+    /** Resolves when Redis is down for both replicas. */
     redisIsAway: () => redisIs(0),
     /**
-     * Resolves when the requests that were written to the replicas before have been taken up: one event loop
-     * reads connections in the order in which they became readable.
+     * Resolves when the replicas have received all earlier requests: an event loop reads connections in the
+     * order in which they become readable.
      */
     async takeUp() {
       for (let round = 0; round < 3; round++)

@@ -2,14 +2,14 @@ import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 
-/** How soon after a transaction the slot ends in which it landed. */
+/** Time from a transaction to the end of its slot. */
 const SLOT_MS = 100;
 
 export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 
 /**
- * A sandbox on free ports. Its slots pass only while a transaction has landed and is not confirmed yet, and by
- * `chain.advanceSlots`: a blockhash never expires because the machine is slow.
+ * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and by
+ * `chain.advanceSlots`, so a blockhash never expires because the machine is slow.
  */
 export async function startTestSandbox() {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
@@ -30,7 +30,7 @@ export async function startTestSandbox() {
     return found;
   }
 
-  /** The collects that landed, successful or not. */
+  /** The landed collects, successful or not. */
   const landedCollects = () =>
     chain
       .ledger()
@@ -42,7 +42,7 @@ export async function startTestSandbox() {
     secondRpc,
     account,
     landedCollects,
-    /** Those of one account. */
+    /** The landed collects of one account. */
     landedCollectsOf(handle: string) {
       const { creatorVault } = account(handle);
       return landedCollects().filter(({ message }) =>
@@ -56,13 +56,13 @@ export async function startTestSandbox() {
   };
 }
 
-/** Whether a call is of one of these JSON-RPC methods. */
+/** Whether a call uses one of these JSON-RPC methods. */
 export const isMethod =
   (...names: string[]) =>
   (call: { readonly method: string }) =>
     names.includes(call.method);
 
-/** Holds matching calls back, unanswered, until the returned function is called. */
+/** Delays the answers to matching calls until the returned function is called. */
 export function hold<Call>(
   server: LoopbackServer<Call>,
   when: (call: Call) => boolean = () => true,

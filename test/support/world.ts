@@ -8,10 +8,10 @@ import { startTestSandbox } from "./sandbox.ts";
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-/** As SOLANA_RPC_URL: both JSON-RPC endpoints of the sandbox. */
+/** A value of SOLANA_RPC_URL that stands for both JSON-RPC endpoints of the sandbox. */
 export const BOTH_ENDPOINTS = "both endpoints";
 
-/** Deadlines that no test waits for, however slow the machine is. Tests of a deadline set a short one. */
+/** Deadlines that no test reaches, even on a slow machine. Tests of a deadline set a short one. */
 export const AMPLE_DEADLINES = {
   SOCIAL_TIMEOUT_MS: "600000",
   RPC_TIMEOUT_MS: "600000",
@@ -19,8 +19,8 @@ export const AMPLE_DEADLINES = {
 };
 
 /**
- * A sandbox and a gateway before it, listening on a free port: real clients over real HTTP on both sides.
- * `env` holds variables that differ from the defaults, `limits` those of connections.
+ * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `env` overrides
+ * variables of the configuration, `limits` the connection limits.
  */
 export async function startWorld(env: Record<string, string> = {}, limits: Partial<ConnectionLimits> = {}) {
   const sandbox = await startTestSandbox();
@@ -46,11 +46,11 @@ export async function startWorld(env: Record<string, string> = {}, limits: Parti
     ...createClient(server.url + config.basePath),
     sandbox,
     secondRpc,
-    /** What the gateway has logged, at every level. */
+    /** Log lines of the gateway, of every level. */
     logLines,
     gateway,
     account: sandbox.account,
-    /** The methods that the chain was called with since `forgetCalls`. */
+    /** The JSON-RPC methods called since `forgetCalls`. */
     chainCalls: () => sandbox.rpc.calls.map(({ method }) => method),
     forgetCalls() {
       sandbox.rpc.calls.length = 0;

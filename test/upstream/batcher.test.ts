@@ -11,20 +11,20 @@ afterEach(() => {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
-/** A batcher whose calls wait until they are told to end. */
-function held(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}) {
+/** A batcher whose calls stay in flight until the test ends them. */
+function createHeldBatcher(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}) {
   const calls: { keys: readonly string[]; end: () => void }[] = [];
   const batcher = createBatcher<string>({
     maxKeys: 10,
     maxCalls: 3,
     maxWaitMs: 50,
     ...options,
-    ask: (asked) =>
+    ask: (batch) =>
       new Promise((resolve) => {
         calls.push({
-          keys: asked,
+          keys: batch,
           end: () => {
-            resolve(new Map(asked.map((key) => [key, `value of ${key}`])));
+            resolve(new Map(batch.map((key) => [key, `value of ${key}`])));
           },
         });
       }),
@@ -38,16 +38,16 @@ function held(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}
 }
 
 describe("a batcher", () => {
-  it("asks for all that came in one turn of the event loop at once", async () => {
-    const { load, sizes } = held();
+  it("requests all keys of one turn of the event loop in one call", async () => {
+    const { load, sizes } = createHeldBatcher();
     for (const key of keys(4)) void load(key);
     expect(sizes()).toEqual([]);
     await turn();
     expect(sizes()).toEqual([4]);
   });
 
-  it("asks one after the other at once when they come one after the other", async () => {
-    const { load, calls, sizes } = held();
+  it("sends each key at once when no call is in flight", async () => {
+    const { load, calls, sizes } = createHeldBatcher();
     for (let i = 0; i < 3; i++) {
       const value = load(`k${i}`);
       await turn();
@@ -58,8 +58,8 @@ describe("a batcher", () => {
     }
   });
 
-  it("lets keys that come while a call is under way gather on after its end", async () => {
-    const { load, calls, sizes } = held();
+  it("keeps batching keys that arrive during a call, even after that call ends", async () => {
+    const { load, calls, sizes } = createHeldBatcher();
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -72,8 +72,8 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 8]);
   });
 
-  it("lets them leave with the end of the last call where it is told to", async () => {
-    const { load, calls, sizes } = held({ sendAfterCalls: true });
+  it("sends the batch when the last call ends, with sendAfterCalls", async () => {
+    const { load, calls, sizes } = createHeldBatcher({ sendAfterCalls: true });
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -84,8 +84,8 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 4]);
   });
 
-  it("sends a full batch without waiting, but no more calls than are allowed at once", async () => {
-    const { load, calls, sizes } = held();
+  it("sends a full batch without waiting, with at most maxCalls calls in flight", async () => {
+    const { load, calls, sizes } = createHeldBatcher();
     void load("first");
     await turn();
     for (const key of keys(45)) void load(key);
@@ -96,8 +96,8 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 10, 10, 10]);
   });
 
-  it("lets no key wait longer than 50 ms for company", async () => {
-    const { load, sizes } = held();
+  it("holds no key longer than maxWaitMs", async () => {
+    const { load, sizes } = createHeldBatcher();
     void load("first");
     await turn();
     void load("second");
@@ -108,9 +108,9 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 1]);
   });
 
-  it("asks a key that waits once for all its callers, and one under way anew, or not, as it is told", async () => {
+  it("requests a waiting key once for all callers, and a key in flight again unless joinInFlight is set", async () => {
     for (const joinInFlight of [false, true]) {
-      const { load, calls } = held({ joinInFlight, sendAfterCalls: true });
+      const { load, calls } = createHeldBatcher({ joinInFlight, sendAfterCalls: true });
       const [one, two] = [load("a"), load("a")];
       await turn();
       const three = load("a");
@@ -124,8 +124,8 @@ describe("a batcher", () => {
     }
   });
 
-  it("rejects a caller who gives up, asks for nobody who has, and goes on for the others", async () => {
-    const { load, calls } = held({ maxCalls: 1, sendAfterCalls: true });
+  it("rejects a caller who leaves, drops keys without callers, and serves the other callers", async () => {
+    const { load, calls } = createHeldBatcher({ maxCalls: 1, sendAfterCalls: true });
     void load("first");
     await turn();
     const [leaving, staying] = [new AbortController(), new AbortController()];
@@ -143,8 +143,8 @@ describe("a batcher", () => {
     expect(await shared[1]).toBe("value of shared");
   });
 
-  it("asks anew for a caller who comes when all others have given up on the call under way", async () => {
-    const { load, calls } = held({ joinInFlight: true, sendAfterCalls: true });
+  it("requests a key again when all callers of the call in flight have left", async () => {
+    const { load, calls } = createHeldBatcher({ joinInFlight: true, sendAfterCalls: true });
     const leaving = new AbortController();
     const gone = load("a", leaving.signal);
     await turn();
@@ -157,8 +157,8 @@ describe("a batcher", () => {
     expect(await late).toBe("value of a");
   });
 
-  it("refuses the newest beyond what may wait", async () => {
-    const { load, calls } = held({
+  it("refuses the newest keys beyond maxWaiting", async () => {
+    const { load, calls } = createHeldBatcher({
       maxCalls: 1,
       maxWaiting: 2,
       sendAfterCalls: true,
@@ -174,8 +174,12 @@ describe("a batcher", () => {
     expect(await Promise.all(waiting)).toEqual(["value of k0", "value of k1", "full", "full"]);
   });
 
-  it("refuses nobody while another call could be made", async () => {
-    const { load, sizes } = held({ maxCalls: 2, maxWaiting: 1, refuse: () => new Error("full") });
+  it("refuses no key while another call can be made", async () => {
+    const { load, sizes } = createHeldBatcher({
+      maxCalls: 2,
+      maxWaiting: 1,
+      refuse: () => new Error("full"),
+    });
     void load("first");
     await turn();
     void load("second");
@@ -186,8 +190,8 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 2]);
   });
 
-  it("never puts keys of different groups into one call", async () => {
-    const { load, calls } = held({ sendAfterCalls: true, groupOf: (key) => key[0] });
+  it("never combines keys of different groups in one call", async () => {
+    const { load, calls } = createHeldBatcher({ sendAfterCalls: true, groupOf: (key) => key[0] });
     for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
     await turn();
     calls[0]!.end();
@@ -198,7 +202,7 @@ describe("a batcher", () => {
     ]);
   });
 
-  it("gives each key its own answer, and all of a failed call its failure", async () => {
+  it("returns each key's own answer, and the error of a failed call for all its keys", async () => {
     const answers = [
       Promise.resolve(
         new Map<string, string | Error>([
@@ -214,16 +218,16 @@ describe("a batcher", () => {
       maxWaitMs: 50,
       ask: () => answers.shift()!,
     });
-    const messages = async (...asked: string[]) =>
-      (await batcher.load(asked)).map((answer) => (answer instanceof Error ? answer.message : answer));
+    const messages = async (...requested: string[]) =>
+      (await batcher.load(requested)).map((answer) => (answer instanceof Error ? answer.message : answer));
     expect(await messages("a", "b", "c", "a")).toEqual(["value", "only b", "no answer for c", "value"]);
     expect(await messages("a", "b")).toEqual(["all", "all"]);
     expect(await messages()).toEqual([]);
   });
 
-  it("gives a caller who leaves what has been answered, and its reason for the rest", async () => {
-    const ask = (asked: readonly string[]) =>
-      asked.includes("never")
+  it("returns the available answers to a caller who leaves, and the abort reason for the other keys", async () => {
+    const ask = (batch: readonly string[]) =>
+      batch.includes("never")
         ? new Promise<never>(() => undefined)
         : Promise.resolve(new Map([["a", "value"]]));
     const batcher = createBatcher<string>({ maxKeys: 1, maxCalls: 2, maxWaitMs: 50, ask });

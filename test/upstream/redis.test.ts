@@ -7,7 +7,7 @@ import { createRedis, type Redis, type Script } from "../../src/upstream/redis.t
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 
-/** What the service waits for an answer. */
+/** The service's timeout for an answer. */
 const DEFAULT_TIMEOUT_MS = 120;
 
 let server: RedisServer;
@@ -15,7 +15,7 @@ let redis: Redis;
 let registry: Registry;
 let logLines: string[];
 const log = () => createLogger("trace", { write: (line) => void logLines.push(line) });
-/** By default with a deadline that only fake timers reach. */
+/** Without `answerTimeoutMs`, the service's own timeout applies. */
 const connect = (url: string, answerTimeoutMs?: number) =>
   createRedis({ url: new URL(url), log: log(), registry: (registry = new Registry()), answerTimeoutMs });
 type Arguments<T> = [Script<T>, string[], (string | number)[]];
@@ -38,22 +38,22 @@ describeWithRedis("Redis", () => {
     redis.close();
     await server.stop();
   });
-  /** Connects anew, with the deadline of the service. */
+  /** Connects again, with the service's timeout. */
   const reconnect = async () => {
     redis.close();
     redis = connect(server.url);
     await isBack(redis);
   };
 
-  it("runs scripts, under a prefix of its own", async () => {
+  it("runs scripts with prefixed keys", async () => {
     expect(await redis.run(...add(2))).toBe(2);
     expect(await redis.run(...add(3))).toBe(5);
     expect(await server.command("GET", "tributary:sum")).toBe("5");
     expect(await metric("tributary_redis_up")).toBe(1);
   });
 
-  it("that is frozen holds up one caller for 120 ms, and nobody after that one, until it is back", async () => {
-    // From before it connects: time passes only here.
+  it("delays one caller for 120 ms when it is frozen, and no other caller until it is up again", async () => {
+    // Faked before the connection is made, so that none of its timers is real.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await reconnect();
     logLines.length = 0;
@@ -76,7 +76,7 @@ describeWithRedis("Redis", () => {
     expect(await metric("tributary_redis_up")).toBe(1);
   });
 
-  it("that answers while this process is busy counts as answering", async () => {
+  it("counts as available when it answers while this process is busy", async () => {
     await reconnect();
     const answer = redis.run(...add(1));
     const sentAt = performance.now();
@@ -88,7 +88,7 @@ describeWithRedis("Redis", () => {
     expect(await answer).toBe(1);
   });
 
-  it("that was stopped is used again when it is started again", async () => {
+  it("is used again after a restart", async () => {
     await server.stop();
     await expect.poll(() => redis.run(...add(1))).toBeUndefined();
     await server.start();
@@ -96,7 +96,7 @@ describeWithRedis("Redis", () => {
     expect(logLines.filter((line) => line.includes("Redis is available"))).toHaveLength(2);
   });
 
-  it("runs later, in their order, the scripts that nobody waits for", async () => {
+  it("runs queued scripts later, in their order", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await reconnect();
     server.freeze();
@@ -112,11 +112,11 @@ describeWithRedis("Redis", () => {
     redis.runLater(...append("e"));
     server.thaw();
     await expect.poll(() => server.command("GET", "tributary:text")).toMatch(/e$/);
-    // What was sent before it was known to be away may have run twice; none is lost and none overtakes.
+    // Scripts sent before the timeout may run twice; none is lost or reordered.
     expect(await server.command("GET", "tributary:text")).toMatch(/^abcd(b?c?d?)e$/);
   });
 
-  it("that refuses a script is asked the next one all the same", async () => {
+  it("still receives the next script after one has failed", async () => {
     await server.command("SET", "tributary:sum", "no number");
     expect(await redis.run(...add(1))).toBeUndefined();
     await server.command("DEL", "tributary:sum");
@@ -125,26 +125,26 @@ describeWithRedis("Redis", () => {
     expect(await metric("tributary_redis_up")).toBe(1);
   });
 
-  it("that answers what nobody expected has failed at that one script", async () => {
-    const strange = { text: "return 'five'", answer: z.int() };
-    expect(await redis.run(strange, [], [])).toBeUndefined();
+  it("fails only the script whose answer has an unexpected type", async () => {
+    const wrongType = { text: "return 'five'", answer: z.int() };
+    expect(await redis.run(wrongType, [], [])).toBeUndefined();
     expect(await redis.run(...add(1))).toBe(1);
     expect(await metric("tributary_redis_failures_total")).toBe(1);
   });
 
   it.each([
     ["is full", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"],
-    ["has become another one's replica", "REPLICAOF 127.0.0.1 9", "REPLICAOF NO ONE"],
-  ])("that %s is away until it takes writes again", async (_name, fill, empty) => {
+    ["has become a replica", "REPLICAOF 127.0.0.1 9", "REPLICAOF NO ONE"],
+  ])("is unavailable when it %s, until it accepts writes again", async (_name, stopWrites, allowWrites) => {
     const command = (text: string) => server.command(...(text.split(" ") as [string]));
-    await command(fill);
+    await command(stopWrites);
     expect(await redis.run(...add(1))).toBeUndefined();
     expect(await metric("tributary_redis_up")).toBe(0);
-    await command(empty);
+    await command(allowWrites);
     await isBack(redis);
   });
 
-  it("that is not there at the start is waited for no longer than a second, and used when it comes", async () => {
+  it("delays the start by at most a second when it is down, and is used when it is up", async () => {
     redis.close();
     await server.stop();
     redis = connect(server.url, 600_000);
@@ -155,8 +155,8 @@ describeWithRedis("Redis", () => {
     await isBack(redis);
   });
 
-  it("has its password in no log", async () => {
-    // Until the refusal has come within the second that the start waits for Redis.
+  it("is never logged with its password", async () => {
+    // Repeats until the refusal arrives within the second that the start waits for Redis.
     await expect
       .poll(async () => {
         redis.close();

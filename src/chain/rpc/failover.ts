@@ -141,7 +141,7 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
     }
   }
 
-  /** Tries every endpoint at once, and lets all of them finish: the first success, or the first error. */
+  /** Tries every endpoint at once and waits for all of them. Returns a success, or throws the first endpoint's error. */
   async function tryEverywhere<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
     const attempts = all.map(async (health) => {
       try {
@@ -153,10 +153,10 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
         throw error;
       }
     });
-    const first = await Promise.any(attempts).catch(({ errors }: AggregateError) => errors[0] as Error);
-    await Promise.allSettled(attempts);
-    if (first instanceof Error) throw first;
-    return first;
+    const results = await Promise.allSettled(attempts);
+    const success = results.find((result) => result.status === "fulfilled");
+    if (success) return success.value;
+    throw (results[0] as PromiseRejectedResult).reason;
   }
 
   async function withDeadline<T>(run: (deadline: AbortSignal) => Promise<T>): Promise<T> {

@@ -7,7 +7,7 @@ import type { RedisServer } from "../../support/redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:collect:payer:address";
-const NOTHING = { text: "return 1", answer: z.int() };
+const PING = { text: "return 1", answer: z.int() };
 const never = () => false;
 
 describe("an account's lock without Redis", () => {
@@ -28,29 +28,30 @@ let server: RedisServer;
 let redis: Redis;
 
 describeWithRedis("an account's lock in Redis", () => {
-  eachWithRedis((...started) => {
-    [server, redis] = started;
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
   });
-  const acquire = (hasGivenUp = never) =>
-    createAccountLocks({ feePayer: "payer", redis }).acquire("address", hasGivenUp);
-  /** Resolves once a second replica has asked for the lock and found it taken. */
-  const secondIsWaiting = () => expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
-  const redisIsBack = () => expect.poll(() => redis.run(NOTHING, [], [])).toBe(1);
+  const acquire = (callerHasLeft = never) =>
+    createAccountLocks({ feePayer: "payer", redis }).acquire("address", callerHasLeft);
+  /** Resolves when a second replica has requested the lock while it is held. */
+  const secondReplicaWaits = () => expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
+  const redisIsUp = () => expect.poll(() => redis.run(PING, [], [])).toBe(1);
 
-  it("is held by one at a time: the next waits until it is released", async () => {
+  it("has one holder at a time, and the next waits until it is released", async () => {
     const first = await acquire();
     let hasSecond = false;
     const second = acquire().then((lease) => {
       hasSecond = true;
       return lease;
     });
-    await secondIsWaiting();
+    await secondReplicaWaits();
     expect(hasSecond).toBe(false);
     first.release();
     expect((await second).openTransaction).toBeUndefined();
   });
 
-  it("is waited for no longer than its caller waits", async () => {
+  it("is no longer requested after the caller has left", async () => {
     await acquire();
     let polls = 0;
     await expect(acquire(() => ++polls > 2)).rejects.toMatchObject({
@@ -58,7 +59,7 @@ describeWithRedis("an account's lock in Redis", () => {
     });
   });
 
-  it("expires while nothing is signed, and not for a week when something is", async () => {
+  it("expires within 15 seconds before a transaction is stored, and after a week with one", async () => {
     const first = await acquire();
     const ttl = await server.command("PTTL", KEY);
     expect(ttl).toBeGreaterThan(0);
@@ -67,17 +68,17 @@ describeWithRedis("an account's lock in Redis", () => {
     expect(await server.command("PTTL", KEY)).toBeGreaterThan(6 * 24 * 3_600_000);
   });
 
-  it("shows its signed transaction to everyone, however late they ask", async () => {
+  it("gives its signed transaction to every replica that acquires it later", async () => {
     const first = await acquire();
     expect(await first.store(transaction)).toBe(true);
     expect((await acquire()).openTransaction).toEqual(transaction);
     expect((await acquire()).openTransaction).toEqual(transaction);
   });
 
-  it("shows its transaction to a replica that waited for it, even after its outcome is known", async () => {
+  it("gives its transaction to a replica that was waiting, even after the outcome is known", async () => {
     const first = await acquire();
     const second = acquire();
-    await secondIsWaiting();
+    await secondReplicaWaits();
     await first.store(transaction);
     first.release(42);
     expect((await second).openTransaction).toEqual(transaction);
@@ -92,7 +93,7 @@ describeWithRedis("an account's lock in Redis", () => {
     second.release();
     const third = await acquire();
     await third.store(transaction);
-    third.release(41); // As a slow follower of an earlier transaction would.
+    third.release(41); // An older slot, as a slow replica reports it.
     expect((await acquire()).landedSlot).toBe(42);
     expect(await server.command("PTTL", "tributary:landed:payer:address")).toBeLessThanOrEqual(60_000);
   });
@@ -103,7 +104,7 @@ describeWithRedis("an account's lock in Redis", () => {
     expect((await acquire()).openTransaction).toBeUndefined();
   });
 
-  it("that has expired forbids sending once another replica has acquired it", async () => {
+  it("that has expired stores no transaction once another replica has acquired it", async () => {
     const slow = await acquire();
     await server.command("DEL", KEY);
     const next = await acquire();
@@ -120,13 +121,13 @@ describeWithRedis("an account's lock in Redis", () => {
     expect((await acquire()).openTransaction).toEqual(transaction);
   });
 
-  it("that cannot be read fails one collect, and not the next", async () => {
+  it("with an unreadable transaction fails one collect, but not the next", async () => {
     await server.command("HSET", KEY, "token", "t", "transaction", "{");
     await expect(acquire()).rejects.toMatchObject({ failure: { kind: "stored-transaction-unreadable" } });
     expect((await acquire()).openTransaction).toBeUndefined();
   });
 
-  it("is released even when 10,000 other releases wait while Redis is away", async () => {
+  it("is released even when 10,000 other releases are queued while Redis is down", async () => {
     const first = await acquire();
     await first.store(transaction);
     server.freeze();
@@ -134,17 +135,17 @@ describeWithRedis("an account's lock in Redis", () => {
     const others = createAccountLocks({ feePayer: "payer", redis });
     for (let i = 0; i < 10_001; i++) (await others.acquire(`other${i}`, never)).release();
     server.thaw();
-    await redisIsBack();
+    await redisIsUp();
     expect((await acquire()).openTransaction).toBeUndefined();
   });
 
-  it("is acquired while Redis is away, and released when Redis is back", async () => {
+  it("is acquired while Redis is down, and released when Redis is up again", async () => {
     server.freeze();
     const first = await acquire();
     expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
     first.release();
     server.thaw();
-    await redisIsBack();
+    await redisIsUp();
     expect((await acquire()).openTransaction).toBeUndefined();
   });
 });

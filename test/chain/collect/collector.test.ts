@@ -15,7 +15,7 @@ const answer = (result: unknown) => ({
   status: 200,
   body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }),
 });
-/** An endpoint that is behind is asked again and again: a fault with this holds a call up until it is lifted. */
+/** The client retries a node that is behind, so this fault blocks a call until it is removed. */
 const BEHIND = {
   status: 200,
   body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "Node is behind" } }),
@@ -35,7 +35,7 @@ beforeEach(async () => {
 afterEach(async () => {
   rpc.faults.clear();
   sandbox.secondRpc.faults.clear();
-  // Ends what still waits for the chain.
+  // Closing the servers ends the remaining calls.
   await sandbox.close();
 });
 
@@ -43,8 +43,8 @@ const sends = () => sendsTo(rpc);
 const wasCalled = (method: string) =>
   expect.poll(() => rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
 const wasSent = () => wasCalled("sendTransaction");
-/** Runs once, at the moment of the first call of a method. */
-function atFirst(method: string, run: () => void): void {
+/** Calls `run` when the method is first called, before the answer. */
+function onFirstCall(method: string, run: () => void): void {
   rpc.faults.add({
     times: 1,
     when(call) {
@@ -56,7 +56,7 @@ function atFirst(method: string, run: () => void): void {
 }
 
 describe("a transaction in flight", () => {
-  it("is sent again, the same bytes, until it lands", async () => {
+  it("is resent with the same bytes until it lands", async () => {
     rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: BEHIND });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sends().length).toBeGreaterThanOrEqual(3);
@@ -64,34 +64,34 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("counts as sent when the answer to its sending is lost", async () => {
+  it("counts as sent when the answer to sendTransaction is lost", async () => {
     rpc.faults.add({ when: isMethod("sendTransaction"), times: 1, then: "reset", after: true });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("is followed through reads that fail and a node that does not know it for a while", async () => {
+  it("is confirmed after failed reads and a node that does not know it yet", async () => {
     rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 2, then: "reset" });
     rpc.faults.add({ when: isMethod("getTransaction"), times: 2, then: answer(null) });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("is reported expired only when it can no longer land, and the next collect signs anew", async () => {
-    const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
+  it("is reported expired only when it can no longer land, and the next collect signs a new one", async () => {
+    const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
     const first = collector.collect("creator");
     await wasSent();
     const [signature] = collector.openSignatures();
     chain.advanceSlots(200);
     expect(await first).toEqual({ kind: "expired", signature });
-    lift();
+    removeFault();
 
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(new Set(sends().map(({ params }) => params[0])).size).toBe(2);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("is not reported expired by a node that has not seen its blockhash expire", async () => {
+  it("is not reported expired when a node has not seen its blockhash expire", async () => {
     const { secondRpc } = sandbox;
     collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
     const isStatus = isMethod("getSignatureStatuses");
@@ -111,17 +111,17 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("that fails on the chain makes its account back off while others are collected", async () => {
-    // Between simulation and landing the address and its vault become too poor for the address to exist.
+  it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {
+    // After the simulation, the address and its vault together fall below the rent-exempt minimum.
     const { address, creatorVault } = sandbox.account("creator");
-    const [before, waiting] = [chain.balance(address), chain.balance(creatorVault)];
-    atFirst("getLatestBlockhash", () => {
+    const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
+    onFirstCall("getLatestBlockhash", () => {
       chain.setBalance(address, 0n);
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     });
     const failure = await collector.collect("creator");
-    chain.setBalance(address, before);
-    chain.setBalance(creatorVault, waiting);
+    chain.setBalance(address, balance);
+    chain.setBalance(creatorVault, vaultBalance);
     const [failed] = sandbox.landedCollects();
     expect(failed!.err).not.toBeNull();
     expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
@@ -133,15 +133,15 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
 
-  it("is known to have landed although another call about it hangs", async () => {
+  it("is reported landed although the block height cannot be read", async () => {
     rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 6, then: UNKNOWN_SIGNATURE });
     rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
 
-  it("has collected nothing when someone on the chain was faster", async () => {
+  it("collects nothing when someone else collected first", async () => {
     const { creatorVault } = sandbox.account("creator");
-    atFirst("getLatestBlockhash", () => {
+    onFirstCall("getLatestBlockhash", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     });
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
@@ -150,8 +150,8 @@ describe("a transaction in flight", () => {
 });
 
 describe("a collect", () => {
-  it("is not stopped by a withdrawal from the address at the same moment", async () => {
-    atFirst("simulateTransaction", () => {
+  it("succeeds when the owner withdraws from the address at the same time", async () => {
+    onFirstCall("simulateTransaction", () => {
       chain.setBalance(sandbox.account("creator").address, 1_000_000_000n);
     });
     expect(await collector.collect("creator")).toMatchObject({
@@ -174,12 +174,12 @@ describe("a collect", () => {
     );
   });
 
-  it("is not started when the time of its request is up", async () => {
+  it("does not start when its request has timed out", async () => {
     expect(await collector.collectTooLate("creator")).toEqual({ kind: "not-started" });
     expect(rpc.calls).toEqual([]);
   });
 
-  it("warns the operator when the fee payer can pay for few more", async () => {
+  it("logs a warning when the fee payer can pay for fewer than 100 more", async () => {
     const warning = "the fee payer can pay for fewer than 100 more collects: fund it";
     await collector.collect("artist001");
     expect(collector.logLines.join()).not.toContain("fund it");
@@ -188,49 +188,49 @@ describe("a collect", () => {
     await expect.poll(() => collector.logLines.join()).toContain(warning);
   });
 
-  it("is refused when the fee payer cannot pay for it beside those in flight", async () => {
+  it("is refused when the fee payer cannot pay for it and those in flight", async () => {
     chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0) + 3n * 5_100n);
-    // Nothing lands until all have been decided.
-    const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
+    // No transaction lands before every collect has been accepted or refused.
+    const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
     const handles = ["artist001", "artist002", "artist003", "artist004", "artist005", "artist006"];
-    const kinds: string[] = [];
-    const collects = handles.map(async (handle) => kinds.push((await collector.collect(handle)).kind));
-    await expect.poll(() => kinds).toEqual(Array(3).fill("fee-payer-short"));
-    lift();
+    const outcomes: string[] = [];
+    const collects = handles.map(async (handle) => outcomes.push((await collector.collect(handle)).kind));
+    await expect.poll(() => outcomes).toEqual(Array(3).fill("fee-payer-short"));
+    removeFault();
     await Promise.all(collects);
-    expect(kinds.slice(3)).toEqual(Array(3).fill("collected"));
+    expect(outcomes.slice(3)).toEqual(Array(3).fill("collected"));
     expect(sandbox.landedCollects()).toHaveLength(3);
   });
 
-  it("pays the price of the recent slots, within the cap", async () => {
+  it("pays the priority fee of recent slots, up to the cap", async () => {
     const feeOf = async (handle: string) => {
       const outcome = await collector.collect(handle);
       return chain.landed(outcome.kind === "collected" ? outcome.signature : "")!.feeLamports;
     };
     expect(await feeOf("artist001")).toBeLessThan(5_050n);
     chain.setPriorityFee(1_000_000);
-    const dear = await feeOf("artist002");
-    expect(dear).toBeGreaterThan(9_000n);
-    expect(dear).toBeLessThan(55_000n);
+    const high = await feeOf("artist002");
+    expect(high).toBeGreaterThan(9_000n);
+    expect(high).toBeLessThan(55_000n);
     chain.setPriorityFee(1_000_000_000);
     const capped = await feeOf("artist003");
     expect(capped).toBeGreaterThan(54_000n);
     expect(capped).toBeLessThanOrEqual(55_000n);
   });
 
-  it("charges its budget the fee that it signed for, whatever fee a node reports", async () => {
+  it("charges the budget the signed fee, not the fee that a node reports", async () => {
     collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" } });
     const { address } = sandbox.account("creator");
-    const lie = {
+    const wrong = {
       transaction: { message: { accountKeys: [address] } },
       meta: { err: null, fee: 1_000_000, preBalances: [2], postBalances: [1] },
     };
-    rpc.faults.add({ when: isMethod("getTransaction"), times: 1, then: answer(lie) });
+    rpc.faults.add({ when: isMethod("getTransaction"), times: 1, then: answer(wrong) });
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
     expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
   });
 
-  it("is refused when the hour's budget is used up, and logs it", async () => {
+  it("is refused and logged when the hour's budget is spent", async () => {
     collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" } });
     expect(await collector.collect("creator")).toEqual({ kind: "budget-spent" });
     expect(collector.logLines.join()).toMatch(/"level":50.*the hour's budget for fees is used up/);
@@ -238,9 +238,9 @@ describe("a collect", () => {
   });
 });
 
-describe("a caller whose time is up", () => {
-  it("hears the signature; the transaction goes on, and the next collect reports it and signs none", async () => {
-    const lift = rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+describe("a caller who times out", () => {
+  it("receives the signature, and the next collect reports that transaction without signing another", async () => {
+    const removeFault = rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
     const first = collector.collect("creator");
     await wasSent();
     const [signature] = collector.openSignatures();
@@ -248,7 +248,7 @@ describe("a caller whose time is up", () => {
     await expect.poll(() => chain.landed(signature!)).toBeDefined();
 
     const next = collector.collect("creator");
-    lift();
+    removeFault();
     expect(await next).toEqual({ ...ALL_FEES, signature });
     expect(await first).toEqual(await next);
     expect(chain.balance(sandbox.account("creator").address)).toBe(8_300_000_000n);
@@ -256,14 +256,14 @@ describe("a caller whose time is up", () => {
   });
 
   it.each(["getMultipleAccounts", "simulateTransaction", "getLatestBlockhash"])(
-    "at %s, before anything is signed, can rely on it that nothing is sent",
+    "during %s receives an error, and no transaction is sent",
     async (method) => {
-      const lift = rpc.faults.add({ when: isMethod(method), then: BEHIND });
+      const removeFault = rpc.faults.add({ when: isMethod(method), then: BEHIND });
       const other = collector.collect("creator");
       await wasCalled(method);
       expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "not-sent" });
       expect(collector.openSignatures()).toEqual([]);
-      lift();
+      removeFault();
       expect(await other).toEqual({ kind: "abandoned" });
       await collector.settled();
       expect(sends()).toEqual([]);
@@ -273,8 +273,8 @@ describe("a caller whose time is up", () => {
     },
   );
 
-  it("hears that its transaction landed when its amounts cannot be read", async () => {
-    const lift = rpc.faults.add({ when: isMethod("getTransaction"), then: answer(null) });
+  it("receives the signature when the transaction landed but its amounts cannot be read", async () => {
+    const removeFault = rpc.faults.add({ when: isMethod("getTransaction"), then: answer(null) });
     const first = collector.collect("creator");
     await wasCalled("getTransaction");
     const [landed] = sandbox.landedCollects();
@@ -283,7 +283,7 @@ describe("a caller whose time is up", () => {
       kind: "landed-unreadable",
       signature,
     });
-    lift();
+    removeFault();
     expect(await first).toEqual({ ...ALL_FEES, signature });
   });
 });
@@ -291,32 +291,33 @@ describe("a caller whose time is up", () => {
 let server: RedisServer;
 let redis: Redis;
 
-describeWithRedis("a collect whose lease expires before it is sent", () => {
-  eachWithRedis((...started) => {
-    [server, redis] = started;
+describeWithRedis("a collect whose lease expires before its transaction is sent", () => {
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
   });
 
-  /** A replica that is held up before it signs, and another that has taken over its lock. */
-  async function startBoth() {
+  /** Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire the lock. */
+  async function startReplicas() {
     const slow = createSandboxCollector(sandbox, { redis });
     const fast = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
-    const lift = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
+    const removeFault = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
     const slowCollect = slow.collect("creator");
     await wasCalled("getLatestBlockhash");
     await server.command("DEL", `tributary:collect:${slow.feePayer}:${sandbox.account("creator").address}`);
-    return { slow, fast, lift, slowCollect };
+    return { slow, fast, removeFault, slowCollect };
   }
   const spentFees = async (feePayer: string) => {
     const entries: string[] = await server.command("HGETALL", `tributary:fees:${feePayer}`);
     return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
   };
 
-  it("follows the transaction of the replica that took over, and sends none of its own", async () => {
-    const { slow, fast, lift, slowCollect } = await startBoth();
+  it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
+    const { slow, fast, removeFault, slowCollect } = await startReplicas();
     sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
     const fastCollect = fast.collect("creator");
     await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
-    lift();
+    removeFault();
     expect(await slowCollect).toMatchObject(ALL_FEES);
     sandbox.secondRpc.faults.clear();
     expect(await fastCollect).toEqual(await slowCollect);
@@ -327,20 +328,20 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
     expect(await spentFees(slow.feePayer)).toBe(Number(landed!.feeLamports));
   });
 
-  it("finds nothing to collect when the other replica is done already", async () => {
-    const { fast, lift, slowCollect } = await startBoth();
+  it("finds nothing to collect when the other replica has finished", async () => {
+    const { fast, removeFault, slowCollect } = await startReplicas();
     expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
-    lift();
+    removeFault();
     expect(await slowCollect).toEqual({ kind: "nothing" });
     expect(sends()).toEqual([]);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("does not collect again once a caller has given up", async () => {
-    const { slow, fast, lift, slowCollect } = await startBoth();
+  it("is abandoned when its caller has left", async () => {
+    const { slow, fast, removeFault, slowCollect } = await startReplicas();
     expect(await slow.collectInAMillisecond("creator")).toEqual({ kind: "not-sent" });
     expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
-    lift();
+    removeFault();
     expect(await slowCollect).toEqual({ kind: "abandoned" });
     expect(sends()).toEqual([]);
     expect(sandbox.landedCollects()).toHaveLength(1);
@@ -349,15 +350,19 @@ describeWithRedis("a collect whose lease expires before it is sent", () => {
 
 describe("a collect over HTTP", () => {
   let service: World;
-  afterEach(() => service.close());
+  afterEach(async () => {
+    // A failed test leaves its faults behind, and close() waits for every transaction in flight.
+    service.sandbox.rpc.faults.clear();
+    await service.close();
+  });
   const sendsOfService = () => sendsTo(service.sandbox.rpc);
 
-  it("shares its time with the others of its request, so that all are answered", async () => {
+  it("shares its deadline with the other collects of its request, so that all are answered", async () => {
     service = await startWorld({ COLLECT_TIMEOUT_MS: "1000" });
     const { faults } = service.sandbox.rpc;
     faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 503, body: "" } });
     const ids = ["creator", "artist001", "artist002"].map((handle) => service.account(handle).id);
-    // A slow machine may take several requests to get as far as sending; from then on it stays in flight.
+    // A slow machine may need several requests until the transaction is sent; then it stays in flight.
     await expect
       .poll(async () => {
         await service.collect(ids[0]!);
@@ -369,7 +374,7 @@ describe("a collect over HTTP", () => {
     const messages: string[] = body.errors.map(({ message }: { message: string }) => message);
     expect(messages[0]).toMatch(/^It is not known yet whether transaction/);
     expect(messages).toHaveLength(3);
-    // A timer may fire within a millisecond of the deadline, and then the next collect is given up at once.
+    // A timer may fire a millisecond before the deadline; the next collect then starts and times out at once.
     for (const message of messages.slice(1))
       expect(message).toMatch(/timed out before this collect started|No transaction was sent/);
     expect(new Set(sendsOfService().map(({ params }) => params[0])).size).toBe(1);
@@ -385,7 +390,7 @@ describe("a collect over HTTP", () => {
       body: JSON.stringify({ socialId: id }),
       signal: leaving.signal,
     });
-    // Not before it is sent, and not after it is answered.
+    // The caller leaves after the transaction is sent and before it is confirmed.
     service.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
     await expect.poll(() => sendsOfService().length).toBeGreaterThan(0);
     leaving.abort();

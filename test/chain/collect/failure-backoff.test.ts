@@ -8,8 +8,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** In seconds, found by asking at each of them. */
-function backoffOf(backoff: ReturnType<typeof createFailureBackoff>): number {
+/** Length of the backoff in seconds, measured by checking once a second. */
+function measureBackoff(backoff: ReturnType<typeof createFailureBackoff>): number {
   for (let seconds = 0; ; seconds++) {
     try {
       backoff.assertReady("a");
@@ -21,32 +21,32 @@ function backoffOf(backoff: ReturnType<typeof createFailureBackoff>): number {
 }
 
 describe("the backoff of an account whose transactions fail", () => {
-  it("does not apply to an account that has not failed", () => {
+  it("does not apply to an account without failures", () => {
     const backoff = createFailureBackoff();
     backoff.failed("b");
-    expect(backoffOf(backoff)).toBe(0);
+    expect(measureBackoff(backoff)).toBe(0);
   });
 
   it("doubles with each failure in a row, up to an hour", () => {
     const backoff = createFailureBackoff();
-    const found = Array.from({ length: 8 }, () => {
+    const durations = Array.from({ length: 8 }, () => {
       backoff.failed("a");
-      return backoffOf(backoff);
+      return measureBackoff(backoff);
     });
-    expect(found).toEqual([60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+    expect(durations).toEqual([60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
   });
 
-  it("ends with a success, and starts again at a minute", () => {
+  it("ends with a success; the next failure starts at one minute", () => {
     const backoff = createFailureBackoff();
     backoff.failed("a");
     backoff.failed("a");
     backoff.succeeded("a");
-    expect(backoffOf(backoff)).toBe(0);
+    expect(measureBackoff(backoff)).toBe(0);
     backoff.failed("a");
-    expect(backoffOf(backoff)).toBe(60);
+    expect(measureBackoff(backoff)).toBe(60);
   });
 
-  it("throws an error that says how long it lasts", () => {
+  it("throws an error with the remaining time", () => {
     const backoff = createFailureBackoff();
     backoff.failed("a");
     vi.advanceTimersByTime(18_500);

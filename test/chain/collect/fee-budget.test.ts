@@ -9,43 +9,44 @@ let server: RedisServer;
 let redis: Redis;
 const replica = () =>
   createFeeBudget({ feePayer: "payer", budgetLamportsPerHour: toLamports(20_000), redis });
-const spentByMinute = async () => {
+const spentLamports = async () => {
   const entries: string[] = await server.command("HGETALL", "tributary:fees:payer");
   return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
 };
 
 describeWithRedis("the fee budget in Redis", () => {
-  eachWithRedis((...started) => {
-    [server, redis] = started;
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
   });
 
-  it("is shared by all replicas, also under concurrency", async () => {
+  it("is shared by all replicas, even under concurrency", async () => {
     const replicas = [replica(), replica()];
     const reservations = await Promise.all(
       Array.from({ length: 20 }, (_, i) => replicas[i % 2]!.reserve(toLamports(5_000))),
     );
     expect(reservations.filter((reservation) => reservation)).toHaveLength(4);
-    expect(await spentByMinute()).toBe(20_000);
+    expect(await spentLamports()).toBe(20_000);
   });
 
-  it("counts neither released nor refused fees", async () => {
+  it("does not count released or refused fees", async () => {
     const [one, other] = [replica(), replica()];
     const first = await one.reserve(toLamports(15_000));
     expect(await other.reserve(toLamports(10_000))).toBeUndefined();
     first!.release();
     expect(await other.reserve(toLamports(20_000))).toBeDefined();
     expect(await one.reserve(toLamports(1))).toBeUndefined();
-    expect(await spentByMinute()).toBe(20_000);
+    expect(await spentLamports()).toBe(20_000);
   });
 
-  it("forgets fees that are older than an hour", async () => {
+  it("ignores fees that are older than an hour", async () => {
     const minute = Math.floor((await server.command("TIME"))[0] / 60);
     await server.command("HSET", "tributary:fees:payer", minute - 60, 15_000, minute - 61, 20_000);
     expect(await replica().reserve(toLamports(5_001))).toBeUndefined();
     expect(await replica().reserve(toLamports(5_000))).toBeDefined();
   });
 
-  it("is each replica's own while Redis is away, earlier spending included", async () => {
+  it("applies to each replica separately while Redis is down, including what it spent before", async () => {
     const [one, other] = [replica(), replica()];
     await one.reserve(toLamports(15_000));
     await server.stop();

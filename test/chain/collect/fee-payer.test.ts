@@ -45,17 +45,17 @@ afterEach(() => {
 });
 
 describe("the fee payer", () => {
-  it("signs calls of the expected programs", async () => {
-    const harmless = message(
+  it("signs calls to the allowed programs", async () => {
+    const allowed = message(
       keypair.publicKey,
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
       call(programId, { pubkey: other, isSigner: false, isWritable: true }),
     );
-    const transaction = await feePayer.sign(harmless);
+    const transaction = await feePayer.sign(allowed);
     expect(transaction?.fee).toBe(5_000n);
     const signed = VersionedTransaction.deserialize(Buffer.from(transaction!.base64, "base64"));
     expect(signed.signatures).toHaveLength(1);
-    const signedByLibrary = new VersionedTransaction(harmless);
+    const signedByLibrary = new VersionedTransaction(allowed);
     signedByLibrary.sign([keypair]);
     expect(Buffer.from(signed.signatures[0]!)).toEqual(Buffer.from(signedByLibrary.signatures[0]!));
   });
@@ -74,15 +74,15 @@ describe("the fee payer", () => {
     expect(await poor.sign(good)).toBeDefined();
   });
 
-  it("computes a transaction's fee: 5,000 lamports, and the price of its unit limit, rounded up", async () => {
+  it("computes a transaction's fee as 5,000 lamports plus the price of its unit limit, rounded up", async () => {
     const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
     expect((await feePayer.sign(priced))?.fee).toBe(6_000n);
   });
 
   it.each([
-    ["a call of another program", message(keypair.publicKey, limit(1), call(other))],
+    ["a call to another program", message(keypair.publicKey, limit(1), call(other))],
     [
-      "a transfer from itself",
+      "a transfer from the fee payer",
       message(
         keypair.publicKey,
         limit(1),
@@ -90,7 +90,7 @@ describe("the fee payer", () => {
       ),
     ],
     [
-      "a call that has it as an account",
+      "a call with the fee payer among its accounts",
       message(
         keypair.publicKey,
         limit(1),
@@ -110,16 +110,16 @@ describe("the fee payer", () => {
       "a priority fee above the cap",
       message(keypair.publicKey, limit(10_001), price(100_000n), call(programId)),
     ],
-    ["a price without a limit", message(keypair.publicKey, price(1n), call(programId))],
+    ["a unit price without a unit limit", message(keypair.publicKey, price(1n), call(programId))],
     [
-      "a request for heap",
+      "a request for a larger heap",
       message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
-  ])("refuses %s", async (_name, harmful) => {
-    await expect(feePayer.sign(harmful)).rejects.toThrow("refused to sign");
+  ])("refuses %s", async (_name, rejected) => {
+    await expect(feePayer.sign(rejected)).rejects.toThrow("refused to sign");
   });
 
-  it("keeps to its budget in any hour, and does not count released fees", async () => {
+  it("stays within its budget in any hour, and does not count released fees", async () => {
     vi.useFakeTimers();
     const limited = createFeePayer({
       keypair,

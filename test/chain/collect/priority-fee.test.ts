@@ -14,24 +14,24 @@ const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_
 };
 
 describe("the priority fee", () => {
-  it("is the price of every unit of the limit, rounded up to a lamport", () => {
+  it("is the unit price times the unit limit, rounded up to a lamport", () => {
     expect(priorityFee(1_000n, 5_000)).toBe(5n);
     expect(priorityFee(1_000n, 5_001)).toBe(6n);
     expect(priorityFee(0n, 5_000)).toBe(0n);
   });
 
-  it("uses the price that would have been enough in three of four recent slots", async () => {
+  it("uses the configured percentile of recent prices: 75 is enough for three of four slots", async () => {
     expect(await choose([40_000, 10_000, 20_000, 30_000])).toBe(40_000n);
     expect(await choose(Array.from({ length: 100 }, (_, i) => i * 1_000))).toBe(75_000n);
   });
 
-  it("has a floor, also when the recent prices cannot be read", async () => {
+  it("has a floor, even when the recent prices cannot be read", async () => {
     expect(await choose([0, 0, 0])).toBe(1_000n);
     expect(await choose([])).toBe(1_000n);
     expect(await choose(new Error("down"))).toBe(1_000n);
   });
 
-  it("follows the operator's floor and percentile", async () => {
+  it("uses the configured floor and percentile", async () => {
     const prices = Array.from({ length: 100 }, (_, i) => i * 1_000);
     const at = (pricePercentile: number, priceFloor = 0n) =>
       choose(prices, 10_000, 50_000, { pricePercentile, priceFloor });

@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
-/** An endpoint counts as slow after a fifth of the deadline, so with a long one no endpoint is slow. */
+/** An endpoint counts as slow after a fifth of the timeout, so the default is long enough for any machine. */
 const rpc = (urls = nodes.map(({ url }) => url), timeoutMs = 60_000) =>
   createRpc({
     urls: urls.map((url) => new URL(url)),
@@ -50,7 +50,7 @@ describe("a call to the chain", () => {
 
   it.each([
     ["a closed connection", "reset" as const],
-    ["half an answer", "cut" as const],
+    ["a truncated answer", "cut" as const],
     ["a call that hangs", "hang" as const],
     ["429", { status: 429, body: "Too many" }],
     ["429 with a JSON-RPC body", failure({ code: -1, message: "limit" }, 429)],
@@ -58,7 +58,7 @@ describe("a call to the chain", () => {
     ["503", { status: 503, body: "" }],
     ["401", { status: 401, body: "{}" }],
     ["HTML", { status: 200, body: "<html>" }],
-    ["a result of another shape", result("seven")],
+    ["a result of the wrong type", result("seven")],
     ["an internal error", failure({ code: -32603, message: "internal" })],
     ["a provider's limit as -32600", failure({ code: -32600, message: "Too large" })],
     ["a provider's limit as -32602", failure({ code: -32602, message: "Too many inputs" })],
@@ -77,10 +77,8 @@ describe("a call to the chain", () => {
     expect(calls()).toEqual([1, 1]);
   });
 
-  it("keeps the code of an error that every endpoint would give, and asks no other endpoint", async () => {
-    nodes[0]!.faults.add({
-      then: failure({ code: -32015, message: "Unsupported version", data: { why: "x" } }),
-    });
+  it("keeps the code of an error that every endpoint would return, and calls no other endpoint", async () => {
+    nodes[0]!.faults.add({ then: failure({ code: -32015, message: "Invalid params", data: { why: "x" } }) });
     const error: unknown = await rpc()
       .getSlot()
       .catch((reason: unknown) => reason);
@@ -95,7 +93,7 @@ describe("a call to the chain", () => {
     await expect(rpc().getSlot()).rejects.toMatchObject({ failure: "status", code: 503 });
   });
 
-  it("sends the user and password of a URL as a header, and shows them in no error", async () => {
+  it("sends the user and password of a URL as a header, and leaves them out of errors", async () => {
     const { host } = new URL(nodes[0]!.url);
     expect(await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
     expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
@@ -121,13 +119,13 @@ describe("a call to the chain", () => {
       "getAccounts",
       { context: { slot: 4 }, value: [{ ...account, lamports: 2 ** 53 }] },
     ],
-    ["two accounts in place of one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
+    ["two accounts instead of one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
   ])("rejects %s as unreadable", async (_name, method, value) => {
     for (const node of nodes) node.faults.add({ then: result(value) });
     await expect(callMethod(rpc(), method)).rejects.toThrow("unreadable");
   });
 
-  it("cuts the requested slice out when a node returns all of an account's data", async () => {
+  it("extracts the requested slice when a node returns all of an account's data", async () => {
     const data = Buffer.alloc(165);
     data.writeBigUInt64LE(7n, 64);
     for (const node of nodes) {
@@ -143,7 +141,7 @@ describe("a call to the chain", () => {
     expect(found?.data).toHaveLength(8);
   });
 
-  it("ignores the slot of a status that is ahead of the node", async () => {
+  it("ignores the slot of a status when it is ahead of the node", async () => {
     const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
     for (const node of nodes) {
       node.faults.add({ times: 1, then: result({ context: { slot: 4 }, value: [status] }) });
@@ -152,7 +150,7 @@ describe("a call to the chain", () => {
     expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
   });
 
-  it("rejects statuses that are not one per signature", async () => {
+  it("rejects a response without one status per signature", async () => {
     for (const node of nodes) node.faults.add({ then: result({ context: { slot: 1 }, value: [] }) });
     await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
       "unreadable",

@@ -23,7 +23,7 @@ it.each([
   expect(operationCost(schema, document, getOperationAST(document)!)).toBe(cost);
 });
 
-it("counts the operation that runs, not its neighbours", () => {
+it("counts only the operation that runs", () => {
   const document = parse(
     'query A { __typename } mutation B { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } }',
   );
@@ -31,7 +31,7 @@ it("counts the operation that runs, not its neighbours", () => {
   expect(operationCost(schema, document, getOperationAST(document, "B")!)).toBe(2);
 });
 
-it("counts fragments that spread each other again and again without walking them again and again", () => {
+it("visits each fragment once, even when fragments spread each other many times", () => {
   const fragments = Array.from(
     { length: 60 },
     (_, i) => `fragment F${i} on Mutation { ...F${i + 1} ...F${i + 1} }`,

@@ -8,21 +8,21 @@ const COLLECT_CREATOR_FEE = "1416567bc61cdb84";
 const FEE = 5_000n;
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 
-interface Landed {
+interface LandedTransaction {
   readonly keys: string[];
   readonly before: bigint[];
   readonly after: bigint[];
 }
 
 /**
- * A chain that is nothing but a table of lamports behind the JSON-RPC methods which a collect needs, with
- * one instruction that it executes by hand. It checks signatures for real.
+ * A minimal chain: a table of lamports and the JSON-RPC methods that a collect needs. It executes only the
+ * launchpad's `collect_creator_fee`, and verifies signatures.
  */
 export async function startBareChain(balances: Map<string, bigint>) {
-  const landed = new Map<string, Landed>();
+  const landed = new Map<string, LandedTransaction>();
   const slot = 1_000;
 
-  function execute(transaction: VersionedTransaction): Landed {
+  function execute(transaction: VersionedTransaction): LandedTransaction {
     const keys = transaction.message.staticAccountKeys.map((key) => key.toBase58());
     const before = keys.map((key) => balances.get(key) ?? 0n);
     const after = [...before];

@@ -1,6 +1,6 @@
 import { startJsonServer } from "./json-server.ts";
 
-/** The network's API with a handful of accounts, written from its documentation and nothing else. */
+/** The network's API with the given accounts, implemented from its documentation alone. */
 export function startBareNetwork(accounts: readonly { id: string; username: string }[], token: string) {
   return startJsonServer(({ url, authorization }) => {
     if (authorization !== `Bearer ${token}`)

@@ -1,13 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** What a double answers. */
 export interface JsonAnswer {
   readonly status?: number;
   readonly body: unknown;
 }
 
-/** A bare JSON server on a free port of loopback; it shares no line with the sandbox's. */
+/** A minimal JSON server on a free loopback port, independent of the sandbox's code. */
 export async function startJsonServer(
   answer: (request: { url: URL; authorization: string | undefined; body: string }) => JsonAnswer,
 ) {

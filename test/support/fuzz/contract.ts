@@ -3,19 +3,19 @@ import type { AddressesOf } from "../../../src/chain/addresses.ts";
 import { SOL_PATTERN } from "../../../src/chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../../../src/contract/error-codes.ts";
 
-interface Read {
+interface ParsedResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: any;
 }
 
-/** The status that an error may have beside the table's. */
+/** Statuses that an error may have in addition to its status in the table. */
 const OTHER_STATUS: Partial<Record<ErrorCode, number>> = { INVALID_SOCIAL_ID: 413 };
 const WITH_RETRY_AFTER: readonly string[] = ["RATE_LIMITED", "SOCIAL_RATE_LIMITED", "SERVICE_BUSY"];
 
 /**
- * GraphQL's own codes: the request is not one of GraphQL, cannot be parsed, has no such operation, does not
- * fit the schema, or has variables that do not fit a subscription.
+ * GraphQL's own codes: the request is malformed, cannot be parsed, names an unknown operation, does not match
+ * the schema, or has invalid variables for a subscription.
  */
 const GRAPHQL_CODES = [
   "BAD_REQUEST",
@@ -25,12 +25,12 @@ const GRAPHQL_CODES = [
   "BAD_USER_INPUT",
 ];
 
-/** Fields whose values are SOL, and those whose values are lamports. */
+/** Fields in SOL, and fields in lamports. */
 const SOL_FIELD = /(^|_)(vault|pda|total|withdrawable|collected|newBalance)$/;
 const LAMPORTS_FIELD = /Lamports$/;
 
-/** Fails unless the answer is an error of the contract with one of these codes. */
-export function expectError({ status, headers, body }: Read, allowed: readonly ErrorCode[]): void {
+/** Fails unless the answer is a contract error with one of these codes. */
+export function expectError({ status, headers, body }: ParsedResponse, allowed: readonly ErrorCode[]): void {
   expect(headers.get("content-type")).toMatch(/^application\/json\b/);
   expect(allowed).toContain(body.error);
   const code = body.error as ErrorCode;
@@ -45,8 +45,12 @@ export function expectError({ status, headers, body }: Read, allowed: readonly E
   else expect(retryAfter).toBe("");
 }
 
-/** Fails unless the answer is a wallet with the address that belongs to its id, or an error with one of these codes. */
-export function expectLookup(answer: Read, addressesOf: AddressesOf, allowed: readonly ErrorCode[]): void {
+/** Fails unless the answer is a wallet with the address of its id, or an error with one of these codes. */
+export function expectLookup(
+  answer: ParsedResponse,
+  addressesOf: AddressesOf,
+  allowed: readonly ErrorCode[],
+): void {
   if (answer.status !== 200) {
     expectError(answer, allowed);
     return;
@@ -61,8 +65,8 @@ export function expectLookup(answer: Read, addressesOf: AddressesOf, allowed: re
   });
 }
 
-/** Fails unless the answer is a collect's success, or an error with one of these codes. */
-export function expectCollect(answer: Read, allowed: readonly ErrorCode[]): void {
+/** Fails unless the answer is a successful collect, or an error with one of these codes. */
+export function expectCollect(answer: ParsedResponse, allowed: readonly ErrorCode[]): void {
   if (answer.status !== 200) {
     expectError(answer, allowed);
     return;
@@ -77,8 +81,8 @@ export function expectCollect(answer: Read, allowed: readonly ErrorCode[]): void
 }
 
 /**
- * Fails unless the body is a well-formed response of GraphQL, whose errors have a code of GraphQL's own or
- * one of these, and whose amounts are written as amounts. Aliases must end with `_` and the field's name.
+ * Fails unless the body is a well-formed GraphQL response whose errors have one of GraphQL's own codes or of
+ * these, and whose amounts are well-formed. Aliases must end with `_` and the field's name.
  */
 export function expectGraphQL(body: any, allowed: readonly ErrorCode[]): void {
   expect(typeof body === "object" && body !== null && !Array.isArray(body)).toBe(true);
@@ -102,7 +106,7 @@ function expectAmounts(value: unknown): void {
   }
 }
 
-/** Fails when a line of the log, which is emptied, is of an error. */
+/** Fails when the log has a line of level error or above; empties the log. */
 export function expectNoErrorLogged(logLines: string[]): void {
   const errors = logLines.splice(0).filter((line) => Number(/"level":(\d+)/.exec(line)?.[1]) >= 50);
   expect(errors).toEqual([]);

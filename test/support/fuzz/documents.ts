@@ -8,7 +8,7 @@ import {
   type GraphQLSchema,
 } from "graphql";
 
-/** An operation as it is posted. */
+/** The JSON body of a GraphQL request. */
 export interface Posted {
   readonly query: string;
   readonly variables?: unknown;
@@ -28,15 +28,15 @@ const HANDLES = [
   "é",
   "1234567890123456",
 ];
-/** Of accounts whose vaults are empty: a collect of them ends before any transaction. */
+/** Ids with empty vaults, so that a collect ends before any transaction, and invalid ids. */
 const IDS = ["0", "7", "007", "18446744073709551615", "18446744073709551616", "", "x", "-1", "1.0"];
 
-/** The variables that documents use: their types, values that fit, and values that do not. */
-const VARIABLES: Record<string, { type: string; good: fc.Arbitrary<unknown> }> = {
-  handle: { type: "String!", good: fc.constantFrom(...HANDLES) },
-  handles: { type: "[String!]!", good: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
-  socialId: { type: "String!", good: fc.constantFrom(...IDS) },
-  flag: { type: "Boolean!", good: fc.boolean() },
+/** The variables that documents use, with their types and valid values. */
+const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> = {
+  handle: { type: "String!", valid: fc.constantFrom(...HANDLES) },
+  handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
+  socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
+  flag: { type: "Boolean!", valid: fc.boolean() },
 };
 const OTHER_TYPES = ["String", "Int!", "[String]", "Lamports", "Wallet!", "Nothing!"];
 
@@ -73,19 +73,19 @@ const directive = rarely(
 );
 
 function argument({ name }: GraphQLArgument): fc.Arbitrary<string> {
-  const { good } = VARIABLES[name]!;
-  const fits = fc.oneof(
-    good.map((value) => `${name}: ${JSON.stringify(value)}`),
+  const { valid: values } = VARIABLES[name]!;
+  const valid = fc.oneof(
+    values.map((value) => `${name}: ${JSON.stringify(value)}`),
     fc.constant(`${name}: $${name}`),
   );
-  const doesNot = fc.oneof(
+  const invalid = fc.oneof(
     literal.map((value) => `${name}: ${value}`),
     fc.constantFrom("", `${name}: $flag`, "nothing: 1", `${name}: "a", ${name}: "b"`),
   );
-  return rarely(fits, doesNot);
+  return rarely(valid, invalid);
 }
 
-/** Selections on the types of a schema, by following its fields. Aliases end with `_` and the field's name. */
+/** Generates selections on the types of a schema. Aliases end with `_` and the field's name. */
 function createSelections() {
   function field(one: GraphQLField<unknown, unknown>, depth: number): fc.Arbitrary<string> {
     const type = getNamedType(one.type);
@@ -138,7 +138,7 @@ function createSelections() {
   return selection;
 }
 
-/** The operation, the fragments that it names, and the variables that it uses. */
+/** A document with the operation, the fragments that it spreads and the variables that it uses. */
 function toDocument({
   kind,
   name,
@@ -160,7 +160,7 @@ function toDocument({
   return `${kind} ${name}${definitions && `(${definitions})`}${text}`;
 }
 
-/** Operations on the schema, most of them valid. */
+/** Operations on the schema, most of which are valid. */
 export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
   const selection = createSelections();
   const objects = Object.values(schema.getTypeMap()).filter(
@@ -180,7 +180,7 @@ export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
   );
   const variables = fc.record(
     Object.fromEntries(
-      Object.entries(VARIABLES).map(([variable, { good }]) => [variable, rarely(good, fc.jsonValue())]),
+      Object.entries(VARIABLES).map(([variable, { valid }]) => [variable, rarely(valid, fc.jsonValue())]),
     ),
   );
   const document = (kind: string, root: GraphQLObjectType) =>
@@ -239,8 +239,8 @@ const PIECES = [
   " ",
 ];
 
-/** The same, with some of their text cut out, doubled or replaced. */
-export function spoilt(posted: fc.Arbitrary<Posted>): fc.Arbitrary<Posted> {
+/** Operations with parts of their text doubled or replaced. */
+export function malformed(posted: fc.Arbitrary<Posted>): fc.Arbitrary<Posted> {
   const change = fc.tuple(
     fc.nat(),
     fc.nat(12),

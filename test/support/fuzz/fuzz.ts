@@ -1,62 +1,62 @@
 import fc from "fast-check";
 import { it } from "vitest";
 
-/** All cases together, dealt out to the properties by their shares; `npm run fuzz` asks for many. */
+/** Number of cases, divided among the properties by their shares; `npm run fuzz` sets a high number. */
 const CASES = Number(process.env.FUZZ_CASES ?? 3_000);
-/** After so long a property ends with the cases that it has had. */
+/** Time limit of a property: it passes with the cases that have run by then. */
 const MAX_SECONDS = Number(process.env.FUZZ_SECONDS ?? 6);
 /**
- * The same seed gives the same cases; with a path, the one case that failed. The tests always have the same, so
- * that they fail for a change and not by chance; the long run has new ones.
+ * The same seed gives the same cases, and a path selects the one that failed. The default is fixed, so that
+ * tests fail because of a change and not by chance; `npm run fuzz` uses new seeds.
  */
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const PATH = process.env.FUZZ_PATH;
-/** A lane is worth its start when it has so many. */
-const CASES_A_LANE = 20;
+/** Fewer cases are not worth the start of a parallel run. */
+const MIN_CASES_PER_RUN = 20;
 
 const unhandled: unknown[] = [];
 process.on("unhandledRejection", (reason) => unhandled.push(reason));
 
 /**
- * A test that holds `check` for `share` of all cases, and prints how many it had and their seed. Up to `lanes`
- * of them run at once, each with seeds of its own, for cases that mostly wait.
+ * A test that runs `check` on its `share` of all cases, and prints their number and seed. Cases that mostly
+ * wait can use up to `parallelRuns`, each with its own seed.
  */
 export function fuzz<Case>(
   name: string,
   {
     share,
-    lanes = 1,
+    parallelRuns = 1,
     cases,
     check,
   }: {
     share: number;
-    lanes?: number;
+    parallelRuns?: number;
     cases: fc.Arbitrary<Case>;
     check: (one: Case) => Promise<void>;
   },
 ): void {
   const property = fc.asyncProperty(cases, async (one) => {
     await check(one);
-    if (unhandled.length > 0) throw new Error("a promise was rejected unhandled", { cause: unhandled.pop() });
+    if (unhandled.length > 0) throw new Error("unhandled promise rejection", { cause: unhandled.pop() });
   });
   const count = Math.ceil(CASES * share);
-  const runAtOnce = PATH === undefined ? Math.min(lanes, Math.ceil(count / CASES_A_LANE)) : 1;
+  const runCount = PATH === undefined ? Math.min(parallelRuns, Math.ceil(count / MIN_CASES_PER_RUN)) : 1;
   it(name, { timeout: 1000 * (2 * MAX_SECONDS + 600) }, async () => {
     const startedAt = performance.now();
     const runs = await Promise.all(
-      Array.from({ length: runAtOnce }, (_, lane) =>
+      Array.from({ length: runCount }, (_, i) =>
         fc.check(property, {
-          seed: SEED + lane,
-          numRuns: Math.ceil(count / runAtOnce),
+          seed: SEED + i,
+          numRuns: Math.ceil(count / runCount),
           interruptAfterTimeLimit: 1000 * MAX_SECONDS,
           ...(PATH === undefined ? {} : { path: PATH }),
         }),
       ),
     );
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    const had = runs.reduce((sum, { numRuns }) => sum + numRuns, 0);
-    process.stdout.write(`fuzz | ${name} | ${had} cases | ${seconds} s | FUZZ_SEED=${SEED}\n`);
-    // A lane whose time was up before its first case had ended counts as failed, without a counterexample.
+    const ran = runs.reduce((sum, { numRuns }) => sum + numRuns, 0);
+    process.stdout.write(`fuzz | ${name} | ${ran} cases | ${seconds} s | FUZZ_SEED=${SEED}\n`);
+    // fast-check reports a run that times out in its first case as failed, without a counterexample.
     const failed = runs.find((run) => run.failed && run.counterexample);
     if (failed) {
       const replay = `FUZZ_SEED=${failed.seed} FUZZ_PATH=${failed.counterexamplePath} npx vitest run test/fuzz -t '${name}'`;
