@@ -16,8 +16,8 @@ const complete = {
   ESCROW_PROGRAM_ID: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
 };
 
-/** The message that says why these variables do not do. */
-function problemsOf(env: Record<string, string | undefined>): string {
+/** The error message for invalid variables. */
+function messageFor(env: Record<string, string | undefined>): string {
   try {
     readConfig(env);
   } catch (error) {
@@ -64,13 +64,13 @@ describe("the variables", () => {
     expect(secrets.rpcUrls.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
   });
 
-  it("are all in the README's table, and no others are", () => {
+  it("are exactly those in the README's table", () => {
     const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
     const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name);
     expect(rows.sort()).toEqual([...VARIABLE_NAMES].sort());
   });
 
-  it("take the fee payer's key as a file's path, as JSON, and as base58", () => {
+  it("accept the fee payer's key as a file path, as JSON and as base58", () => {
     const file = join(mkdtempSync(join(tmpdir(), "tributary-")), "id.json");
     writeFileSync(file, `${keypairJson}\n`);
     for (const FEE_PAYER_KEYPAIR of [file, keypairJson, getBase58Decoder().decode(keypair.secretKey)]) {
@@ -84,7 +84,7 @@ describe("the variables", () => {
   });
 });
 
-describe("a problem", () => {
+describe("an invalid variable", () => {
   it.each([
     ["PORT", "65536", "expected a whole number from 0 to 65535"],
     ["PORT", "4e3", "expected a whole number"],
@@ -120,19 +120,19 @@ describe("a problem", () => {
     ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file (ENOENT)"],
     ["FEE_PAYER_KEYPAIR", "/", "cannot be read as a file (EISDIR)"],
     ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the value is not a key"],
-  ])("with %s=%s is named, with what was expected", (name, value, expected) => {
-    const message = problemsOf({ ...complete, [name]: value });
+  ])("is named with the expected value: %s=%s", (name, value, expected) => {
+    const message = messageFor({ ...complete, [name]: value });
     expect(message).toContain(`- ${name}: `);
     expect(message).toContain(expected);
   });
 
-  it("is found in a key whose halves do not belong together", () => {
+  it("can be a key whose halves do not match", () => {
     const mixed = [...keypair.secretKey.slice(0, 32), ...Keypair.generate().publicKey.toBytes()];
-    expect(problemsOf({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain("does not match");
+    expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain("does not match");
   });
 
-  it("never comes alone when there are several: one message names them all", () => {
-    const message = problemsOf({ SOCIAL_API_URL: "x", PORT: "x" });
+  it("is named in one message with all others", () => {
+    const message = messageFor({ SOCIAL_API_URL: "x", PORT: "x" });
     for (const name of [
       "SOCIAL_API_URL",
       "SOCIAL_API_TOKEN",
@@ -145,9 +145,9 @@ describe("a problem", () => {
     }
   });
 
-  it("is told without any secret", () => {
+  it("is reported without secrets", () => {
     const secret = "Secr3tSecr3t";
-    const message = problemsOf({
+    const message = messageFor({
       SOCIAL_API_URL: `https://user:${secret}@network.example`,
       SOCIAL_API_TOKEN: `${secret} with a space`,
       SOLANA_RPC_URL: `${secret}://rpc.example/${secret}`,
@@ -156,12 +156,12 @@ describe("a problem", () => {
       ESCROW_PROGRAM_ID: complete.ESCROW_PROGRAM_ID,
     });
     expect(message).not.toContain(secret);
-    expect(problemsOf({ ...complete, FEE_PAYER_KEYPAIR: secret })).not.toContain(secret);
+    expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: secret })).not.toContain(secret);
   });
 });
 
 describe("the sandbox", () => {
-  it("is meant when no upstream is named, outside of production", () => {
+  it("is the default without upstreams, except in production", () => {
     expect(wantsSandbox({})).toBe(true);
     expect(wantsSandbox({ PORT: "1", SOCIAL_API_TOKEN: "x", SOLANA_RPC_URL: "" })).toBe(true);
     expect(wantsSandbox({ NODE_ENV: "production" })).toBe(false);

@@ -17,22 +17,22 @@ beforeEach(async () => {
 afterEach(() => sandbox.close());
 
 const envWith = (env: Record<string, string>) => ({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
-/** A gateway that has not looked at its upstreams yet, and what it logs. */
+/** A gateway before its startup checks, with its log output. */
 function createGatewayWith(env: Record<string, string> = {}) {
   const lines: string[] = [];
   const log = createLogger("trace", { write: (line) => void lines.push(line) });
   const gateway = createGateway(readConfig(envWith(env)), { log });
   return { ...gateway, output: () => lines.join("") };
 }
-const beMainnet = () =>
+const simulateMainnet = () =>
   sandbox.rpc.faults.add({
     when: isMethod("getGenesisHash"),
     then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: MAINNET }) },
   });
 
 describe("a start", () => {
-  it("logs the cluster, that the programs are deployed, what the fee payer holds, and that the token is accepted", async () => {
-    beMainnet();
+  it("logs the cluster, the deployed programs, the fee payer's balance, and that the token is accepted", async () => {
+    simulateMainnet();
     const { start, output, fetch } = createGatewayWith();
     await start();
     expect(output()).toContain("the chain is mainnet-beta");
@@ -44,9 +44,9 @@ describe("a start", () => {
   });
 
   it.each(["ESCROW_PROGRAM_ID", "LAUNCHPAD_PROGRAM_ID", "LAUNCHPAD_AMM_PROGRAM_ID"])(
-    "is refused on a public cluster that does not have %s",
+    "fails on a public cluster without %s",
     async (name) => {
-      beMainnet();
+      simulateMainnet();
       const id = Keypair.generate().publicKey.toBase58();
       const start = createGatewayWith({ [name]: id }).start();
       await expect(start).rejects.toThrow(`${name}: there is no program ${id} on mainnet-beta`);
@@ -54,7 +54,7 @@ describe("a start", () => {
     },
   );
 
-  it("in production warns that handles with an underscore are refused, unless the operator has decided", async () => {
+  it("warns in production that handles with an underscore are refused, unless HANDLE_ALLOW_UNDERSCORE is set", async () => {
     const warned = async (env: Record<string, string>) => {
       const { start, output } = createGatewayWith(env);
       await start();
@@ -66,8 +66,8 @@ describe("a start", () => {
       expect(await warned({ NODE_ENV: "production", HANDLE_ALLOW_UNDERSCORE: decided })).toBe(false);
   });
 
-  it("that is refused ends the process with code 1 and the reason", async () => {
-    beMainnet();
+  it("that fails ends the process with code 1 and the reason", async () => {
+    simulateMainnet();
     const program = startProgram(envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }));
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("Tributary cannot start: ESCROW_PROGRAM_ID: there is no program");
@@ -89,14 +89,14 @@ describe("a start", () => {
     expect(output()).toMatch(/"level":40.*holds 0\.0000 SOL, enough for 0 collects.*fund it/);
   });
 
-  it("logs that the token is refused, without showing it", async () => {
+  it("logs that the token is refused, without the token", async () => {
     const { start, output } = createGatewayWith({ SOCIAL_API_TOKEN: "a-token-that-is-wrong" });
     await start();
     expect(output()).toMatch(/"level":50.*refuses SOCIAL_API_TOKEN/);
     expect(output()).not.toContain("a-token-that-is-wrong");
   });
 
-  it("continues without upstreams that may recover, and is not ready while it waits for them", async () => {
+  it("succeeds without upstreams that may recover, but the service is not ready until they do", async () => {
     hold(sandbox.social);
     sandbox.rpc.faults.add({ then: "reset" });
     const { start, output, fetch } = createGatewayWith();

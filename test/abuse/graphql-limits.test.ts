@@ -5,7 +5,7 @@ import { startWorld, type World } from "../support/world.ts";
 let world: World;
 beforeAll(async () => {
   world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-  await world.lookup("creator"); // so that what is read once has been read
+  await world.lookup("creator"); // reads and caches the rent-exempt minimum
 });
 afterAll(() => world.close());
 
@@ -26,10 +26,10 @@ const COLLECT_RESULT =
 const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
 
 interface Refused {
-  readonly what: string;
+  readonly name: string;
   readonly query: string | (() => string);
   readonly variables?: Record<string, unknown>;
-  readonly says: RegExp;
+  readonly message: RegExp;
 }
 
 const tooMany = (max: number, words: string, count?: number | string) =>
@@ -38,177 +38,177 @@ const tooMany = (max: number, words: string, count?: number | string) =>
     : new RegExp(`^Too many ${words}: ${count} requested, the maximum is ${max} per operation\\.`);
 
 const REFUSED: readonly Refused[] = [
-  // Of the text, before it is parsed.
-  { what: "tokens", query: `{ ${"a ".repeat(3_999)} }`, says: tooMany(4_000, "tokens") },
+  // Limits on the text, checked before parsing.
+  { name: "tokens", query: `{ ${"a ".repeat(3_999)} }`, message: tooMany(4_000, "tokens") },
   {
-    what: "tokens by the tens of thousands",
+    name: "tens of thousands of tokens",
     query: `{ ${"a ".repeat(45_000)} }`,
-    says: tooMany(4_000, "tokens"),
+    message: tooMany(4_000, "tokens"),
   },
-  { what: "tokens, and no end", query: "query ".repeat(16_000), says: tooMany(4_000, "tokens") },
+  { name: "tokens without an end", query: "query ".repeat(16_000), message: tooMany(4_000, "tokens") },
   {
-    what: "operations",
+    name: "operations",
     query: times(1_000, (i) => `query A${i} { __typename }`),
-    says: tooMany(4_000, "tokens"),
+    message: tooMany(4_000, "tokens"),
   },
-  { what: "nested fields", query: "{a".repeat(30_000), says: tooMany(20, "levels of brackets") },
+  { name: "nested fields", query: "{a".repeat(30_000), message: tooMany(20, "levels of brackets") },
   {
-    what: "nested lists",
+    name: "nested lists",
     query: `{ wallet(handle: ${"[".repeat(90_000)}`,
-    says: tooMany(20, "levels of brackets"),
+    message: tooMany(20, "levels of brackets"),
   },
   {
-    what: "nested types",
+    name: "nested types",
     query: `query ($a: ${"[".repeat(90_000)}`,
-    says: tooMany(20, "levels of brackets"),
+    message: tooMany(20, "levels of brackets"),
   },
-  { what: "nested fragments", query: "{ ... ".repeat(15_000), says: tooMany(20, "levels of brackets") },
+  { name: "nested fragments", query: "{ ... ".repeat(15_000), message: tooMany(20, "levels of brackets") },
   {
-    what: "directives",
+    name: "directives",
     query: `{ __typename ${"@skip(if: false) ".repeat(201)} }`,
-    says: tooMany(200, "directives"),
+    message: tooMany(200, "directives"),
   },
   {
-    what: "directives that there are not",
+    name: "unknown directives",
     query: `{ __typename ${"@a".repeat(201)} }`,
-    says: tooMany(200, "directives"),
+    message: tooMany(200, "directives"),
   },
-  // Of the operation, before it is validated.
+  // Limits on the operation, checked before validation.
   {
-    what: "aliases of __typename",
+    name: "aliases of __typename",
     query: `{ ${times(101, (i) => `a${i}: __typename`)} }`,
-    says: tooMany(100, "root fields", 101),
+    message: tooMany(100, "root fields", 101),
   },
   {
-    what: "one field again and again",
+    name: "one repeated field",
     query: `{ ${"__typename ".repeat(500)} }`,
-    says: tooMany(100, "root fields", 500),
+    message: tooMany(100, "root fields", 500),
   },
   {
-    what: "wallets by aliases",
+    name: "wallets in aliases",
     query: () => `{ ${wallets(101, "address")} }`,
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
   {
-    what: "wallets by a list and aliases",
+    name: "wallets in a list and aliases",
     query: () =>
       `{ ${wallets(60, "address")} wallets(handles: [${times(41, () => '"creator"')}]) { address } }`,
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
   {
-    what: "wallets in a list",
+    name: "wallets in a list",
     query: `{ wallets(handles: [${times(101, () => '"creator"')}]) { address } }`,
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
   {
-    what: "wallets by ids",
+    name: "wallets by id",
     query: `{ ${times(99, (i) => `w${i}: walletById(socialId: "${i}") { address }`)} wallets(handles: ["a", "b"]) { address } }`,
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
-  { what: "collects", query: () => collects(11), says: tooMany(10, "collects", 11) },
+  { name: "collects", query: () => collects(11), message: tooMany(10, "collects", 11) },
   {
-    what: "collects in fragments",
+    name: "collects in fragments",
     query:
       'mutation { ...F ...G ...G } fragment F on Mutation { ...G } fragment G on Mutation { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } c: collect(socialId: "3") { success } d: collect(socialId: "4") { success } }',
-    says: tooMany(10, "collects", 12),
+    message: tooMany(10, "collects", 12),
   },
   {
-    what: "fields",
+    name: "fields",
     query: () => `{ ${wallets(100, "handle ".repeat(20))} }`,
-    says: tooMany(2_000, "fields", 2_100),
+    message: tooMany(2_000, "fields", 2_100),
   },
   {
-    what: "fields of one fragment",
+    name: "fields of one fragment",
     query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { ${"handle ".repeat(20)} }`,
-    says: tooMany(2_000, "fields", 2_100),
+    message: tooMany(2_000, "fields", 2_100),
   },
   {
-    what: "fields of a list",
+    name: "fields of a list",
     query: `{ wallets(handles: [${times(100, () => '"creator"')}]) { ${"handle ".repeat(20)} } }`,
-    says: tooMany(2_000, "fields", 2_001),
+    message: tooMany(2_000, "fields", 2_001),
   },
   {
-    what: "aliases of one field",
+    name: "aliases of one field",
     query: `{ wallet(handle: "creator") { ${times(201, (i) => `a${i}: handle`)} } }`,
-    says: tooMany(200, "aliases", 201),
+    message: tooMany(200, "aliases", 201),
   },
   {
-    what: "aliases in a fragment",
+    name: "aliases in a fragment",
     query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { a: handle b: handle }`,
-    says: tooMany(200, "aliases", 300),
+    message: tooMany(200, "aliases", 300),
   },
   {
-    what: "levels in fragments",
+    name: "levels in fragments",
     query: `{ wallet(handle: "creator") { ...F0 } } ${times(20, (i) => `fragment F${i} on Wallet { balance { ...F${i + 1} } }`)} fragment F20 on Wallet { handle }`,
-    says: tooMany(20, "levels of nested fields", 22),
+    message: tooMany(20, "levels of nested fields", 22),
   },
   {
-    what: "fragments that spread each other twice",
+    name: "fragments that spread each other twice",
     query: `{ ...F0 } ${times(24, (i) => `fragment F${i} on Query { ...F${i + 1} ...F${i + 1} }`)} fragment F24 on Query { __typename }`,
-    says: tooMany(100, "root fields", 2 ** 24),
+    message: tooMany(100, "root fields", 2 ** 24),
   },
   {
-    what: "fragments that spread each other four times",
+    name: "fragments that spread each other four times",
     query: `{ wallet(handle: "creator") { ...F0 } } ${times(200, (i) => `fragment F${i} on Wallet { ${`...F${i + 1} `.repeat(4)} }`)} fragment F200 on Wallet { handle }`,
-    says: tooMany(2_000, "fields", "2\\.58\\d+e\\+120"),
+    message: tooMany(2_000, "fields", "2\\.58\\d+e\\+120"),
   },
   {
-    what: "introspection",
+    name: "introspection",
     query: `{ ${times(21, (i) => `s${i}: __schema { types { ${"name ".repeat(13)} } }`)} }`,
-    says: tooMany(300, "introspection fields", 315),
+    message: tooMany(300, "introspection fields", 315),
   },
   {
-    what: "introspection by __type",
+    name: "introspection by __type",
     query: `{ ${times(50, (i) => `t${i}: __type(name: "Wallet") { ${"name ".repeat(6)} }`)} }`,
-    says: tooMany(300, "introspection fields", 350),
+    message: tooMany(300, "introspection fields", 350),
   },
-  // With the variables.
+  // Limits that depend on the variables.
   {
-    what: "wallets in a variable",
+    name: "wallets in a variable",
     query: LIST,
     variables: { handles: artists(101) },
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
   {
-    what: "what are no handles in a variable",
+    name: "values that are not handles in a variable",
     query: LIST,
     variables: { handles: new Array(20_000).fill(5) },
-    says: tooMany(100, "wallets", 20_000),
+    message: tooMany(100, "wallets", 20_000),
   },
   {
-    what: "wallets in two lists",
+    name: "wallets in two lists",
     query:
       "query ($a: [String!]!, $b: [String!]!) { a: wallets(handles: $a) { address } b: wallets(handles: $b) { address } }",
     variables: { a: artists(50), b: artists(51) },
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
   {
-    what: "wallets in one list twice",
+    name: "wallets in a list that is used twice",
     query:
       "query ($a: [String!]!) { ...F b: wallets(handles: $a) { address } } fragment F on Query { a: wallets(handles: $a) { address } }",
     variables: { a: artists(51) },
-    says: tooMany(100, "wallets", 102),
+    message: tooMany(100, "wallets", 102),
   },
   {
-    what: "wallets in a default",
+    name: "wallets in a default value",
     query: `query ($a: [String!]! = [${times(101, () => '"creator"')}]) { wallets(handles: $a) { address } }`,
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
   {
-    what: "fields of a list in a variable",
+    name: "fields of a list in a variable",
     query: `query ($a: [String!]!) { wallets(handles: $a) { ${"handle ".repeat(20)} } }`,
     variables: { a: artists(100) },
-    says: tooMany(2_000, "fields", 2_001),
+    message: tooMany(2_000, "fields", 2_001),
   },
   {
-    what: "wallets in a variable named as no other",
+    name: "wallets in a variable named __proto__",
     query: "query ($__proto__: [String!]!) { wallets(handles: $__proto__) { address } }",
     variables: JSON.parse(`{"__proto__": ${JSON.stringify(artists(101))}}`),
-    says: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets", 101),
   },
 ];
 
-describe("what is too large is refused with 400 and its limit, and nothing is read for it:", () => {
+describe("an operation above a limit is refused with 400 and the limit, without upstream calls:", () => {
   beforeEach(() => {
     world.forgetCalls();
   });
@@ -216,31 +216,31 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     expect([world.sandbox.social.calls, world.chainCalls()]).toEqual([[], []]);
   });
 
-  it.each(REFUSED)("$what", async ({ query, variables, says }) => {
+  it.each(REFUSED)("$name", async ({ query, variables, message }) => {
     const text = typeof query === "string" ? query : query();
-    // Twice: what has been refused has not become known.
+    // Twice: a refused operation is not cached.
     for (let i = 0; i < 2; i++) {
       const { status, body } = await world.graphql(text, variables);
       expect({ status, body }).toEqual({
         status: 400,
-        body: { errors: [{ message: expect.stringMatching(says), extensions: { code: "BAD_REQUEST" } }] },
+        body: { errors: [{ message: expect.stringMatching(message), extensions: { code: "BAD_REQUEST" } }] },
       });
     }
   });
 
   it.each(
     REFUSED.filter(({ query }) => typeof query === "string" && query.startsWith("{") && query.length < 5_000),
-  )("$what, by GET", async ({ query, variables, says }) => {
+  )("$name, by GET", async ({ query, variables, message }) => {
     const search = new URLSearchParams({
       query: query as string,
       variables: JSON.stringify(variables ?? {}).slice(0, 5_000),
     });
     const { status, body } = await world.request(`/graphql?${search}`);
     expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
-    if (!variables) expect(body.errors[0].message).toMatch(says);
+    if (!variables) expect(body.errors[0].message).toMatch(message);
   });
 
-  it("a body, with or without a Content-Length", async () => {
+  it("a body that is too large, with or without a Content-Length", async () => {
     const body = JSON.stringify({ query: `{ __typename } #${"#".repeat(100_000)}` });
     const headers = { "content-type": "application/json" };
     const stream = () => new Blob([body]).stream();
@@ -260,7 +260,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     }
   });
 
-  it("fields of one response name in so many places that comparing them all would take long", async () => {
+  it("too many fields with one response name to compare in validation", async () => {
     const { status, body } = await world.graphql(
       `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(900)} } }`,
     );
@@ -273,7 +273,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     ]);
   });
 
-  it("a list in a variable, for an operation that has been answered before", async () => {
+  it("a list in a variable of a cached operation", async () => {
     const query = "query Known($handles: [String!]!) { wallets(handles: $handles) { address } }";
     for (let i = 0; i < 3; i++)
       expect((await world.graphql(query, { handles: [] })).body).toEqual({ data: { wallets: [] } });
@@ -284,7 +284,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     ]);
   });
 
-  it("the collects of a mutation, which are still paid for as one request only", async () => {
+  it("too many collects in a mutation, which cost one request", async () => {
     const caller = { "x-forwarded-for": "192.0.2.200" };
     const before = await world.graphql("{ __typename }", {}, caller);
     const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
@@ -292,7 +292,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
     expect(left(before) - left(refused)).toBe(1);
   });
 
-  it("a fragment that spreads itself, as not valid", async () => {
+  it("a fragment that spreads itself, as invalid", async () => {
     for (const query of [
       '{ wallet(handle: "creator") { ...F } } fragment F on Wallet { handle ...F }',
       '{ wallet(handle: "creator") { ...F } } fragment F on Wallet { ...G } fragment G on Wallet { ...F handle }',
@@ -305,7 +305,7 @@ describe("what is too large is refused with 400 and its limit, and nothing is re
   });
 });
 
-describe("what an honest client asks for passes:", () => {
+describe("an ordinary request passes:", () => {
   it("a hundred aliased wallets with all their fields", async () => {
     const { status, body } = await world.graphql(`{ ${wallets(100, WALLET)} }`);
     expect([status, body.errors]).toEqual([200, undefined]);
@@ -323,7 +323,7 @@ describe("what an honest client asks for passes:", () => {
     expect(body.data.w99.sum.total).toBe(body.data.w99.balance.total);
   });
 
-  it("a hundred wallets in a list with all their fields, written there or in a variable", async () => {
+  it("a hundred wallets in a literal list or a variable, with all their fields", async () => {
     const written = JSON.stringify(artists(100));
     for (const [query, variables] of [
       [`{ wallets(handles: ${written}) { ${WALLET} } }`, undefined],

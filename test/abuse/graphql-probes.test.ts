@@ -8,7 +8,7 @@ import { startWorld, type World } from "../support/world.ts";
 let world: World;
 beforeAll(async () => {
   world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-  await world.lookup("creator"); // so that what is read once has been read
+  await world.lookup("creator"); // reads and caches the rent-exempt minimum
 });
 beforeEach(() => {
   world.forgetCalls();
@@ -25,7 +25,7 @@ const post = (body: unknown, type = "application/json") =>
 const get = (query: string) =>
   world.request(`/graphql?${new URLSearchParams({ query })}`, { headers: { accept: "application/json" } });
 
-/** That a request was refused as such, with this status, in one error, and that nothing was read for it. */
+/** Expects one BAD_REQUEST error with this status, and no upstream calls. */
 function expectRefused({ status, body }: Answer, expected: number, message?: string): void {
   expect({ status, body }).toEqual({
     status: expected,
@@ -41,7 +41,7 @@ function expectRefused({ status, body }: Answer, expected: number, message?: str
   expect(upstreamCalls()).toEqual([]);
 }
 
-/** The tests of graphql-cop 1.15, https://github.com/dolevf/graphql-cop, one by one. */
+/** The probes of graphql-cop 1.15, https://github.com/dolevf/graphql-cop. */
 describe("graphql-cop's probe", () => {
   const cop = (query: string) => post({ query, operationName: "cop" });
 
@@ -55,7 +55,7 @@ describe("graphql-cop's probe", () => {
     for (const body of [batch, batch.slice(0, 1), []]) expectRefused(await post(body), 400);
   });
 
-  it("directive overloading is refused, in fewer errors than directives", async () => {
+  it("directive overloading is refused with fewer errors than directives", async () => {
     const { body } = await cop(`query cop { __typename ${"@aa".repeat(10)} }`);
     expect(body.data).toBeUndefined();
     expect(body.errors.length).toBeLessThan(10);
@@ -63,7 +63,7 @@ describe("graphql-cop's probe", () => {
     expect(known.data).toBeUndefined();
   });
 
-  it("circular query by introspection is refused", async () => {
+  it("circular introspection is refused", async () => {
     const { body } = await cop(
       "query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }",
     );
@@ -76,25 +76,25 @@ describe("graphql-cop's probe", () => {
     expectRefused(await cop(query), 400, "Too many root fields");
   });
 
-  it("field suggestions finds none", async () => {
+  it("field suggestions: finds none", async () => {
     const { body } = await cop("query cop { __schema { directive } }");
     expect(body.errors[0].message).toBe('Cannot query field "directive" on type "__Schema".');
   });
 
-  it("mutation by GET is refused", async () => {
+  it("mutation over GET is refused", async () => {
     expectRefused(await get("mutation cop {__typename}"), 405);
   });
 
-  it("GET method query support finds it: GraphQL over HTTP has it, and a query changes nothing", async () => {
+  it("GET method query support: finds it, as the specification allows for queries", async () => {
     expect(await get("query cop {__typename}")).toMatchObject({ status: 200 });
   });
 
-  it("GraphQL IDE finds GraphiQL, which is meant to be there", async () => {
+  it("GraphQL IDE: finds GraphiQL, which is intended", async () => {
     const { body } = await world.request("/graphql", { headers: { accept: "text/html" } });
     expect(body).toContain("GraphiQL");
   });
 
-  it("introspection works: the schema is public", async () => {
+  it("introspection: works, because the schema is public", async () => {
     const { body } = await cop("query cop { __schema { types { name fields { name } } } }");
     expect(body.data.__schema.types.length).toBeGreaterThan(5);
   });
@@ -104,7 +104,7 @@ describe("graphql-cop's probe", () => {
     expectRefused(await post(form, "application/x-www-form-urlencoded"), 415, "application/json");
   });
 
-  it("trace mode finds none", async () => {
+  it("trace mode: finds none", async () => {
     for (const query of ["query cop { __typename }", "query cop { nothing }"]) {
       const { body } = await cop(query);
       expect(JSON.stringify(body)).not.toMatch(/tracing|duration|startTime/);
@@ -112,7 +112,7 @@ describe("graphql-cop's probe", () => {
     }
   });
 
-  it("unhandled errors finds none", async () => {
+  it("unhandled errors: finds none", async () => {
     const { body } = await cop("qwerty cop { abc }");
     expect(body.errors).toEqual([
       {
@@ -124,8 +124,8 @@ describe("graphql-cop's probe", () => {
   });
 });
 
-/** What https://cheatsheetseries.owasp.org/cheatsheets/GraphQL_Cheat_Sheet.html names and is not above. */
-describe("of OWASP's list,", () => {
+/** The other attacks of https://cheatsheetseries.owasp.org/cheatsheets/GraphQL_Cheat_Sheet.html. */
+describe("an attack on OWASP's list", () => {
   it.each(
     [
       "creator' OR '1'='1",
@@ -159,7 +159,7 @@ describe("of OWASP's list,", () => {
     expect(upstreamCalls()).toEqual([]);
   });
 
-  it("batching attacks: a batch is no way around the limits or the rate limit, whatever it is sent as", async () => {
+  it("batching attacks: a batch is refused in every form, so it cannot bypass the limits", async () => {
     const query = '{ wallet(handle: "creator") { address } }';
     expectRefused(await post([{ query }, { query }]), 400);
     expectRefused(await post({ query: [query, query] }), 400);
@@ -167,7 +167,7 @@ describe("of OWASP's list,", () => {
     expectRefused(await post(`{"query":${JSON.stringify(query)}}\n{"query":${JSON.stringify(query)}}`), 400);
   });
 
-  it("denial of service: variables nested as deep as a body allows do no harm", async () => {
+  it("denial of service: variables nested to the body's limit are refused", async () => {
     const deep = (open: string, close: string, count: number) => open.repeat(count) + close.repeat(count);
     for (const value of [deep("[", "]", 49_000), deep('{"a":[', "]}", 12_000)]) {
       const query = "query ($handle: String!) { wallet(handle: $handle) { address } }";
@@ -180,7 +180,7 @@ describe("of OWASP's list,", () => {
     expect(upstreamCalls()).toEqual([]);
   });
 
-  it("excessive errors: an answer repeats no more than a few hundred characters of what was sent", async () => {
+  it("excessive errors: a response quotes at most a few hundred characters of the request", async () => {
     const long = "y".repeat(45_000);
     const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
     const bodies = [
@@ -206,10 +206,10 @@ describe("of OWASP's list,", () => {
   });
 });
 
-describe("a mutation runs", () => {
+describe("a mutation", () => {
   const query = 'mutation { collect(socialId: "1523400000000000123") { success } }';
 
-  it("by GET in no form", async () => {
+  it("does not run over GET", async () => {
     expectRefused(await get(query), 405);
     const named = new URLSearchParams({
       query: `query Q { __typename } ${query.replace("mutation", "mutation M")}`,
@@ -221,7 +221,7 @@ describe("a mutation runs", () => {
     expect(upstreamCalls()).toEqual([]);
   });
 
-  it("by no method but POST", async () => {
+  it("runs only over POST", async () => {
     for (const method of ["PUT", "PATCH", "DELETE"]) {
       const init = {
         method,
@@ -238,7 +238,7 @@ describe("a mutation runs", () => {
     expect(upstreamCalls()).toEqual([]);
   });
 
-  it("from none of the bodies that a page can send to a stranger without asking", async () => {
+  it("does not run from a body that a web page can send cross-origin without a preflight", async () => {
     const form = new FormData();
     form.set("operations", JSON.stringify({ query }));
     form.set("map", "{}");
@@ -259,7 +259,7 @@ describe("a mutation runs", () => {
   });
 });
 
-describe("an error suggests nothing", () => {
+describe("an error", () => {
   it.each([
     ["a field", '{ wallet(handle: "creator") { adress } }'],
     ["a root field", '{ walet(handle: "creator") { address } }'],
@@ -274,29 +274,29 @@ describe("an error suggests nothing", () => {
     ["a boolean", '{ __type(name: "Wallet") { fields(includeDeprecated: tru) { name } } }'],
     ["a mutation", 'mutation { colect(socialId: "1") { success } }'],
     ["an operation", "query creator { __typename } query dusty { __typename }"],
-  ])("for %s", async (_what, query, variables: Record<string, unknown> = {}) => {
+  ])("suggests nothing for %s", async (_name, query, variables: Record<string, unknown> = {}) => {
     const { body } = await post({ query, variables });
     expect(body.errors.length).toBeGreaterThan(0);
     expect(body.data).toBeUndefined();
     expect(JSON.stringify(body)).not.toMatch(/did you mean|perhaps|address\\"\?|SCALAR/i);
   });
 
-  it("and leaves the caller's own words as they are", async () => {
-    const words = 'Did you mean "x { ... }"?';
+  it("quotes the caller's text unchanged", async () => {
+    const text = 'Did you mean "x { ... }"?';
     const { body } = await post({
       query: "query ($handle: String!) { wallet(handle: $handle) { address } }",
-      variables: { handle: [words] },
+      variables: { handle: [text] },
     });
-    expect(body.errors[0].message).toContain(JSON.stringify(words).slice(1, -1));
+    expect(body.errors[0].message).toContain(JSON.stringify(text).slice(1, -1));
   });
 });
 
 describe("with NODE_ENV=development", () => {
-  it("nothing of what went wrong inside reaches a caller", async () => {
-    const inside = "Error: a secret of the provider at /srv/provider.js:1:1";
+  it("no internal error detail reaches a caller", async () => {
+    const detail = "Error: a secret of the provider at /srv/provider.js:1:1";
     const upstream = await startJsonServer(() => ({
       status: 500,
-      body: { message: inside, stack: inside, errors: [{ message: inside }], error: { message: inside } },
+      body: { message: detail, stack: detail, errors: [{ message: detail }], error: { message: detail } },
     }));
     const program = startProgram({
       NODE_ENV: "development",
@@ -337,7 +337,7 @@ describe("with NODE_ENV=development", () => {
       '{"query":5}',
       '{"query":"{__typename}","variables":5}',
     ]) {
-      // Interpreted, and known.
+      // Twice: interpreted, then cached.
       for (let i = 0; i < 2; i++) {
         const text = await send(body);
         expect(JSON.parse(text).errors.length).toBeGreaterThan(0);

@@ -4,20 +4,20 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-/** Of tests that are not about it: no slow machine takes so long to send a request. */
-const SLOW_CLIENTS_HAVE_TIME = { headersTimeout: 600_000, requestTimeout: 600_000 };
+/** Timeouts that no slow machine reaches, for tests of other behaviour. */
+const AMPLE_TIMEOUTS = { headersTimeout: 600_000, requestTimeout: 600_000 };
 
 let world: World;
 const sockets: Socket[] = [];
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "100000" }, SLOW_CLIENTS_HAVE_TIME);
+  world = await startWorld({ RATE_LIMIT_MAX: "100000" }, AMPLE_TIMEOUTS);
 });
 afterAll(async () => {
   for (const socket of sockets) socket.destroy();
   await world.close();
 });
 
-/** Runs a test in a world of its own, which is closed at the end unless the test has done so. */
+/** Runs a test in a world of its own, and closes it. */
 async function inWorld(limits: Parameters<typeof startWorld>[1], run: () => Promise<void>): Promise<void> {
   const shared = world;
   const own = await startWorld({ RATE_LIMIT_MAX: "100000" }, limits);
@@ -30,7 +30,7 @@ async function inWorld(limits: Parameters<typeof startWorld>[1], run: () => Prom
   }
 }
 
-/** A connection of a stranger, which collects what comes. */
+/** Opens a connection that records what it receives. */
 async function dial() {
   const { hostname, port } = new URL(world.url);
   const socket = connect(Number(port), hostname);
@@ -50,7 +50,7 @@ async function dial() {
   };
 }
 
-/** What a stranger gets for sending this on a connection of its own, up to its end. */
+/** Sends a text on a new connection, and resolves with what it receives until the connection closes. */
 async function send(text: string | Buffer) {
   const { socket, closed, received, statuses } = await dial();
   socket.write(text);
@@ -64,38 +64,36 @@ const post = (path: string, headers: string, body = "") =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n${headers}\r\n\r\n${body}`;
 const get = (path: string, headers = "") =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n`;
-const isServing = async () => {
+const expectServing = async () => {
   expect((await world.lookup("creator")).status).toBe(200);
 };
 
 describe("a connection", () => {
   it.each([
-    ["says nothing", ""],
-    ["does not end its head", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
-    ["does not end its body", post("/collect", "Content-Length: 40", '{"socialId"')],
-    ["does not end its chunked body", post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n')],
-  ])("that %s is closed, and others are served meanwhile", (_what, text) =>
+    ["sends nothing", ""],
+    ["does not finish its headers", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
+    ["does not finish its body", post("/collect", "Content-Length: 40", '{"socialId"')],
+    ["does not finish its chunked body", post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n')],
+  ])("that %s is closed, and other clients are served", (_name, text) =>
     inWorld({ headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100 }, async () => {
-      const strangers = await Promise.all(Array.from({ length: 20 }, dial));
-      for (const { socket } of strangers) socket.write(text);
+      const clients = await Promise.all(Array.from({ length: 20 }, dial));
+      for (const { socket } of clients) socket.write(text);
       await expect.poll(() => world.lookup("creator").catch(() => undefined)).toMatchObject({ status: 200 });
-      await Promise.all(strangers.map(({ closed }) => closed()));
-      for (const { statuses } of strangers) expect(statuses()[0] ?? 408).toBe(408);
+      await Promise.all(clients.map(({ closed }) => closed()));
+      for (const { statuses } of clients) expect(statuses()[0] ?? 408).toBe(408);
     }),
   );
 
-  it("is closed at once beyond the most that there may be, and is taken again when others have gone", () =>
-    inWorld({ ...SLOW_CLIENTS_HAVE_TIME, maxConnections: 300 }, async () => {
-      await isServing();
-      const strangers = await Promise.all(Array.from({ length: 350 }, dial));
-      await expect
-        .poll(() => strangers.filter(({ isClosed }) => isClosed()).length)
-        .toBeGreaterThanOrEqual(50);
-      for (const { socket } of strangers) socket.destroy();
+  it("is closed at once above maxConnections, and is accepted again after others close", () =>
+    inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 300 }, async () => {
+      await expectServing();
+      const clients = await Promise.all(Array.from({ length: 350 }, dial));
+      await expect.poll(() => clients.filter(({ isClosed }) => isClosed()).length).toBeGreaterThanOrEqual(50);
+      for (const { socket } of clients) socket.destroy();
       await expect.poll(async () => (await world.request("/livez").catch(() => undefined))?.status).toBe(200);
     }));
 
-  it("that breaks off in the middle of a request costs nothing more", async () => {
+  it("that is reset in the middle of a request has no effect", async () => {
     for (const text of [
       post("/collect", "Content-Length: 40", '{"socialId":'),
       post("/graphql", "Content-Length: 90", '{"query":"{'),
@@ -105,11 +103,11 @@ describe("a connection", () => {
       await world.request("/livez");
       socket.resetAndDestroy();
     }
-    await isServing();
+    await expectServing();
     expect(world.sandbox.chain.ledger()).toHaveLength(0);
   });
 
-  it("gets the answers of pipelined requests in their order", async () => {
+  it("receives the responses to pipelined requests in order", async () => {
     const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
     const { statuses } = await send(
       request("/wallet/lookup?handle=creator") +
@@ -120,8 +118,8 @@ describe("a connection", () => {
     expect(statuses).toEqual([200, 404, 200, 400]);
   });
 
-  it("whose caller takes nothing of an answer is dropped, and one that reads slowly is not", () =>
-    // Long enough for a slow reader on a busy machine to take something.
+  it("whose client stops reading is dropped, and one whose client reads slowly is not", () =>
+    // Long enough for a slow reader on a busy machine to read something.
     inWorld({ stalledMs: 2_000 }, async () => {
       const target = "GET /assets/graphiql-viewer.js HTTP/1.1\r\nHost: x\r\n";
       const [stalled, slow] = [await dial(), await dial()];
@@ -132,14 +130,14 @@ describe("a connection", () => {
         slow.socket.pause();
         setTimeout(() => slow.socket.resume(), 10);
       });
-      // Who reads nothing learns of it only by writing.
+      // A client that reads nothing notices the close only when it writes.
       await expect.poll(() => stalled.isClosed() || (stalled.socket.write("\r\n"), false)).toBe(true);
       await slow.closed();
       const [head, file] = slow.received().split("\r\n\r\n", 2);
       expect(file?.length).toBe(Number(/content-length: (\d+)/i.exec(head!)?.[1]));
     }));
 
-  it("whose request never comes in full does not hold up the end of the process, and one that is answered does", async () => {
+  it("with an incomplete request does not delay shutdown, and one with a request in flight does", async () => {
     const shared = world;
     const limits = { requestTimeout: 500, headersTimeout: 500, connectionsCheckingInterval: 600_000 };
     world = await startWorld({}, limits);
@@ -164,25 +162,25 @@ describe("a connection", () => {
     ["pipelines 100 requests", 1, 100],
     ["is one of 150", 150, 1],
   ])(
-    "that %s for a file of 8 MB and reads nothing costs little memory, and holds up nobody",
-    async (_what, count, requests) => {
+    "that %s for a file of 8 MB and reads nothing costs little memory and blocks no other client",
+    async (_name, count, requests) => {
       const before = process.memoryUsage.rss();
-      const strangers = await Promise.all(Array.from({ length: count }, dial));
-      for (const { socket } of strangers) {
+      const clients = await Promise.all(Array.from({ length: count }, dial));
+      for (const { socket } of clients) {
         socket.pause();
         socket.write("GET /assets/graphiql-viewer.js HTTP/1.1\r\nHost: x\r\n\r\n".repeat(requests));
       }
-      for (let i = 0; i < 20; i++) await isServing();
-      // A copy for each answer would be 800 MB and more.
+      for (let i = 0; i < 20; i++) await expectServing();
+      // One copy per response would take more than 800 MB.
       expect(process.memoryUsage.rss() - before).toBeLessThan(600_000_000);
-      for (const { socket } of strangers) socket.destroy();
-      await isServing();
+      for (const { socket } of clients) socket.destroy();
+      await expectServing();
     },
   );
 });
 
 describe("requests behind a slow one on a connection", () => {
-  it("wait for their turn, but a hundred at most", async () => {
+  it("wait for their turn, at most a hundred of them", async () => {
     const release = hold(world.sandbox.social);
     const [some, many] = await Promise.all([dial(), dial()]);
     const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
@@ -201,42 +199,42 @@ describe("requests behind a slow one on a connection", () => {
   });
 });
 
-describe("a request that is no proper HTTP", () => {
+describe("a malformed request", () => {
   const body = JSON.stringify({ socialId: "1" });
   it.each([
-    ["a head that is too large", get("/livez", `X-Large: ${"x".repeat(20_000)}\r\n`), 431],
+    ["headers that are too large", get("/livez", `X-Large: ${"x".repeat(20_000)}\r\n`), 431],
     ["a target that is too long", get(`/wallet/lookup?handle=${"x".repeat(20_000)}`), 431],
-    ["no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400],
-    ["a Content-Length below zero", post("/collect", "Content-Length: -1", body), 400],
+    ["bytes that are not HTTP", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400],
+    ["a negative Content-Length", post("/collect", "Content-Length: -1", body), 400],
     [
       "two Content-Lengths",
       post("/collect", `Content-Length: ${body.length}\r\nContent-Length: 1`, body),
       400,
     ],
     [
-      "a length and chunks",
+      "a Content-Length and chunks",
       post("/collect", "Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n"),
       400,
     ],
-    ["chunks under another coding", post("/collect", "Transfer-Encoding: gzip", body), 400],
+    ["another transfer coding", post("/collect", "Transfer-Encoding: gzip", body), 400],
     ["a line break in a header", get("/livez", "X-A: b\nHTTP/1.1 200\r\n"), 400],
-    ["a blank in a header's name", get("/livez", "X A: b\r\n"), 400],
+    ["a space in a header name", get("/livez", "X A: b\r\n"), 400],
     ["no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
-    ["a version that there is not", "GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", 400],
+    ["an unknown HTTP version", "GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", 400],
     [
-      "an expectation that nobody has",
+      "an unknown expectation",
       post("/collect", `Expect: money\r\nContent-Length: ${body.length}`, body),
       417,
     ],
-  ])("with %s is refused and the connection closed", async (_what, text, expected) => {
+  ])("with %s is refused, and the connection is closed", async (_name, text, expected) => {
     const { status, statuses, received } = await send(text);
     expect(status).toBe(expected);
     expect(statuses).toHaveLength(1);
     expect(received).not.toMatch(/stack|node|at \w+ \(/i);
-    await isServing();
+    await expectServing();
   });
 
-  it("does not smuggle another one in", async () => {
+  it("cannot smuggle another request", async () => {
     const inner = `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     world.forgetCalls();
     const smuggled = await send(
@@ -253,12 +251,12 @@ describe("a request that is no proper HTTP", () => {
     ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
     ["an upgrade", get("/livez", "Upgrade: websocket\r\n").replace("close", "upgrade, close"), [200]],
     ["HTTP/1.0", "GET /livez HTTP/1.0\r\n\r\n", [200]],
-    ["a whole address as its target", get("http://elsewhere/livez"), [200]],
-    ["a target with a name for a path", get("/__proto__"), [404]],
-    ["a path that climbs", get("/assets/../../package.json"), [404]],
-    ["an encoded path that climbs", get("/assets/%2e%2e%2f%2e%2e%2fpackage.json"), [404]],
-    ["a path of an inherited name", get("/assets/constructor"), [404]],
-  ])("as %s does gets a plain answer", async (_what, text, [expected]) => {
+    ["an absolute URL as the target", get("http://elsewhere/livez"), [200]],
+    ["a path named __proto__", get("/__proto__"), [404]],
+    ["a path with ..", get("/assets/../../package.json"), [404]],
+    ["a path with an encoded ..", get("/assets/%2e%2e%2f%2e%2e%2fpackage.json"), [404]],
+    ["a path of an inherited property", get("/assets/constructor"), [404]],
+  ])("of an unusual form gets a plain response: %s", async (_name, text, [expected]) => {
     const { status, received } = await send(text);
     expect(status).toBe(expected);
     if (expected === 404) expect(received).toContain('{"error":"NOT_FOUND"');
@@ -278,14 +276,14 @@ describe("a body", () => {
     ["/collect", 16_384, "INVALID_SOCIAL_ID"],
     ["/graphql", 100_000, "BAD_REQUEST"],
   ])(
-    "to %s of more than %i bytes is 413, chunked or not, and the connection is not used again",
+    "to %s of more than %i bytes gets 413, chunked or not, and the connection closes",
     async (path, limit, code) => {
       const text = long(limit);
       for (const request of [
         post(path, `Content-Length: ${text.length}`, text),
         post(path, "Transfer-Encoding: chunked", chunked(text, 1_000)),
       ]) {
-        // Without the close that a caller asks for.
+        // Without a Connection: close from the client.
         const { statuses, received } = await send(
           request.replace("Connection: close\r\n", "") + get("/livez"),
         );
@@ -296,7 +294,7 @@ describe("a body", () => {
     },
   );
 
-  it("without an end is not read to its end", async () => {
+  it("without an end is not read forever", async () => {
     for (const path of ["/collect", "/graphql"]) {
       const { socket, closed, isClosed } = await dial();
       socket.write(post(path, "Transfer-Encoding: chunked"));
@@ -315,12 +313,12 @@ describe("a body", () => {
   it.each([
     ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
     ["overlong UTF-8", Buffer.from([0xc0, 0xaf])],
-    ["a number for the id", Buffer.from('{"socialId":1}')],
+    ["a number as the id", Buffer.from('{"socialId":1}')],
     ["names of prototypes", Buffer.from('{"__proto__":{"socialId":"1"},"constructor":{"socialId":"1"}}')],
-    ["nothing", Buffer.alloc(0)],
+    ["no bytes", Buffer.alloc(0)],
     ["deep nesting", Buffer.from("[".repeat(8_000))],
-    ["a member twice, the last one wrong", Buffer.from('{"socialId":"1","socialId":null}')],
-  ])("of %s is INVALID_SOCIAL_ID for collect", async (_what, bytes) => {
+    ["a duplicate member whose last value is wrong", Buffer.from('{"socialId":"1","socialId":null}')],
+  ])("of %s is INVALID_SOCIAL_ID for collect", async (_name, bytes) => {
     const { status, body } = await world.request("/collect", { method: "POST", body: new Uint8Array(bytes) });
     expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
     expect(Object.keys(body).sort()).toEqual(["error", "message"]);
@@ -330,14 +328,14 @@ describe("a body", () => {
     ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
     ["deep nesting", Buffer.from("[".repeat(50_000))],
     [
-      "variables of prototypes' names",
+      "variables with prototype property names",
       Buffer.from(
         '{"query":"query($__proto__:String!){wallet(handle:$__proto__){address}}","variables":{"__proto__":"creator"}}',
       ),
     ],
-    ["no object", Buffer.from("null")],
-    ["a query that is none", Buffer.from('{"query":{"constructor":1}}')],
-  ])("of %s is told in GraphQL's form", async (_what, bytes) => {
+    ["JSON that is not an object", Buffer.from("null")],
+    ["a query that is not a string", Buffer.from('{"query":{"constructor":1}}')],
+  ])("of %s gets a GraphQL response with an error code", async (_name, bytes) => {
     const { status, body } = await world.request("/graphql", {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -363,19 +361,19 @@ describe("a handle in a query string", () => {
     ["a line break", "creator%0d%0aX-Injected:%20yes"],
     ["an apostrophe", "creator'--"],
     ["an address", "gfDqkYvEaRSVA9choWTZJPPyHhp2mJ1GFZnU5AuZUk6"],
-  ])("with %s is INVALID_HANDLE", async (_what, encoded) => {
+  ])("with %s is INVALID_HANDLE", async (_name, encoded) => {
     const { status, body, headers } = await world.request(`/wallet/lookup?handle=${encoded}`);
     expect([status, body.error]).toEqual([400, "INVALID_HANDLE"]);
     expect(headers.get("x-injected")).toBeNull();
   });
 
-  it("of an inherited name is a handle like any other", async () => {
+  it("that is the name of an inherited property is treated like any other", async () => {
     for (const handle of ["constructor", "toString", "hasOwnProperty", "valueOf"]) {
       expect((await world.lookup(handle)).body.error).toBe("SOCIAL_NOT_FOUND");
     }
   });
 
-  it("given twice, or under an encoded name, is never guessed at", async () => {
+  it("given twice or under another name is refused, and an encoded name is decoded", async () => {
     expect((await world.request("/wallet/lookup?handle=creator&handle=dusty")).body.error).toBe(
       "INVALID_HANDLE",
     );
@@ -385,7 +383,7 @@ describe("a handle in a query string", () => {
   });
 });
 
-describe("every answer", () => {
+describe("every response", () => {
   const answers: [string, () => Promise<{ headers: Headers }>][] = [
     ["a lookup", () => world.lookup("creator")],
     ["a refused lookup", () => world.lookup("no!")],
@@ -393,8 +391,8 @@ describe("every answer", () => {
     ["GraphQL", () => world.graphql("{ __typename }")],
     ["GraphQL again, on the fast path", () => world.graphql("{ __typename }")],
     ["refused GraphQL", () => world.graphql("{ nothing }")],
-    ["GraphQL in no JSON", () => world.request("/graphql", { method: "POST", body: "x" })],
-    ["a path that leads nowhere", () => world.request("/nowhere")],
+    ["GraphQL that is not JSON", () => world.request("/graphql", { method: "POST", body: "x" })],
+    ["an unknown path", () => world.request("/nowhere")],
     ["a wrong method", () => world.request("/collect")],
     ["a preflight", () => world.request("/collect", { method: "OPTIONS" })],
     ["/livez", () => world.request("/livez")],
@@ -404,7 +402,7 @@ describe("every answer", () => {
     ["GraphiQL", () => world.request("/graphql", { headers: { accept: "text/html" } })],
     ["an asset", () => world.request("/assets/page.css")],
   ];
-  it.each(answers)("of %s says what it may be taken for, and nothing of the server", async (_what, ask) => {
+  it.each(answers)("to %s has security headers, and reveals nothing about the server", async (_name, ask) => {
     const { headers } = await ask();
     expect(headers.get("x-content-type-options")).toBe("nosniff");
     expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'/);

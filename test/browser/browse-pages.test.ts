@@ -13,7 +13,7 @@ describeWithBrowser("in a browser", (visit) => {
     });
     afterAll(() => world.close());
 
-    it("the first page looks a handle up and collects, by keyboard alone", async () => {
+    it("the first page looks up a handle and collects its fees by keyboard alone", async () => {
       const page = await visit(world.url);
       await page.getByText("This is a sandbox: no real money.").waitFor();
       await page.getByLabel("Handle").fill("@creator");
@@ -32,7 +32,7 @@ describeWithBrowser("in a browser", (visit) => {
       expect(page.offences).toEqual([]);
     });
 
-    it("the first page shows what the API refuses in the API's words", async () => {
+    it("the first page shows the API's error messages", async () => {
       const page = await visit(world.url);
       await page.getByRole("link", { name: "suspended" }).click();
       await page
@@ -46,7 +46,7 @@ describeWithBrowser("in a browser", (visit) => {
       expect(page.offences.filter((offence) => !REFUSED.test(offence))).toEqual([]);
     });
 
-    it("the reference performs a request", async () => {
+    it("the API reference sends a request", async () => {
       const page = await visit(`${world.url}/docs`);
       const lookup = page.locator(".opblock-get", { hasText: "/wallet/lookup" });
       await lookup.getByRole("button", { name: "/wallet/lookup" }).first().click();
@@ -74,7 +74,7 @@ describeWithBrowser("in a browser", (visit) => {
     });
   });
 
-  it("the first page says how long to wait", async () => {
+  it("the first page shows how long to wait after a rate limit", async () => {
     const world = await startWorld({ RATE_LIMIT_MAX: "1" });
     try {
       const page = await visit(world.url);

@@ -13,13 +13,13 @@ const addFees = async (params: unknown[]) => {
   expect(await response.json()).toHaveProperty("result");
 };
 /** Whether the collect's transaction called the AMM. */
-const asksAmm = (signature: string) =>
+const callsAmm = (signature: string) =>
   world.sandbox.chain
     .landed(signature)!
     .logs.some((line) => line.includes(`${world.sandbox.env.LAUNCHPAD_AMM_PROGRAM_ID} invoke`));
 
-describe("fees of tokens that have left the bonding curve", () => {
-  it("are counted with the others, and collected with them in one transaction", async () => {
+describe("fees of tokens that have graduated from the bonding curve", () => {
+  it("are included in the balance, and are collected with the other fees in one transaction", async () => {
     const { id } = world.account("graduate");
     expect((await world.lookup("graduate")).body.balance).toEqual({
       vault: "1.5000",
@@ -28,7 +28,7 @@ describe("fees of tokens that have left the bonding curve", () => {
     });
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "1.5000", newBalance: "2.2500" });
-    expect(asksAmm(body.txSignature)).toBe(true);
+    expect(callsAmm(body.txSignature)).toBe(true);
     expect((await world.lookup("graduate")).body.balance).toEqual({
       vault: "0.0000",
       pda: "2.2500",
@@ -37,28 +37,28 @@ describe("fees of tokens that have left the bonding curve", () => {
     expect((await world.collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
   });
 
-  it("alone are collected too, into a vault that did not exist", async () => {
+  it("are collected without other fees, into a vault that did not exist", async () => {
     const { id, address, creatorVault } = world.account("newcomer");
     world.sandbox.chain.setBalance(address, 1_000_000n);
     await addFees([address, 200_000_000, "amm"]);
     expect(world.sandbox.chain.balance(creatorVault)).toBe(0n);
-    // The vault keeps the rent-exempt minimum of the first that arrives.
+    // The vault keeps its rent-exempt minimum from the first fees.
     expect((await world.lookup("newcomer")).body.balance.vault).toBe("0.1993");
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.1993" });
   });
 
-  it("are left where they are while they are less than a token account's rent: the AMM would not move them", async () => {
+  it("stay in place while they are less than a token account's rent: the AMM does not move them", async () => {
     const { id, address } = world.account("creator");
     await addFees([address, 1_000_000, "amm"]);
     expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(asksAmm(body.txSignature)).toBe(false);
+    expect(callsAmm(body.txSignature)).toBe(false);
     expect((await world.collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
   });
 
-  it("cost the AMM's instruction only where there are any", async () => {
+  it("add the AMM's instruction only if there are any", async () => {
     const { body } = await world.collect(world.account("creator").id);
-    expect(asksAmm(body.txSignature)).toBe(false);
+    expect(callsAmm(body.txSignature)).toBe(false);
   });
 });

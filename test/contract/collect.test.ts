@@ -24,7 +24,7 @@ const post = (body: BodyInit, headers: Record<string, string> = { "content-type"
 const sent = () => world.sandbox.rpc.calls.filter(isMethod("sendTransaction")).length;
 
 describe("POST /collect", () => {
-  it("moves the vault's fees to the address, at the service's expense, in a transaction that the chain knows", async () => {
+  it("moves the vault's fees to the address in a transaction that the service pays for", async () => {
     const { id, address, creatorVault } = world.account("creator");
     const { status, body } = await world.collect(id);
     expect(status).toBe(200);
@@ -53,7 +53,7 @@ describe("POST /collect", () => {
     expect(sent()).toBe(0);
   });
 
-  it("goes on for as long as fees come in", async () => {
+  it("collects fees that arrive after a collect", async () => {
     const { id, address } = world.account("artist010");
     await world.collect(id);
     const before = world.sandbox.chain.balance(address);
@@ -72,11 +72,11 @@ describe("POST /collect", () => {
     expect(sent()).toBe(0);
   });
 
-  it("answers NOTHING_TO_COLLECT for an id that no account has: its vault is empty", async () => {
+  it("answers NOTHING_TO_COLLECT for an unknown id: its vault is empty", async () => {
     expect((await world.collect("18446744073709551615")).body).toEqual(NOTHING);
   });
 
-  it("collects the least amount that is collected, and not one lamport less", async () => {
+  it("collects the minimum amount, but not one lamport less", async () => {
     const { chain } = world.sandbox;
     const { id, creatorVault } = world.account("artist011");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 99_999n);
@@ -85,7 +85,7 @@ describe("POST /collect", () => {
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0001" });
   });
 
-  it("answers NOTHING_TO_COLLECT when too little would arrive at a new address for it to exist", async () => {
+  it("answers NOTHING_TO_COLLECT when the fees are below the rent-exempt minimum of a new address", async () => {
     const { chain } = world.sandbox;
     const { id, address, creatorVault } = world.account("artist012");
     chain.setBalance(address, 0n);
@@ -95,7 +95,7 @@ describe("POST /collect", () => {
     expect(sent()).toBe(0);
   });
 
-  it("makes one transaction for all who ask for one account at once, and gives each its result", async () => {
+  it("sends one transaction for concurrent collects of one account, and gives each its result", async () => {
     const { id } = world.account("artist013");
     const answers = await Promise.all(Array.from({ length: 20 }, () => world.collect(id)));
     const signatures = new Set(answers.map(({ body }) => body.txSignature));
@@ -103,7 +103,7 @@ describe("POST /collect", () => {
     expect(signatures.size).toBe(1);
   });
 
-  it("collects many accounts at once, each its own", async () => {
+  it("sends one transaction per account for concurrent collects of many accounts", async () => {
     const handles = Array.from({ length: 9 }, (_, i) => `artist02${i + 1}`);
     const before = await Promise.all(handles.map((handle) => world.lookup(handle)));
     const answers = await Promise.all(handles.map((handle) => world.collect(world.account(handle).id)));
@@ -111,14 +111,14 @@ describe("POST /collect", () => {
     expect(new Set(answers.map(({ body }) => body.txSignature)).size).toBe(9);
   });
 
-  it("takes a body that parses, whatever its Content-Type says, and fields it does not know", async () => {
+  it("accepts any Content-Type and unknown fields", async () => {
     const body = JSON.stringify({ socialId: world.account("newcomer").id, other: { __proto__: null } });
     for (const headers of [{}, { "content-type": "text/plain" }]) {
       expect((await post(body, headers)).body).toEqual(NOTHING);
     }
   });
 
-  it("drops leading zeros of an id: it is one account", async () => {
+  it("drops leading zeros of an id, so that one account has one address", async () => {
     const { address } = world.account("artist014");
     const before = world.sandbox.chain.balance(address);
     expect((await world.collect(`0${world.account("artist014").id}`)).status).toBe(200);
@@ -128,9 +128,9 @@ describe("POST /collect", () => {
 
 describe("INVALID_SOCIAL_ID", () => {
   it.each([
-    ["nothing", ""],
-    ["no JSON", "socialId=123"],
-    ["half of JSON", '{"socialId":"123"'],
+    ["an empty body", ""],
+    ["a body that is not JSON", "socialId=123"],
+    ["truncated JSON", '{"socialId":"123"'],
     ["a string", '"123"'],
     ["a number", "123"],
     ["null", "null"],
@@ -175,10 +175,10 @@ describe("INVALID_SOCIAL_ID", () => {
     expect([status, body]).toEqual([400, error("INVALID_SOCIAL_ID")]);
   });
 
-  it("comes with 413 when the body is too large, with and without its length announced", async () => {
+  it("has status 413 when the body is too large, with and without a Content-Length", async () => {
     const large = JSON.stringify({ socialId: "1", padding: "x".repeat(20_000) });
-    const announced = await post(large);
-    expect([announced.status, announced.body]).toEqual([413, error("INVALID_SOCIAL_ID")]);
+    const withLength = await post(large);
+    expect([withLength.status, withLength.body]).toEqual([413, error("INVALID_SOCIAL_ID")]);
     const larger = await post(JSON.stringify({ socialId: "1", padding: "x".repeat(900_000) }));
     expect(larger.status).toBe(413);
     const stream = new Blob([large]).stream();
@@ -195,8 +195,8 @@ describe("a fee payer that cannot pay", () => {
   it.each([
     ["was never funded", 0n],
     ["has less than the fee", 650_240n + 4_999n],
-    ["has nothing beside the rent-exempt minimum", 650_240n],
-  ])("is INSUFFICIENT_FUNDS when it %s; an empty vault is told before", async (_name, lamports) => {
+    ["has only the rent-exempt minimum", 650_240n],
+  ])("is INSUFFICIENT_FUNDS when it %s, unless the vault is empty", async (_name, lamports) => {
     const { feePayer } = readConfig(world.sandbox.env).secrets;
     const address = feePayer.publicKey.toBase58();
     const before = world.sandbox.chain.balance(address);
@@ -220,14 +220,14 @@ describe("COLLECT_FAILED", () => {
   };
 
   it.each(["getMultipleAccounts", "simulateTransaction", "getLatestBlockhash"])(
-    "is the answer when the chain fails at %s; nothing is sent",
+    "is the answer when the chain fails at %s, and no transaction is sent",
     async (failing) => {
-      const hasty = await startWorld({ RPC_TIMEOUT_MS: "1000" });
+      const shortTimeout = await startWorld({ RPC_TIMEOUT_MS: "1000" });
       try {
         for (const [then, { collect, sandbox }] of [
           [broken, world],
           ["reset", world],
-          ["hang", hasty],
+          ["hang", shortTimeout],
         ] as const) {
           sandbox.rpc.calls.length = 0;
           const lift = sandbox.rpc.faults.add({ when: isMethod(failing), then });
@@ -237,12 +237,12 @@ describe("COLLECT_FAILED", () => {
           lift();
         }
       } finally {
-        await hasty.close();
+        await shortTimeout.close();
       }
     },
   );
 
-  it("of one collect does not keep the next from working", async () => {
+  it("of one collect does not affect the next", async () => {
     const { id } = world.account("artist016");
     const lift = world.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
     expect((await world.collect(id)).status).toBe(500);
@@ -250,16 +250,16 @@ describe("COLLECT_FAILED", () => {
     expect((await world.collect(id)).status).toBe(200);
   });
 
-  it("is the answer when the hour's budget for fees is used up; nothing is sent", async () => {
-    const thrifty = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "11000" });
+  it("is the answer when the hour's fee budget is spent", async () => {
+    const smallBudget = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "11000" });
     try {
       const handles = ["artist001", "artist002", "artist003"];
       const answers = [];
-      for (const handle of handles) answers.push(await thrifty.collect(thrifty.account(handle).id));
+      for (const handle of handles) answers.push(await smallBudget.collect(smallBudget.account(handle).id));
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 500]);
       expect(answers[2]!.body).toEqual(error("COLLECT_FAILED"));
     } finally {
-      await thrifty.close();
+      await smallBudget.close();
     }
   });
 });

@@ -52,7 +52,7 @@ describe("over HTTP", () => {
     Object.entries(byCode).map(([code, ask]) => ({ operation, code: code as ErrorCode, ask })),
   );
   it.each(scenarios)(
-    "$code of $operation has the status and the body of the table",
+    "$code of $operation has the status and the body that the table gives",
     async ({ code, ask }) => {
       const { status, headers, body } = await ask(await newWorld());
       const row = rowOf(code);

@@ -17,14 +17,14 @@ const artists = (count: number) =>
   Array.from({ length: count }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
 const aliased = (handles: readonly string[], fields: string) =>
   `{ ${handles.map((handle, i) => `w${i}: wallet(handle: "${handle}") { ${fields} }`).join("\n")} }`;
-/** The calls made upstream: those to the network, and those for accounts' balances. */
+/** Counts calls to the network, and calls to the chain for balances. */
 const upstreamCalls = () => ({
   social: world.sandbox.social.calls.length,
   chain: world.chainCalls().filter((method) => method === "getMultipleAccounts").length,
 });
 
 describe("wallet(handle)", () => {
-  it("gives what REST gives, exact lamports, and what the owner would get", async () => {
+  it("returns the fields of REST, exact lamports and the withdrawable balance", async () => {
     const { id, address } = world.account("creator");
     const fields =
       "handle socialId address balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports withdrawableLamports }";
@@ -56,7 +56,7 @@ describe("wallet(handle)", () => {
     ["", "INVALID_HANDLE"],
     ["nobodyatall", "SOCIAL_NOT_FOUND"],
     ["suspended", "SOCIAL_NOT_FOUND"],
-  ])("fails for %j with %s at its path, and the status stays 200", async (handle, code) => {
+  ])("fails for %j with %s at its path and status 200", async (handle, code) => {
     const { status, body } = await world.graphql(
       "query ($handle: String!) { wallet(handle: $handle) { address } }",
       { handle },
@@ -71,7 +71,7 @@ describe("wallet(handle)", () => {
     });
   });
 
-  it("lets its neighbours answer when it fails", async () => {
+  it("does not affect other fields when it fails", async () => {
     const { body } = await world.graphql(aliased(["creator", "nobodyatall", "no good", "dusty"], "handle"));
     expect(body.data).toEqual({ w0: { handle: "creator" }, w1: null, w2: null, w3: { handle: "dusty" } });
     expect(body.errors.map(({ path, extensions }: any) => [path, extensions.code])).toEqual(
@@ -82,7 +82,7 @@ describe("wallet(handle)", () => {
     );
   });
 
-  it("tells when to come back, without a status of its own, when the network refuses", async () => {
+  it("has retryAfterSeconds and status 200 when the network's rate limit is reached", async () => {
     const world = await startWorld();
     world.sandbox.social.faults.add({ then: { status: 429, body: "" } });
     const { status, headers, body } = await world.graphql('{ wallet(handle: "creator") { address } }');
@@ -91,7 +91,7 @@ describe("wallet(handle)", () => {
     await world.close();
   });
 
-  it("keeps what is known of a wallet when its balance cannot be read", async () => {
+  it("returns the other fields when the balance cannot be read", async () => {
     world.sandbox.rpc.faults.add({ then: "reset" });
     const { body } = await world.graphql('{ wallet(handle: "creator") { handle balance { vault } } }');
     expect(body.data).toEqual({ wallet: { handle: "creator", balance: null } });
@@ -103,7 +103,7 @@ describe("wallet(handle)", () => {
 });
 
 describe("walletById(socialId)", () => {
-  it("reads nothing for the address, the network for the handle, the chain for the balance", async () => {
+  it("reads only the network for the handle, only the chain for the balance, and neither for the address", async () => {
     const { id, address } = world.account("artist001");
     const ask = async (fields: string) => {
       world.forgetCalls();
@@ -118,7 +118,7 @@ describe("walletById(socialId)", () => {
     expect(await ask("balance { pda }")).toEqual([{ balance: { pda: "2.1000" } }, { social: 0, chain: 1 }]);
   });
 
-  it("has no handle for an id that no account has", async () => {
+  it("has no handle for an unknown id", async () => {
     const { body } = await world.graphql('{ walletById(socialId: "99") { handle address } }');
     expect(body.data.walletById).toEqual({ handle: null, address: expect.any(String) });
     expect(body.errors[0]).toMatchObject({
@@ -127,7 +127,7 @@ describe("walletById(socialId)", () => {
     });
   });
 
-  it("refuses what is no id, and takes one with leading zeros for the account it means", async () => {
+  it("refuses an invalid id, and drops leading zeros", async () => {
     const { body } = await world.graphql('{ a: walletById(socialId: "x") { address } }');
     expect(body.errors[0].extensions.code).toBe("INVALID_SOCIAL_ID");
     const { body: same } = await world.graphql(
@@ -138,7 +138,7 @@ describe("walletById(socialId)", () => {
 });
 
 describe("wallets(handles)", () => {
-  it("gives them in their order, with an error at the place of each that fails", async () => {
+  it("returns wallets in the requested order, with an error at the index of each that fails", async () => {
     const { body } = await world.graphql(
       '{ wallets(handles: ["dusty", "nobodyatall", "creator", "a b"]) { handle } }',
     );
@@ -152,7 +152,7 @@ describe("wallets(handles)", () => {
 
 describe("upstream calls", () => {
   it("of 100 aliased wallets with balances are 1 to the network and 4 to the chain", async () => {
-    await world.lookup("creator"); // so that the rent-exempt minimum has been read
+    await world.lookup("creator"); // reads and caches the rent-exempt minimum
     world.forgetCalls();
     const { body } = await world.graphql(aliased(artists(100), "socialId balance { vault pda }"));
     expect(body.errors).toBeUndefined();
@@ -161,7 +161,7 @@ describe("upstream calls", () => {
     expect(world.chainCalls()).toHaveLength(4);
   });
 
-  it("of 100 wallets in one list are as many", async () => {
+  it("of 100 wallets in one list are 1 to the network and 4 to the chain", async () => {
     world.forgetCalls();
     const { body } = await world.graphql(
       "query ($handles: [String!]!) { wallets(handles: $handles) { balance { pda } } }",
@@ -173,14 +173,14 @@ describe("upstream calls", () => {
     expect(upstreamCalls()).toEqual({ social: 1, chain: 4 });
   });
 
-  it("are one for equal handles, in whatever case", async () => {
+  it("are one for handles that differ only in case", async () => {
     world.forgetCalls();
     await world.graphql(aliased(["creator", "Creator", "CREATOR"], "handle balance { total }"));
     expect(upstreamCalls()).toEqual({ social: 1, chain: 1 });
     expect(world.sandbox.social.calls[0]!.names).toEqual(["creator"]);
   });
 
-  it("to the chain are none for wallets whose balance is not asked for", async () => {
+  it("to the chain are none for wallets without a requested balance", async () => {
     world.forgetCalls();
     await world.graphql(aliased(artists(20), "handle address socialId"));
     expect(upstreamCalls()).toEqual({ social: 1, chain: 0 });
@@ -193,7 +193,7 @@ describe("collect(socialId)", () => {
     "success collected collectedLamports newBalance newBalanceLamports txSignature error message";
   const collect = (id: string) => world.graphql(`mutation { collect(socialId: "${id}") { ${FIELDS} } }`);
 
-  it("moves fees, and tells an empty vault as data", async () => {
+  it("moves fees, and reports an empty vault as data", async () => {
     const { id } = world.account("creator");
     expect((await collect(id)).body).toEqual({
       data: {
@@ -227,7 +227,7 @@ describe("collect(socialId)", () => {
     });
   });
 
-  it("collects several accounts in one operation; one that fails does not fail the others", async () => {
+  it("collects several accounts in one operation, and a failure does not affect the others", async () => {
     const { body } = await world.graphql(
       `mutation { a: collect(socialId: "${world.account("artist001").id}") { success } b: collect(socialId: "x") { success } }`,
     );
@@ -251,7 +251,7 @@ describe("the endpoint", () => {
     expect(body).toContain("<title>GraphiQL");
   });
 
-  it("answers what cannot be read or is not valid with 400 and GraphQL errors", async () => {
+  it("answers a malformed or invalid request with 400 and GraphQL errors", async () => {
     const send = (body: string) =>
       world.request("/graphql", {
         method: "POST",
@@ -264,7 +264,7 @@ describe("the endpoint", () => {
     }
   });
 
-  it("says what is wrong with a variable, as a caller's mistake", async () => {
+  it("answers BAD_REQUEST with the reason for an invalid variable", async () => {
     const number = await world.graphql("mutation ($id: String!) { collect(socialId: $id) { success } }", {
       id: 1523400000000000123,
     });
@@ -280,7 +280,7 @@ describe("the endpoint", () => {
     expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
   });
 
-  it("shows nothing of a body that is no JSON", async () => {
+  it("does not quote a body that is not JSON", async () => {
     const { status, body } = await world.request("/graphql", {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -290,7 +290,7 @@ describe("the endpoint", () => {
     expect(JSON.stringify(body)).not.toMatch(/secret|SyntaxError|position/);
   });
 
-  it("refuses a form in which it cannot answer before anything runs, and says which it takes", async () => {
+  it("refuses unsupported media types before execution, and names a supported one", async () => {
     const { id } = world.account("artist003");
     const body = JSON.stringify({ query: `mutation { collect(socialId: "${id}") { success } }` });
     world.forgetCalls();
@@ -335,7 +335,7 @@ describe("the endpoint", () => {
     }
   });
 
-  it("keeps no documents that callers send", async () => {
+  it("does not keep large documents in memory", async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage = runInNewContext("gc") as () => void;
     const heap = () => {
@@ -348,11 +348,11 @@ describe("the endpoint", () => {
     await world.graphql(big);
     const before = heap();
     for (let i = 0; i < 60; i++) await world.graphql(`${big} # ${i}`);
-    // Each of them is more than 1 MB once it is parsed.
+    // Each takes more than 1 MB when parsed.
     expect(heap() - before).toBeLessThan(30_000_000);
   });
 
-  it("makes no noise in the log about a caller who goes away", async () => {
+  it("logs no warning when a client disconnects", async () => {
     world.sandbox.social.faults.add({ delayMs: 1_000 });
     world.logLines.length = 0;
     world.forgetCalls();
@@ -369,7 +369,7 @@ describe("the endpoint", () => {
     expect(world.logLines.filter((line) => (JSON.parse(line) as { level: number }).level > 20)).toEqual([]);
   });
 
-  it("runs no mutation by GET", async () => {
+  it("runs no mutation over GET", async () => {
     const query = encodeURIComponent('mutation { collect(socialId: "1") { success } }');
     const { status } = await world.request(`/graphql?query=${query}`, {
       headers: { accept: "application/json" },
@@ -377,7 +377,7 @@ describe("the endpoint", () => {
     expect(status).toBe(405);
   });
 
-  it("never shows what went wrong inside", async () => {
+  it("shows no internal error detail", async () => {
     world.sandbox.rpc.faults.add({ then: { status: 500, body: "internal detail of the provider" } });
     const { body } = await world.graphql('{ wallet(handle: "creator") { balance { vault } } }');
     expect(JSON.stringify(body)).not.toMatch(

@@ -13,8 +13,8 @@ interface Line {
   readonly msg: string;
 }
 
-/** The lines of one request, the one about its answer first. */
-function linesOf(id: string | null): Line[] {
+/** The log lines of one request, its "answered" line first. */
+function logLinesOf(id: string | null): Line[] {
   const lines = world.logLines
     .map((line) => JSON.parse(line) as Line)
     .filter(({ requestId }) => requestId === id);
@@ -29,12 +29,12 @@ describe("the log", () => {
       { operation: "lookup", code: "OK", status: 200, socialReads: 1, chainReads: 1 },
     ],
     [
-      "a lookup of a known handle",
+      "a lookup of a cached handle",
       () => world.lookup("CREATOR"),
       { operation: "lookup", code: "OK", cached: 1, socialReads: 0 },
     ],
     [
-      "a handle that nobody has",
+      "an unknown handle",
       () => world.lookup("nobodyatall"),
       { code: "SOCIAL_NOT_FOUND", status: 404, chainReads: 0 },
     ],
@@ -54,22 +54,22 @@ describe("the log", () => {
       { operation: "graphql", code: "INVALID_HANDLE", status: 200, cached: 1 },
     ],
     [
-      "a probe, at a lower level",
+      "a health check, at debug level",
       () => world.request("/livez"),
       { level: 20, operation: "other", code: "OK" },
     ],
   ])("has one line for %s", async (_name, ask, expected) => {
     const { headers } = await ask();
-    const lines = linesOf(headers.get("x-request-id")).filter(({ msg }) => msg === "answered");
+    const lines = logLinesOf(headers.get("x-request-id")).filter(({ msg }) => msg === "answered");
     expect(lines).toEqual([
       expect.objectContaining({ level: 30, durationMs: expect.any(Number), ...expected }),
     ]);
   });
 
-  it("names the request in every line about it", async () => {
+  it("has the request id in every line of a request", async () => {
     world.sandbox.social.faults.add({ times: 2, then: { status: 500, body: "no" } });
     const { headers } = await world.lookup("unlucky");
-    const lines = linesOf(headers.get("x-request-id"));
+    const lines = logLinesOf(headers.get("x-request-id"));
     expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
       [30, "answered"],
       [40, expect.stringContaining("social network")],
@@ -95,7 +95,7 @@ describe("the log", () => {
       );
       lift();
       expect(body.errors).toHaveLength(3);
-      const warnings = linesOf(headers.get("x-request-id")).filter(({ level }) => level > 30);
+      const warnings = logLinesOf(headers.get("x-request-id")).filter(({ level }) => level > 30);
       expect(warnings).toEqual([
         expect.objectContaining({
           level: 40,
@@ -107,11 +107,11 @@ describe("the log", () => {
     },
   );
 
-  it("has a line for refused requests as well", async () => {
+  it("has a line for a request above the rate limit", async () => {
     const from = { "x-forwarded-for": "192.0.2.9" };
     await world.lookup("creator", from);
     await world.lookup("creator", from);
     const { headers } = await world.lookup("creator", from);
-    expect(linesOf(headers.get("x-request-id"))[0]).toMatchObject({ code: "RATE_LIMITED", status: 429 });
+    expect(logLinesOf(headers.get("x-request-id"))[0]).toMatchObject({ code: "RATE_LIMITED", status: 429 });
   });
 });

@@ -13,7 +13,7 @@ afterEach(() => {
 });
 afterAll(() => world.close());
 
-/** An error in the contract's form and nothing else. */
+/** An error body of the contract. */
 const error = (code: string, message: unknown = expect.any(String)) => ({ error: code, message });
 const problem = (status: number, body: object | string, headers: Record<string, string> = {}) => ({
   status,
@@ -22,7 +22,7 @@ const problem = (status: number, body: object | string, headers: Record<string, 
 });
 
 describe("GET /wallet/lookup", () => {
-  it("gives the address, the id as a string, and the balances", async () => {
+  it("returns the address, the id as a string, and the balances", async () => {
     const { id, address } = world.account("creator");
     const { status, headers, body } = await world.lookup("creator");
     expect(status).toBe(200);
@@ -38,13 +38,13 @@ describe("GET /wallet/lookup", () => {
     expect(headers.get("access-control-expose-headers")).toContain("Retry-After");
   });
 
-  it("takes a handle in whatever case, and gives the network's own spelling", async () => {
+  it("accepts a handle in any case, and returns the network's spelling", async () => {
     world.sandbox.social.rename("artist200", "Artist200");
     const { body } = await world.lookup("aRTIST200");
     expect(body).toMatchObject({ handle: "Artist200", socialId: world.account("artist200").id });
   });
 
-  it("shows an empty vault, and one with less than is ever collected, as 0.0000", async () => {
+  it("shows an empty vault, and one below the minimum to collect, as 0.0000", async () => {
     expect((await world.lookup("newcomer")).body.balance).toEqual({
       vault: "0.0000",
       pda: "0.0000",
@@ -76,7 +76,7 @@ describe("GET /wallet/lookup", () => {
     "a,b",
     "a\0",
     "٣",
-  ])("answers INVALID_HANDLE for %j, and asks nobody", async (handle) => {
+  ])("answers INVALID_HANDLE for %j, without upstream calls", async (handle) => {
     world.forgetCalls();
     const { status, body } = await world.lookup(handle);
     expect([status, body]).toEqual([
@@ -99,7 +99,7 @@ describe("GET /wallet/lookup", () => {
     expect(body.errors[0].message).toBe(message);
   });
 
-  it("answers INVALID_HANDLE for several handles, rather than pick one", async () => {
+  it("answers INVALID_HANDLE for several handles", async () => {
     const { status, body } = await world.request("/wallet/lookup?handle=creator&handle=newcomer");
     expect([status, body]).toEqual([
       400,
@@ -112,7 +112,7 @@ describe("GET /wallet/lookup", () => {
     expect([status, body]).toEqual([404, error("SOCIAL_NOT_FOUND")]);
   });
 
-  it("answers SOCIAL_RATE_LIMITED with the network's own reset when that refuses, and asks no more before it", async () => {
+  it("answers SOCIAL_RATE_LIMITED until the network's reset, and does not call it before then", async () => {
     const world = await startWorld();
     const reset = Math.ceil(Date.now() / 1000) + 600;
     const secondsLeft = () => reset - Math.ceil(Date.now() / 1000);
@@ -129,9 +129,9 @@ describe("GET /wallet/lookup", () => {
     expect(retryAfter).toBeLessThanOrEqual(601);
     world.sandbox.social.faults.clear();
     world.forgetCalls();
-    const held = await world.lookup("artist001");
-    expect([held.status, held.body]).toEqual([429, error("SOCIAL_RATE_LIMITED")]);
-    expect(Number(held.headers.get("retry-after"))).toBeGreaterThanOrEqual(secondsLeft());
+    const beforeReset = await world.lookup("artist001");
+    expect([beforeReset.status, beforeReset.body]).toEqual([429, error("SOCIAL_RATE_LIMITED")]);
+    expect(Number(beforeReset.headers.get("retry-after"))).toBeGreaterThanOrEqual(secondsLeft());
     expect(world.sandbox.social.calls).toEqual([]);
     await world.close();
   });
@@ -144,11 +144,11 @@ describe("GET /wallet/lookup", () => {
     ["401", problem(401, { title: "Unauthorized", status: 401 })],
     ["402", problem(402, { title: "CreditsDepleted", type: "https://api.example/2/problems/credits" })],
     ["403", problem(403, { title: "Forbidden", status: 403 })],
-    ["429 of a used-up credit", problem(429, { type: "https://api.example/2/problems/usage-capped" })],
+    ["429 for used-up credit", problem(429, { type: "https://api.example/2/problems/usage-capped" })],
     ["HTML", problem(200, "<html></html>", { "content-type": "text/html" })],
     ["JSON of another shape", problem(200, { data: { id: 1 } })],
     ["an id that is a number", problem(200, { data: [{ id: 12345, username: "creator" }] })],
-    ["an id that is no number", problem(200, { data: [{ id: "12x", username: "creator" }] })],
+    ["an id that is not numeric", problem(200, { data: [{ id: "12x", username: "creator" }] })],
     ["an id past 64 bits", problem(200, { data: [{ id: "18446744073709551616", username: "creator" }] })],
     ["another account", problem(200, { data: [{ id: "7", username: "newcomer" }] })],
     [
@@ -161,19 +161,19 @@ describe("GET /wallet/lookup", () => {
       }),
     ],
     [
-      "an account and that there is none",
+      "an account and a not-found error for it",
       problem(200, {
         data: [{ id: "7", username: "creator" }],
         errors: [{ value: "creator", type: "x/resource-not-found" }],
       }),
     ],
-    ["nobody", problem(200, {})],
+    ["neither data nor errors", problem(200, {})],
     [
       "an error of another kind",
       problem(200, { errors: [{ value: "creator", type: "https://api.example/2/problems/other" }] }),
     ],
     ["a redirect", problem(302, "", { location: "https://elsewhere.example/" })],
-    ["half an answer", "cut" as const],
+    ["a truncated response", "cut" as const],
     ["a closed connection", "reset" as const],
   ])("answers SOCIAL_API_UNAVAILABLE when the network answers %s", async (_name, then) => {
     world.sandbox.social.faults.add({ then });
@@ -202,22 +202,22 @@ describe("GET /wallet/lookup", () => {
   });
 });
 
-describe("nothing in time", () => {
-  it("is SOCIAL_API_UNAVAILABLE from the network, LOOKUP_FAILED from the chain, until they answer again", async () => {
-    const hasty = await startWorld({ SOCIAL_TIMEOUT_MS: "1000", RPC_TIMEOUT_MS: "1000" });
+describe("a timeout", () => {
+  it("is SOCIAL_API_UNAVAILABLE from the network and LOOKUP_FAILED from the chain until they recover", async () => {
+    const shortTimeout = await startWorld({ SOCIAL_TIMEOUT_MS: "1000", RPC_TIMEOUT_MS: "1000" });
     try {
       for (const [faults, status, code] of [
-        [hasty.sandbox.social.faults, 503, "SOCIAL_API_UNAVAILABLE"],
-        [hasty.sandbox.rpc.faults, 500, "LOOKUP_FAILED"],
+        [shortTimeout.sandbox.social.faults, 503, "SOCIAL_API_UNAVAILABLE"],
+        [shortTimeout.sandbox.rpc.faults, 500, "LOOKUP_FAILED"],
       ] as const) {
         const lift = faults.add({ then: "hang" });
-        const answer = await hasty.lookup("creator");
+        const answer = await shortTimeout.lookup("creator");
         expect([answer.status, answer.body]).toEqual([status, error(code)]);
         lift();
-        await expect.poll(async () => (await hasty.lookup("creator")).status).toBe(200);
+        await expect.poll(async () => (await shortTimeout.lookup("creator")).status).toBe(200);
       }
     } finally {
-      await hasty.close();
+      await shortTimeout.close();
     }
   });
 });
@@ -226,7 +226,7 @@ describe("a full queue", () => {
   let busy: World;
   let release: () => void;
   let first: ReturnType<World["lookup"]>;
-  /** How many accounts wait for a call. */
+  /** The number of accounts that wait for a call. */
   const waiting = async () =>
     Number(
       /^tributary_queue_length\{upstream="social"\} (\d+)$/m.exec((await busy.request("/metrics")).body)?.[1],
@@ -239,7 +239,7 @@ describe("a full queue", () => {
   });
   afterEach(() => busy.close());
 
-  it("is SERVICE_BUSY with Retry-After: 30 for those who come last; those who wait are served", async () => {
+  it("is SERVICE_BUSY with Retry-After: 30 for new lookups, and queued lookups are served", async () => {
     const second = busy.lookup("artist002");
     await expect.poll(waiting).toBe(1);
     const refused = await busy.lookup("artist003");
@@ -249,7 +249,7 @@ describe("a full queue", () => {
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
   });
 
-  it("has a place again when a caller who waited goes away", async () => {
+  it("has a free place after a queued client disconnects", async () => {
     const leaving = new AbortController();
     const left = busy.request("/wallet/lookup?handle=artist002", { signal: leaving.signal });
     await expect.poll(waiting).toBe(1);
@@ -265,7 +265,7 @@ describe("a full queue", () => {
 });
 
 describe("HANDLE_ALLOW_UNDERSCORE", () => {
-  it("widens the format, and the message says so", async () => {
+  it("allows underscores, and the message says so", async () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     try {
       wide.sandbox.social.rename("artist001", "with_underscore");
@@ -309,7 +309,7 @@ describe("any other path or method", () => {
     ]);
   });
 
-  it("is told by the path alone, whatever stands in the Host header or before the path", async () => {
+  it("is decided by the path alone, whatever the Host header or the target's origin", async () => {
     const { port, hostname } = new URL(world.url);
     const ask = async (target: string, host: string) => {
       const socket = connect(Number(port), hostname);
@@ -329,7 +329,7 @@ describe("any other path or method", () => {
     expect([status, body]).toEqual([200, ""]);
   });
 
-  it("answers a browser's preflight", async () => {
+  it("answers a CORS preflight", async () => {
     const { status, headers } = await world.request("/collect", { method: "OPTIONS" });
     expect(status).toBe(204);
     expect(headers.get("access-control-allow-methods")).toContain("POST");
@@ -338,7 +338,7 @@ describe("any other path or method", () => {
 });
 
 describe("BASE_PATH", () => {
-  it("stands before every route", async () => {
+  it("prefixes every route", async () => {
     const based = await startWorld({ BASE_PATH: "/api/v1" });
     try {
       expect(based.url).toMatch(/\/api\/v1$/);
@@ -353,7 +353,7 @@ describe("BASE_PATH", () => {
 });
 
 describe("health", () => {
-  it("is alive, and ready while the chain answers", async () => {
+  it("is live, and is ready while the chain answers", async () => {
     expect((await world.request("/livez")).body).toEqual({ status: "ok" });
     expect((await world.request("/readyz")).status).toBe(200);
     world.sandbox.rpc.faults.add({ then: "reset" });

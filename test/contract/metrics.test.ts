@@ -16,7 +16,7 @@ async function scrape(): Promise<Map<string, number>> {
   return new Map(lines.map((line) => [line.replace(/ \S+$/, ""), Number(/\S+$/.exec(line)![0])]));
 }
 
-/** By how much each sample grew while `run` ran; those that did not are left out. */
+/** How much each sample grew during `run`, without those that did not change. */
 async function growthOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
   const before = await scrape();
   await run();
@@ -29,7 +29,7 @@ async function growthOf(run: () => Promise<unknown>): Promise<Record<string, num
 }
 
 describe("/metrics", () => {
-  it("counts requests by operation and code, and what they asked of the upstreams", async () => {
+  it("counts requests by operation and code, and their upstream calls", async () => {
     const growth = await growthOf(async () => {
       await world.lookup("creator");
       await world.lookup("creator");
@@ -53,14 +53,14 @@ describe("/metrics", () => {
       'tributary_batch_keys_count{upstream="social"}': 3,
       'tributary_batch_keys_sum{upstream="social"}': 3,
     });
-    // What costs no budget is no operation.
+    // A CORS preflight is not an operation.
     expect(Object.keys(growth).filter((name) => name.includes('operation="collect"'))).toEqual([]);
-    // A scrape reads the fee payer's balance as well.
+    // A scrape also reads the fee payer's balance.
     expect(
       growth['tributary_upstream_calls_total{upstream="chain",method="getMultipleAccounts",result="ok"}'],
     ).toBeGreaterThanOrEqual(2);
-    const refusedForForm = Object.entries(growth).filter(([name]) => /graphql.*(BAD|GRAPHQL)/.test(name));
-    expect(refusedForForm.map(([, count]) => count)).toEqual([1]);
+    const invalidOperations = Object.entries(growth).filter(([name]) => /graphql.*(BAD|GRAPHQL)/.test(name));
+    expect(invalidOperations.map(([, count]) => count)).toEqual([1]);
   });
 
   it("counts the money of a collect to the lamport", async () => {
@@ -88,7 +88,7 @@ describe("/metrics", () => {
       .toBe(Number(world.sandbox.chain.balance(feePayer.publicKey.toBase58())));
   });
 
-  it("counts what the rate limit refuses, and what upstreams refuse", async () => {
+  it("counts requests above the rate limit, and failed upstream calls", async () => {
     const growth = await growthOf(async () => {
       const headers = { "x-forwarded-for": "192.0.2.7" };
       for (let i = 0; i < 5; i++) await world.lookup("creator", headers);
@@ -106,7 +106,7 @@ describe("/metrics", () => {
     });
   });
 
-  it("shows what waits for the network, and the process", async () => {
+  it("shows the queue for the network, and the process", async () => {
     const release = hold(world.sandbox.social);
     const lookups = Array.from({ length: 5 }, (_, i) => world.lookup(`waiting${i}`));
     await expect
@@ -120,7 +120,7 @@ describe("/metrics", () => {
     }
   });
 
-  it("takes nothing that a stranger sends into a label", async () => {
+  it("puts no text from a request into a label", async () => {
     await world.request("/a-path-of-a-stranger");
     await world.lookup("handleofstranger");
     await world.graphql('query NameOfStranger { aliasOfStranger: wallet(handle: "creator") { address } }');

@@ -7,13 +7,13 @@ import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
 import type { Answer } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-/** A window so long that no slow machine outlives it. */
+/** With a rate-limit window longer than any test run. */
 const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" };
 
 let world: World;
-/** As it is served. */
+/** The document as served. */
 let document: any;
-/** The same, with what its references stand for in their place. */
+/** The document with its references resolved. */
 let resolved: any;
 let validation: unknown;
 const validator = new Validator();
@@ -31,7 +31,7 @@ afterAll(() => world.close());
 
 const ajv = addFormats.default(new Ajv2020({ strictRequired: true, allErrors: true }));
 
-/** What is wrong with a value. Members that a schema does not list are wrong, too. */
+/** The schema violations of a value. Members that the schema does not list are violations. */
 function problemsOf(value: unknown, schema: object) {
   const validate = ajv.compile(closed(schema));
   validate(value);
@@ -47,7 +47,7 @@ function closed(value: any): any {
 
 const bodySchema = (response: any) => response.content["application/json"].schema;
 
-/** The codes that a response may have; undefined for none. */
+/** The codes that a response may have; undefined stands for success. */
 const codesOf = (response: any): (string | undefined)[] =>
   [bodySchema(response)]
     .flatMap((schema) => schema.oneOf ?? [schema])
@@ -57,11 +57,11 @@ const operations = (): any[] => Object.values(resolved.paths).flatMap((item: any
 const keyOf = (operationId: string, status: number | string, code: string | undefined) =>
   [operationId, status, code ?? "success"].join(" ");
 
-/** Headers that HTTP, browsers' rules and caches have for every answer. */
+/** Headers of HTTP, browser security and caching, which the document does not list. */
 const GENERAL_HEADERS =
   /^(date|connection|keep-alive|transfer-encoding|content-(length|type)|cache-control|access-control-.*|content-security-policy|x-content-type-options)$/;
 
-/** Holds an answer against what is documented for its status. */
+/** Checks a response against the documentation of its status. */
 function check(response: any, { headers, body }: Answer): void {
   expect(response).toBeDefined();
   expect(headers.get("content-type")).toMatch(/^application\/json\b/);
@@ -82,7 +82,7 @@ describe("/openapi.json", () => {
     expect(document.openapi).toMatch(/^3\.1\./);
   });
 
-  it("may be read from any page, by HEAD too, and costs nothing", async () => {
+  it("is readable from any origin, also with HEAD, and does not count against the rate limit", async () => {
     const caller = { "x-forwarded-for": "192.0.2.1" };
     for (const method of ["GET", "GET", "HEAD", "GET"]) {
       const { status, headers } = await world.request("/openapi.json", { method, headers: caller });
@@ -93,7 +93,7 @@ describe("/openapi.json", () => {
     expect((await world.request("/openapi.json", { method: "POST" })).status).toBe(405);
   });
 
-  it("has every code of the table of errors, with its status, and no others", () => {
+  it("has exactly the codes of the error table, with their statuses", () => {
     const responses = [
       ...operations().map((operation) => operation.responses),
       { 404: resolved.components.responses.NotFound },
@@ -107,7 +107,7 @@ describe("/openapi.json", () => {
     expect(new Set(pairs)).toEqual(new Set([...table, "413 INVALID_SOCIAL_ID"]));
   });
 
-  it("has an example of each code and each body, and all match their schemas", () => {
+  it("has an example of each code and each body, and every example matches its schema", () => {
     const bodies = operations().flatMap(({ responses }) => Object.values<any>(responses));
     for (const response of bodies) {
       const examples = Object.values<any>(response.content["application/json"].examples);
@@ -124,7 +124,7 @@ describe("/openapi.json", () => {
       expect(problemsOf(example, schema)).toEqual([]);
   });
 
-  it("says where the operations are, and what they take", async () => {
+  it("names the server, and its input schemas accept what the service accepts", async () => {
     expect(document.servers).toEqual([{ url: "/api" }]);
     const [{ schema }] = document.paths["/wallet/lookup"].get.parameters;
     for (const handle of [
@@ -151,7 +151,7 @@ describe("/openapi.json", () => {
     }
   });
 
-  it("has the sandbox's answers as its examples, and follows HANDLE_ALLOW_UNDERSCORE", async () => {
+  it("has the sandbox's responses as examples, and follows HANDLE_ALLOW_UNDERSCORE", async () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     try {
       const { servers, paths } = (await wide.request("/openapi.json")).body;
@@ -173,10 +173,10 @@ describe("/openapi.json", () => {
 
 const OPERATION_IDS = { lookup: "lookUpWallet", collect: "collectFees" } as const;
 
-/** A request of each documented response, and the world that it is made in. */
+/** Sends the request that causes a documented response. */
 type Ask = (world: World) => Promise<Answer>;
 
-describe("every documented answer is given, and is as documented", () => {
+describe("every documented response occurs, and matches its documentation", () => {
   const ANSWERS: Record<string, Ask> = {
     "lookUpWallet 200 success": (world) => world.lookup("creator"),
     "lookUpWallet 405 METHOD_NOT_ALLOWED": (world) => world.request("/wallet/lookup", { method: "POST" }),
@@ -189,7 +189,7 @@ describe("every documented answer is given, and is as documented", () => {
       ANSWERS[keyOf(OPERATION_IDS[operation], rowOf(code as ErrorCode).status, code)] = ask;
   }
 
-  it("and there are no others", () => {
+  it("the cases below cover every documented response", () => {
     const documented = operations().flatMap(({ operationId, responses }) =>
       Object.entries(responses).flatMap(([status, response]) =>
         codesOf(response).map((code) => keyOf(operationId, status, code)),

@@ -22,7 +22,7 @@ const collect = async (url: string, socialId: string) => {
 };
 
 describe("npm start with nothing configured", () => {
-  it("plays the whole flow on a sandbox, again and again", async () => {
+  it("runs the whole flow on a sandbox repeatedly", async () => {
     const program = startProgram({ PORT: "0" });
     const url = await program.address(/Gateway +(http\S+)/);
     const rpcUrl = await program.address(/\(RPC\) +(http\S+)/);
@@ -64,14 +64,14 @@ describe("npm start with nothing configured", () => {
     expect(await program.exitCode()).toBe(0);
   });
 
-  it("runs twice at once: the second takes free ports for its sandbox", async () => {
+  it("runs twice at once: the second sandbox uses free ports", async () => {
     const programs = [startProgram({ PORT: "0" }), startProgram({ PORT: "0" })];
     const urls = await Promise.all(programs.map((program) => program.address(/Gateway +(http\S+)/)));
     const answers = await Promise.all(urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it("reads a .env file, which the environment overrides", async () => {
+  it("reads a .env file, and environment variables override it", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tributary-"));
     writeFileSync(join(folder, ".env"), "PORT=0\nBASE_PATH=/from-file\nRATE_LIMIT_MAX=none\n");
     const program = startProgram({ RATE_LIMIT_MAX: "1" }, folder);
@@ -81,7 +81,7 @@ describe("npm start with nothing configured", () => {
 });
 
 describe("SIGTERM", () => {
-  it("waits for no connection that has no request on it", async () => {
+  it("does not wait for connections without a request", async () => {
     const program = startProgram({ PORT: "0" });
     const url = new URL(await program.address(/Gateway +(http\S+)/));
     const silent = connect(Number(url.port), url.hostname);
@@ -90,12 +90,12 @@ describe("SIGTERM", () => {
     );
     for (const socket of [silent, halfHead]) socket.on("error", () => undefined);
     await Promise.all([silent, halfHead].map((socket) => once(socket, "connect")));
-    await get(`${url.href}livez`); // and one kept alive
+    await get(`${url.href}livez`); // leaves a third connection, kept alive
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(0);
   });
 
-  it("finishes a collect whose body was still coming", async () => {
+  it("finishes a collect whose body is still arriving", async () => {
     const program = startProgram({ PORT: "0" });
     const url = new URL(await program.address(/Gateway +(http\S+)/));
     const { body: wallet } = await get(`${url.href}wallet/lookup?handle=creator`);
@@ -106,7 +106,7 @@ describe("SIGTERM", () => {
     socket.write(
       `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
     );
-    await get(`${url.href}livez`); // by now the head has arrived
+    await get(`${url.href}livez`); // after this response, the headers above have arrived
     program.child.kill("SIGTERM");
     await expect
       .poll(() =>
@@ -130,9 +130,9 @@ describe("SIGTERM in the middle of a collect", () => {
   afterEach(() => sandbox.close());
 
   const start = () => startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0" });
-  const isOpen = () => sandbox.rpc.calls.some(isMethod("sendTransaction"));
+  const isSent = () => sandbox.rpc.calls.some(isMethod("sendTransaction"));
 
-  it("lets it end: the caller gets its result, and the exit code is 0", async () => {
+  it("lets it finish: the caller receives its result, and the exit code is 0", async () => {
     const hold = sandbox.rpc.faults.add({
       when: isMethod("getSignatureStatuses"),
       then: { status: 503, body: "" },
@@ -140,7 +140,7 @@ describe("SIGTERM in the middle of a collect", () => {
     const program = start();
     const url = await program.address(/"url":"(http[^"]+)"/);
     const result = collect(url, sandbox.account("creator").id);
-    await expect.poll(isOpen).toBe(true);
+    await expect.poll(isSent).toBe(true);
     program.child.kill("SIGTERM");
     await expect.poll(() => fetch(url).catch(() => "closed")).toBe("closed");
     hold();
@@ -148,12 +148,12 @@ describe("SIGTERM in the middle of a collect", () => {
     expect(await program.exitCode()).toBe(0);
   });
 
-  it("sent again ends the process at once, and leaves the signature in the log", async () => {
+  it("ends the process at once when sent twice, and logs the signature", async () => {
     sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
     const program = start();
     const url = await program.address(/"url":"(http[^"]+)"/);
     const lost = collect(url, sandbox.account("creator").id).catch(() => "lost");
-    await expect.poll(isOpen).toBe(true);
+    await expect.poll(isSent).toBe(true);
     program.child.kill("SIGTERM");
     await expect.poll(() => program.output()).toContain("shutting down");
     program.child.kill("SIGTERM");
@@ -165,8 +165,8 @@ describe("SIGTERM in the middle of a collect", () => {
   });
 });
 
-describe("started against other doubles of its upstreams", () => {
-  it("behaves the same", async () => {
+describe("the service", () => {
+  it("works with other test doubles of its upstreams", async () => {
     const ESCROW_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
     const LAUNCHPAD_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
     const feePayer = Keypair.generate();
@@ -250,13 +250,13 @@ describe("a start that cannot work", () => {
     }
   });
 
-  it("is one in production with no upstream: there is no sandbox", async () => {
+  it("is one in production without upstreams: there is no sandbox", async () => {
     const program = startProgram({ NODE_ENV: "production" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toMatch(/SOLANA_RPC_URL: missing/);
   });
 
-  it("is one of the sandbox too, with a variable that is malformed", async () => {
+  it("is one with a sandbox and a malformed variable", async () => {
     const program = startProgram({ PORT: "0", RATE_LIMIT_MAX: "lots" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain(
@@ -264,7 +264,7 @@ describe("a start that cannot work", () => {
     );
   });
 
-  it("is one at a port that is taken", async () => {
+  it("is one at a port in use", async () => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     const { port } = holder.address() as AddressInfo;

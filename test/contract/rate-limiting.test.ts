@@ -8,17 +8,17 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** So long that no slow machine outlives it. */
+/** Longer than any test run. */
 const WINDOW_SECONDS = 3_600;
 
 let callers = 0;
-/** Headers of a caller who has not been here before. */
+/** Headers of a caller without earlier requests. */
 const newCaller = () => ({ "x-forwarded-for": `192.0.2.${++callers}` });
 const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status !== 429).length;
 const collects = (count: number) =>
   `mutation { ${Array.from({ length: count }, (_, i) => `c${i}: collect(socialId: "99${i}") { success }`).join(" ")} }`;
 
-describe("of 100 requests at once from one address exactly 20 pass", () => {
+describe("the rate limit lets exactly 20 of 100 concurrent requests of one address pass", () => {
   it("on REST", async () => {
     const caller = newCaller();
     expect(passed(await atOnce(100, () => world.lookup("creator", caller)))).toBe(20);
@@ -29,7 +29,7 @@ describe("of 100 requests at once from one address exactly 20 pass", () => {
     expect(passed(await atOnce(100, () => world.graphql("{ __typename }", {}, caller)))).toBe(20);
   });
 
-  it("mixed, of both operations", async () => {
+  it("on REST and GraphQL together, for lookups and collects", async () => {
     const caller = newCaller();
     const ways = [
       () => world.lookup("creator", caller),
@@ -40,7 +40,7 @@ describe("of 100 requests at once from one address exactly 20 pass", () => {
     expect(passed(await atOnce(100, (i) => ways[i % ways.length]!()))).toBe(20);
   });
 
-  it("and of several addresses each has its own 20", async () => {
+  it("for each of several addresses", async () => {
     const [one, other] = [newCaller(), newCaller()];
     const answers = await atOnce(60, (i) => world.lookup("creator", i % 2 ? one : other));
     expect(passed(answers)).toBe(40);
@@ -48,7 +48,7 @@ describe("of 100 requests at once from one address exactly 20 pass", () => {
 });
 
 describe("a refusal", () => {
-  it("is RATE_LIMITED in the error body, with Retry-After, before anything is looked at", async () => {
+  it("is RATE_LIMITED in the error body, with Retry-After, before the request is validated", async () => {
     const caller = newCaller();
     await atOnce(20, () => world.lookup("creator", caller));
     world.forgetCalls();
@@ -65,7 +65,7 @@ describe("a refusal", () => {
     expect(world.sandbox.social.calls).toEqual([]);
   });
 
-  it("refuses the whole of a GraphQL request, also one that is not valid", async () => {
+  it("covers the whole GraphQL request, also an invalid one", async () => {
     const caller = newCaller();
     await atOnce(20, () => world.graphql("{ __typename }", {}, caller));
     for (const query of ["{ __typename }", "{", "{ nothing }", collects(1)]) {
@@ -80,8 +80,8 @@ describe("a refusal", () => {
   });
 });
 
-describe("what a request costs", () => {
-  it("is one when it is refused for its form", async () => {
+describe("the cost of a request", () => {
+  it("is one for an invalid request", async () => {
     const caller = newCaller();
     await atOnce(20, (i) => (i % 2 ? world.lookup("not a handle", caller) : world.collect("x", caller)));
     expect((await world.lookup("creator", caller)).status).toBe(429);
@@ -90,7 +90,7 @@ describe("what a request costs", () => {
     expect((await world.lookup("creator", other)).status).toBe(429);
   });
 
-  it("is nothing when it is refused by the limit, and for whatever is no operation", async () => {
+  it("is zero for a rate-limited request, and for everything but operations", async () => {
     const caller = newCaller();
     await atOnce(15, () => world.lookup("creator", caller));
     expect((await world.graphql(collects(6), {}, caller)).status).toBe(429);
@@ -101,7 +101,7 @@ describe("what a request costs", () => {
     expect(passed(await atOnce(10, () => world.lookup("creator", caller)))).toBe(5);
   });
 
-  it("is one for a query however many wallets it reads, and one for each collect of a mutation", async () => {
+  it("is one for a query of any number of wallets, and one for each collect of a mutation", async () => {
     const caller = newCaller();
     const query =
       '{ a: wallet(handle: "creator") { address } b: wallets(handles: ["dusty", "newcomer"]) { address } }';
@@ -111,7 +111,7 @@ describe("what a request costs", () => {
     expect((await world.graphql("{ __typename }", {}, caller)).status).toBe(429);
   });
 
-  it("can be more than the whole budget; then it never passes", async () => {
+  it("can exceed the limit; the request then never passes", async () => {
     const small = await startWorld({ RATE_LIMIT_MAX: "5" });
     try {
       const { status, headers } = await small.graphql(collects(6), {}, newCaller());
@@ -123,7 +123,7 @@ describe("what a request costs", () => {
 });
 
 describe("the caller's address", () => {
-  it("is not what a stranger writes into X-Forwarded-For", async () => {
+  it("is not read from X-Forwarded-For of an untrusted client", async () => {
     const strict = await startWorld({ TRUST_PROXY: "" });
     try {
       const answers = await atOnce(40, (i) =>
@@ -150,7 +150,7 @@ describe("RATE_LIMIT_MAX and RATE_LIMIT_WINDOW_SECONDS", () => {
     }
   });
 
-  it("let a new request pass when the window has moved on", async () => {
+  it("let a new request pass after the window", async () => {
     const small = await startWorld({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
     try {
       const caller = newCaller();

@@ -30,14 +30,14 @@ function newAccount() {
 }
 const nextCall = (method: string) =>
   expect.poll(() => sandbox.rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
-/** The transactions that were sent to the chain since its calls were forgotten, each as often as it was sent. */
+/** The transactions sent to the chain since its calls were cleared, with repeats. */
 const sent = () => sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("two replicas", () => {
   beforeAll(start());
   afterAll(stop);
 
-  it("let exactly 20 of 200 requests of one address pass, spread over both, and say what is left", async () => {
+  it("let exactly 20 of 200 requests of one address pass, and report the remaining requests", async () => {
     const answers = await atOnce(200, (i) => replicas.at(i).lookup("creator", from("192.0.2.1")));
     const passed = answers.filter(({ status }) => status === 200);
     const refused = answers.filter(({ status }) => status === 429);
@@ -49,7 +49,7 @@ describeWithRedis("two replicas", () => {
     }
   });
 
-  it("ask the network once for what either has asked", async () => {
+  it("share looked-up accounts, so that each is requested once", async () => {
     await replicas.at(0).lookup("creator");
     await replicas.at(0).lookup("nobody");
     sandbox.social.calls.length = 0;
@@ -60,7 +60,7 @@ describeWithRedis("two replicas", () => {
     expect(sandbox.social.calls.length).toBeLessThanOrEqual(2);
   });
 
-  it("make one transaction of 20 collects of one account at once, and give each its result", async () => {
+  it("send one transaction for 20 concurrent collects of one account, and give each its result", async () => {
     const { id, handle } = newAccount();
     sandbox.rpc.calls.length = 0;
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
@@ -78,7 +78,7 @@ describeWithRedis("two replicas", () => {
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
-  it("collect again what has come in since, each in its turn", async () => {
+  it("alternate in collecting fees that arrive after a collect", async () => {
     const { id, handle, creatorVault } = newAccount();
     for (let i = 0; i < 4; i++) {
       expect((await replicas.at(i).collect(id)).body).toMatchObject({
@@ -95,7 +95,7 @@ describeWithRedis("a replica that is killed", () => {
   beforeAll(start());
   afterAll(stop);
 
-  /** Kills a replica that collects an account, once it has made this call, and starts it again. */
+  /** Starts a collect, kills its replica after this RPC call, and restarts the replica. */
   async function killAt(method: string, id: string): Promise<void> {
     sandbox.rpc.calls.length = 0;
     const lost = replicas
@@ -108,7 +108,7 @@ describeWithRedis("a replica that is killed", () => {
     await replicas.restart(0);
   }
 
-  it("between send and confirmation is survived: another reports its transaction, and signs none", async () => {
+  it("between send and confirmation loses nothing: another replica reports its transaction, and signs none", async () => {
     const { id, handle } = newAccount();
     const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
     await killAt("getSignatureStatuses", id);
@@ -123,7 +123,7 @@ describeWithRedis("a replica that is killed", () => {
       200,
       { success: true, collected: "3.1000", newBalance: "8.3000", txSignature: transaction!.signature },
     ]);
-    // It may send the same bytes once more, but only after it has asked for their fate.
+    // It may send the same bytes again, but only after checking their status.
     const calls = sandbox.rpc.calls.filter(isMethod("getSignatureStatuses", "sendTransaction"));
     expect(calls[0]!.method).toBe("getSignatureStatuses");
     expect(new Set([...bytes, ...sent()]).size).toBe(1);
@@ -132,7 +132,7 @@ describeWithRedis("a replica that is killed", () => {
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
-  it("before its transaction was heard is survived: another sends the same bytes", async () => {
+  it("before its transaction reaches a node loses nothing: another replica sends the same bytes", async () => {
     const { id, handle } = newAccount();
     const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     await killAt("sendTransaction", id);
@@ -143,7 +143,7 @@ describeWithRedis("a replica that is killed", () => {
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
-  it("before its transaction could land at all is survived: the next but one signs anew", async () => {
+  it("before its transaction lands loses nothing: after the blockhash expires, a new one is signed", async () => {
     const { id, handle } = newAccount();
     const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     await killAt("sendTransaction", id);
@@ -157,7 +157,7 @@ describeWithRedis("a replica that is killed", () => {
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
-  it("before it signed anything holds others up until its claim expires, and no longer", async () => {
+  it("before signing blocks other collects of the account only until its lock expires", async () => {
     const { id, handle, address } = newAccount();
     const key = async () => ((await redis.command("KEYS", `tributary:collect:*:${address}`)) as string[])[0]!;
     const lift = sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "hang" });
@@ -169,7 +169,7 @@ describeWithRedis("a replica that is killed", () => {
     const expires = await redis.command("PTTL", await key());
     expect(expires).toBeGreaterThan(0);
     expect(expires).toBeLessThanOrEqual(15_000);
-    // It expires when the test says so.
+    // From here on the test decides when the lock expires.
     await redis.command("PERSIST", await key());
     await nextCall("simulateTransaction");
     replicas.kill(0);
@@ -186,11 +186,11 @@ describeWithRedis("a replica that is killed", () => {
   });
 });
 
-describeWithRedis("the budget for fees", () => {
+describeWithRedis("the fee budget", () => {
   beforeAll(start({ FEE_BUDGET_LAMPORTS_PER_HOUR: "15000", MAX_PRIORITY_FEE_LAMPORTS: "0" }));
   afterAll(stop);
 
-  it("is one for both", async () => {
+  it("is shared by both replicas", async () => {
     const answers = await atOnce(9, (i) => replicas.at(i).collect(newAccount().id));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
     expect(sandbox.landedCollects()).toHaveLength(3);

@@ -29,6 +29,6 @@ it.each([
   "18446744073709551616",
   "000000000000000000001",
   "1\n",
-])("%j is no id", (text) => {
+])("%j is not an id", (text) => {
   expect(toSocialId(text)).toBeUndefined();
 });

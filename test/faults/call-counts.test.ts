@@ -10,9 +10,9 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const count = (method: string) => world.chainCalls().filter((called) => called === method).length;
+const callsTo = (method: string) => world.chainCalls().filter((called) => called === method).length;
 
-/** A lookup over REST, handed to the gateway as a runtime would: all of them arrive in the same moment. */
+/** A REST lookup passed directly to the gateway, so that concurrent lookups arrive on the same tick. */
 const lookup = async (handle: string, i: number) => {
   const request = new Request(`http://x/wallet/lookup?handle=${handle}`, {
     headers: { "x-forwarded-for": `10.1.${i >> 8}.${i & 255}` },
@@ -22,15 +22,15 @@ const lookup = async (handle: string, i: number) => {
 };
 
 describe("1,000 concurrent lookups over REST", () => {
-  it("of handles that nobody has are at most 14 calls to the network", async () => {
+  it("of unknown handles make at most 14 calls to the network", async () => {
     const statuses = await atOnce(1_000, (i) => lookup(`nobody${i}`, i));
     expect(new Set(statuses)).toEqual(new Set([404]));
     expect(world.sandbox.social.calls.length).toBeLessThanOrEqual(14);
   });
 
   // 1,000 wallets fill 31 calls of 33; after each of at most 14 calls to the network a call may leave half full.
-  it("of different accounts are at most 45 calls for their balances", async () => {
-    // The sandbox's network knows fewer: this one knows whomever it is asked for.
+  it("of different accounts make at most 45 calls for their balances", async () => {
+    // The sandbox's network has fewer than 1,000 accounts.
     const accounts = Array.from({ length: 1_000 }, (_, i) => ({
       id: String(10 ** 9 + i),
       username: `fan${i}`,
@@ -44,36 +44,36 @@ describe("1,000 concurrent lookups over REST", () => {
     world.forgetCalls();
     const statuses = await atOnce(1_000, (i) => lookup(`fan${i}`, i));
     expect(new Set(statuses)).toEqual(new Set([200]));
-    expect(count("getMultipleAccounts")).toBeLessThanOrEqual(45);
+    expect(callsTo("getMultipleAccounts")).toBeLessThanOrEqual(45);
     await network.close();
   });
 
-  it("of one handle, in whatever case, are one call to the network", async () => {
+  it("of one handle in different cases make one call to the network", async () => {
     const statuses = await atOnce(1_000, (i) => lookup(i % 2 ? "creator" : "CREATOR", i));
     expect(new Set(statuses)).toEqual(new Set([200]));
     expect(world.sandbox.social.calls).toHaveLength(1);
   });
 });
 
-describe("a known operation", () => {
+describe("a cached operation", () => {
   const parsed = () =>
     world.logLines.filter((line) => line.includes("parsed an operation that was not cached")).length;
   const query = (text: string, i: number) =>
     world.graphql(text, { h: "creator" }, { "x-forwarded-for": `192.0.2.${i}` });
 
-  it("with a balance is one call to the chain, none to the network, and parsed once", async () => {
+  it("with a balance makes one call to the chain and none to the network, and is parsed once", async () => {
     const text = "query W($h: String!) { wallet(handle: $h) { address balance { vault pda } } }";
     await query(text, 1);
     expect([parsed(), world.sandbox.social.calls.length]).toEqual([1, 1]);
     for (let i = 1; i <= 5; i++) {
       world.forgetCalls();
       expect((await query(text, i)).body.data.wallet.balance.vault).toBe("3.1000");
-      expect([count("getMultipleAccounts"), world.chainCalls().length]).toEqual([1, 1]);
+      expect([callsTo("getMultipleAccounts"), world.chainCalls().length]).toEqual([1, 1]);
       expect([parsed(), world.sandbox.social.calls.length]).toEqual([1, 0]);
     }
   });
 
-  it("without a balance is no call at all", async () => {
+  it("without a balance makes no upstream calls", async () => {
     const text = "query W($h: String!) { wallet(handle: $h) { address } }";
     await query(text, 1);
     world.forgetCalls();
@@ -82,8 +82,8 @@ describe("a known operation", () => {
   });
 });
 
-describe("50 collects at once", () => {
-  it("are watched by one poller", async () => {
+describe("50 concurrent collects", () => {
+  it("share one confirmation poller", async () => {
     const accounts = world.sandbox.accounts
       .filter(({ handle }) => /^artist0[0-5][1-9]$/.test(handle))
       .slice(0, 50);
@@ -94,20 +94,20 @@ describe("50 collects at once", () => {
     await expect.poll(() => landedCollects()).toHaveLength(50);
     await expect.poll(() => chain.slot("confirmed") >= landedCollects().at(-1)!.slot).toBe(true);
 
-    // From now on nothing is left to send: all 50 wait for the poller, which asks for all in each call.
+    // All 50 transactions have landed: only the poller calls the node now, with all signatures in each call.
     world.forgetCalls();
-    await expect.poll(() => count("getSignatureStatuses")).toBeGreaterThanOrEqual(3);
+    await expect.poll(() => callsTo("getSignatureStatuses")).toBeGreaterThanOrEqual(3);
     for (const { params } of rpc.calls.filter(isStatus).slice(1)) expect(params[0]).toHaveLength(50);
 
     world.forgetCalls();
     lift();
     expect((await answers).map(({ status }) => status)).toEqual(accounts.map(() => 200));
-    expect(count("getSignatureStatuses")).toBe(1);
+    expect(callsTo("getSignatureStatuses")).toBe(1);
   });
 });
 
 describe("after a collect", () => {
-  it("no lookup reads a state from before it", async () => {
+  it("no lookup reads an older state", async () => {
     const { body } = await world.collect(world.account("creator").id);
     const { slot } = world.sandbox.chain.landed(body.txSignature)!;
     world.forgetCalls();

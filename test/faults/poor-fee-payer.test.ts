@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-it("a fee payer that can pay the base fee but not the priority fee is short at once, and sends nothing", async () => {
+it("a fee payer that can pay only the base fee is INSUFFICIENT_FUNDS, and no transaction is sent", async () => {
   const { chain } = world.sandbox;
   const feePayer = readConfig(world.sandbox.env).secrets.feePayer.publicKey.toBase58();
   chain.setPriorityFee(1_000_000);

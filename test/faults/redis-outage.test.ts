@@ -5,12 +5,12 @@ import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
 import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 
-/** Far above what a busy machine needs, and short enough to wait for where Redis is frozen. */
+/** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
 const REDIS_ANSWER_TIMEOUT_MS = 2_000;
 
 const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
 
-describeWithRedis("Redis that goes away", () => {
+describeWithRedis("a Redis outage", () => {
   let redis: RedisServer;
   let replicas: Replicas;
   let sandbox: TestSandbox;
@@ -32,13 +32,12 @@ describeWithRedis("Redis that goes away", () => {
     sandbox.chain.setBalance(account.address, 5_200_000_000n);
     return account;
   }
-  const pay = (vault: string, lamports: bigint) => {
+  const addFees = (vault: string, lamports: bigint) => {
     sandbox.chain.setBalance(vault, sandbox.chain.balance(vault) + lamports);
   };
-  const fromOneAddress = (address: string) =>
-    atOnce(100, (i) => replicas.at(i).lookup("creator", from(address)));
+  const lookUpFrom = (address: string) => atOnce(100, (i) => replicas.at(i).lookup("creator", from(address)));
 
-  it("and comes back under load costs no request its answer, and no account a second transaction", async () => {
+  it("under load fails no request, and causes no second transaction for an account", async () => {
     let isLoading = true;
     const lookups: Answer[] = [];
     const collects: Answer[] = [];
@@ -59,24 +58,24 @@ describeWithRedis("Redis that goes away", () => {
       }
     };
     const loads = [0, 1, 0, 1].map(load);
-    const more = () => {
+    const moreLookups = () => {
       const count = lookups.length;
       return expect.poll(() => lookups.length).toBeGreaterThan(count + 40);
     };
 
-    await more();
+    await moreLookups();
     redis.freeze();
     await replicas.redisIsAway();
-    await more();
+    await moreLookups();
     redis.thaw();
     await replicas.redisIsBack();
-    await more();
+    await moreLookups();
     await redis.stop();
     await replicas.redisIsAway();
-    await more();
+    await moreLookups();
     await redis.start();
     await replicas.redisIsBack();
-    await more();
+    await moreLookups();
     isLoading = false;
     await Promise.all(loads);
 
@@ -90,7 +89,7 @@ describeWithRedis("Redis that goes away", () => {
     }
   });
 
-  describe("leaves each replica to itself:", () => {
+  describe("makes each replica independent:", () => {
     beforeEach(async () => {
       await redis.stop();
       await replicas.redisIsAway();
@@ -100,15 +99,15 @@ describeWithRedis("Redis that goes away", () => {
       };
     });
 
-    it("each holds callers to the limit; when it is back both do together", async () => {
-      expect(passed(await fromOneAddress("192.0.2.1"))).toBe(40);
+    it("each applies the rate limit alone, and both share it again after the outage", async () => {
+      expect(passed(await lookUpFrom("192.0.2.1"))).toBe(40);
       await redis.start();
       await replicas.redisIsBack();
-      expect(passed(await fromOneAddress("192.0.2.2"))).toBe(20);
+      expect(passed(await lookUpFrom("192.0.2.2"))).toBe(20);
       await redis.stop();
     });
 
-    it("collects go on, with each process's own lock", async () => {
+    it("each serializes its own collects of an account", async () => {
       const { id, handle } = newAccount();
       const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
       const collects = atOnce(10, () => replicas.at(0).collect(id));
@@ -118,12 +117,12 @@ describeWithRedis("Redis that goes away", () => {
       expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
     });
 
-    it("two replicas that collect one account at once move its fees once, and waste one fee", async () => {
+    it("concurrent collects of one account at both move its fees once, and waste one fee", async () => {
       const { id, handle, address } = newAccount();
       sandbox.rpc.calls.length = 0;
       const isBlockhash = isMethod("getLatestBlockhash");
       let isHeld = false;
-      // The first to ask is held back until the other has collected.
+      // The first replica's request is held until the second has collected.
       const release = hold(sandbox.rpc, (call) => isBlockhash(call) && !isHeld && (isHeld = true));
       const slow = replicas.at(0).collect(id);
       await expect.poll(() => sandbox.rpc.calls.some(isBlockhash)).toBe(true);
@@ -135,8 +134,8 @@ describeWithRedis("Redis that goes away", () => {
     });
   });
 
-  describe("after it gave a collect its claim", () => {
-    /** Starts a collect at a replica, which learns of its landing only once `lift` is called. */
+  describe("after a collect has acquired its lock", () => {
+    /** Starts a collect that is confirmed only after `lift` is called. */
     async function startCollect() {
       const account = newAccount();
       const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
@@ -146,13 +145,13 @@ describeWithRedis("Redis that goes away", () => {
       return { ...account, collect, lift };
     }
 
-    it("is not told of its end, and does not report the collect a second time", async () => {
+    it("that prevents its release does not make a replica report the collect twice", async () => {
       const { id, creatorVault, collect, lift } = await startCollect();
       await redis.command("CONFIG", "SET", "maxmemory", 1);
       lift();
       expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
       for (const replica of [1, 0, 1]) {
-        pay(creatorVault, 500_000_000n);
+        addFees(creatorVault, 500_000_000n);
         expect((await replicas.at(replica).collect(id)).body.collected).toBe("0.5000");
       }
       await redis.command("CONFIG", "SET", "maxmemory", 0);
@@ -160,7 +159,7 @@ describeWithRedis("Redis that goes away", () => {
       expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
     });
 
-    it("is told of its end when it is back, though it was away when the collect landed", async () => {
+    it("delays its release until Redis is back", async () => {
       const { id, handle, collect, lift } = await startCollect();
       redis.freeze();
       await Promise.all([0, 1].map((i) => replicas.at(i).lookup("creator")));

@@ -6,7 +6,7 @@ import type { Answer } from "../support/client.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES, BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
-/** The first pause of the circuit breaker before the network is tried again; each is twice the one before. */
+/** The first cooldown of the circuit breaker; each one is twice the one before. */
 const CIRCUIT_OPEN_MS = 1_000;
 
 const json = (status: number, body: object, headers: Record<string, string> = {}): LoopbackAnswer => ({
@@ -24,24 +24,24 @@ const setFeePayer = (world: World, lamports: bigint) => {
   const { feePayer } = readConfig(world.sandbox.env).secrets;
   world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), lamports);
 };
-const asked = (world: World, method: string) =>
+const untilCalled = (world: World, method: string) =>
   expect.poll(() => world.chainCalls().includes(method)).toBe(true);
 
 interface Fault {
   readonly fault: string;
-  /** Brings the fault about, asks, and gives the answer that the table tells of. */
+  /** Causes the fault, sends the request, and returns the response of the table. */
   readonly run: (world: World) => Promise<Answer>;
   readonly answer: string;
-  /** A variable's name, or "at once". */
+  /** The variable that limits the time of the response, or a moment. */
   readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "once the blockhash has expired";
-  /** Whether the collect's transaction is in a block afterwards. */
+  /** The state of vault and chain afterwards. */
   readonly chain: "untouched" | "collected once" | "failed transaction, fee paid";
-  /** With a deadline that is waited for; all others are so ample that who waits for one exceeds the test's time. */
+  /** Variables to set, such as a short deadline. Waiting for any other deadline exceeds the test's timeout. */
   readonly env?: Record<string, string>;
 }
 
-const two = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
-const social = (then: LoopbackAnswer | "reset" | "hang" | "cut") => (world: World) => {
+const TWO_ENDPOINTS = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
+const during = (then: LoopbackAnswer | "reset" | "hang" | "cut") => (world: World) => {
   world.sandbox.social.faults.add({ then });
   return lookup(world);
 };
@@ -54,7 +54,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       {
         fault: "429 with a reset",
         run: (world) =>
-          social(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(800) }))(world),
+          during(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(800) }))(world),
         answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
         time: "at once",
         chain: "untouched",
@@ -76,10 +76,10 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         time: "at once",
         chain: "untouched",
       },
-      { fault: "503 in JSON", run: social(json(503, { title: "Service Unavailable" })), ...unavailable },
+      { fault: "503 in JSON", run: during(json(503, { title: "Service Unavailable" })), ...unavailable },
       {
         fault: "503 in plain text",
-        run: social({ status: 503, body: "upstream connect error" }),
+        run: during({ status: 503, body: "upstream connect error" }),
         ...unavailable,
       },
       {
@@ -92,26 +92,26 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         time: "at once",
         chain: "untouched",
       },
-      { fault: "401, token refused", run: social(json(401, { title: "Unauthorized" })), ...unavailable },
+      { fault: "401, token refused", run: during(json(401, { title: "Unauthorized" })), ...unavailable },
       {
         fault: "402, credit used up",
-        run: social(json(402, { title: "CreditsDepleted" })),
+        run: during(json(402, { title: "CreditsDepleted" })),
         ...unavailable,
       },
-      { fault: "403", run: social(json(403, { title: "Forbidden" })), ...unavailable },
+      { fault: "403", run: during(json(403, { title: "Forbidden" })), ...unavailable },
       {
         fault: "no response",
-        run: social("hang"),
+        run: during("hang"),
         ...unavailable,
         time: "SOCIAL_TIMEOUT_MS",
         env: { SOCIAL_TIMEOUT_MS: "1000" },
       },
-      { fault: "connection reset", run: social("reset"), ...unavailable },
-      { fault: "truncated response", run: social("cut"), ...unavailable },
-      { fault: "HTML instead of JSON", run: social({ status: 200, body: "<html></html>" }), ...unavailable },
+      { fault: "connection reset", run: during("reset"), ...unavailable },
+      { fault: "truncated response", run: during("cut"), ...unavailable },
+      { fault: "HTML instead of JSON", run: during({ status: 200, body: "<html></html>" }), ...unavailable },
       {
         fault: "an account that was not requested",
-        run: social(json(200, { data: [{ id: "7", name: "x", username: "other" }] })),
+        run: during(json(200, { data: [{ id: "7", name: "x", username: "other" }] })),
         ...unavailable,
       },
       {
@@ -149,7 +149,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
             world.forgetCalls();
             const answer = await lookup(world);
             if (world.sandbox.social.calls.length === 0) return answer;
-            // Only where this process was kept from running for so long may the network have been tried.
+            // Only a process that stalled for the whole cooldown may call the network.
             expect(performance.now() - startedAt).toBeGreaterThan(openMs);
           }
         },
@@ -178,8 +178,8 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "200",
         time: then === "hang" ? "RPC_TIMEOUT_MS" : "at once",
         chain: "untouched",
-        // The next endpoint is asked after a fifth of the deadline, and has the rest.
-        env: then === "hang" ? { ...two, RPC_TIMEOUT_MS: "15000" } : two,
+        // The next endpoint is called after a fifth of the deadline, and has the remaining time.
+        env: then === "hang" ? { ...TWO_ENDPOINTS, RPC_TIMEOUT_MS: "15000" } : TWO_ENDPOINTS,
       })),
       {
         fault: "no endpoint works",
@@ -191,7 +191,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "500 LOOKUP_FAILED",
         time: "at once",
         chain: "untouched",
-        env: two,
+        env: TWO_ENDPOINTS,
       },
       {
         fault: "no endpoint responds",
@@ -203,7 +203,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "500 LOOKUP_FAILED",
         time: "RPC_TIMEOUT_MS",
         chain: "untouched",
-        env: { ...two, RPC_TIMEOUT_MS: "1000" },
+        env: { ...TWO_ENDPOINTS, RPC_TIMEOUT_MS: "1000" },
       },
     ],
   },
@@ -219,7 +219,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         answer: "200",
         time: "COLLECT_TIMEOUT_MS",
         chain: "collected once",
-        env: two,
+        env: TWO_ENDPOINTS,
       },
       {
         fault: "no endpoint works",
@@ -234,7 +234,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       {
         fault: "the node drops the first two sends",
         run: (world) => {
-          // A node that takes a transaction and then drops it answers as if all were well.
+          // A node that accepts a transaction and then drops it responds with success.
           world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: rpcResult("x") });
           return collect(world);
         },
@@ -277,7 +277,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
         run: async (world) => {
           world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError(-32005) });
           const answer = collect(world);
-          await asked(world, "sendTransaction");
+          await untilCalled(world, "sendTransaction");
           world.sandbox.chain.advanceSlots(200);
           return answer;
         },
@@ -351,7 +351,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
   },
 ];
 
-/** The part of docs/faults.md that this file holds. */
+/** The tables of docs/faults.md. */
 function renderTables(): string {
   return FAULTS.map(({ title, rows }) =>
     [
@@ -399,7 +399,7 @@ describe.each(FAULTS)("$title", ({ rows }) => {
   });
 });
 
-it("the tables in docs/faults.md are these", () => {
+it("docs/faults.md has these tables", () => {
   const page = readFileSync(new URL("../../docs/faults.md", import.meta.url), "utf8");
   expect(page).toContain(renderTables());
 });

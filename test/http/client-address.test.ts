@@ -4,20 +4,20 @@ import { createClientAddress } from "../../src/http/client-address.ts";
 const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor: string | null = null) =>
   createClientAddress(trusted)({ remoteAddress, forwardedFor });
 
-describe("a caller is told apart", () => {
-  it("by the socket's address, whatever a stranger writes into X-Forwarded-For", () => {
+describe("a caller is identified", () => {
+  it("by the socket's address, whatever an untrusted client sends in X-Forwarded-For", () => {
     expect(through([], "192.0.2.1", "198.51.100.7")).toBe("192.0.2.1");
     expect(through(["10.0.0.0/8"], "192.0.2.1", "198.51.100.7")).toBe("192.0.2.1");
   });
 
-  it("behind a trusted proxy, by the right-most address that is no trusted proxy's", () => {
+  it("behind a trusted proxy, by the right-most address that is not a trusted proxy", () => {
     expect(through(["10.0.0.0/8"], "10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "10.0.0.1", null)).toBe("10.0.0.1");
   });
 
-  it("by the socket's address when what stands in the header is no address", () => {
+  it("by the socket's address when the header is not an address", () => {
     for (const header of [
       "",
       "unknown",
@@ -31,7 +31,7 @@ describe("a caller is told apart", () => {
     }
   });
 
-  it("by an address with a port, as some proxies write it", () => {
+  it("by an address with a port, as some proxies send it", () => {
     expect(through(["10.0.0.0/8"], "10.0.0.1", "198.51.100.7:5678")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "10.0.0.1", "[2001:db8:1:2::1]:5678")).toBe("2001:db8:1:2::/64");
     expect(through(["10.0.0.0/8"], "10.0.0.1", "[2001:db8:1:2::1]")).toBe("2001:db8:1:2::/64");
@@ -40,7 +40,7 @@ describe("a caller is told apart", () => {
     );
   });
 
-  it("by the /64 of IPv6, and by the IPv4 that is mapped into IPv6", () => {
+  it("by the /64 of an IPv6 address, and by the IPv4 address of an IPv4-mapped one", () => {
     expect(through([], "2001:db8:1:2:3:4:5:6")).toBe("2001:db8:1:2::/64");
     expect(through([], "2001:db8:1:2::1")).toBe("2001:db8:1:2::/64");
     expect(through([], "2001:db8:1:3::1")).toBe("2001:db8:1:3::/64");
@@ -49,7 +49,7 @@ describe("a caller is told apart", () => {
     expect(through([], "fe80::1%eth0")).toBe("fe80::/64");
   });
 
-  it("not at all when there is no address: all such callers are one", () => {
+  it("as unknown without an address: all such callers share one limit", () => {
     expect(through([], undefined)).toBe("unknown");
     expect(through([], "not an address")).toBe("unknown");
   });

@@ -20,8 +20,8 @@ interface Got {
   readonly body: string;
 }
 
-/** What the connection, the moment, and the caller's earlier requests decide. */
-const OF_THE_MOMENT = [
+/** Headers that depend on the connection, the time or the request id. */
+const VARYING_HEADERS = [
   "date",
   "connection",
   "keep-alive",
@@ -33,12 +33,12 @@ const comparable = (headers: IncomingHttpHeaders): Record<string, unknown> => ({
   ...Object.fromEntries(
     Object.entries(headers)
       .map(([name, value]) => [name.toLowerCase(), value] as const)
-      .filter(([name]) => !OF_THE_MOMENT.includes(name)),
+      .filter(([name]) => !VARYING_HEADERS.includes(name)),
   ),
-  ratelimit: headers.ratelimit && "told",
+  ratelimit: headers.ratelimit && "present",
 });
 
-/** Through node:http, where the fast path is. */
+/** Sends a request over node:http, which has the fast path. */
 function overHttp({ method, path, headers, body }: Sent): Promise<Got> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(world.url + path, { method, headers, agent: false }, (response) => {
@@ -54,13 +54,13 @@ function overHttp({ method, path, headers, body }: Sent): Promise<Got> {
   });
 }
 
-/** Through the adapter and Yoga, which know no fast path. */
+/** Passes a request to the gateway's fetch, which has no fast path. */
 async function throughYoga({ method, path, headers = {}, body }: Sent): Promise<Got> {
   const init = { method, headers, ...(body === undefined ? {} : { body: body as BodyInit }) };
   const response = await world.gateway.fetch(new Request(`http://tributary${path}`, init), {
     remoteAddress: "127.0.0.1",
   });
-  // Over HTTP an answer to HEAD has no body, whatever was given.
+  // Over HTTP a response to HEAD has no body.
   const text = method === "HEAD" ? "" : await response.text();
   return { status: response.status, headers: comparable(Object.fromEntries(response.headers)), body: text };
 }
@@ -130,7 +130,7 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
       `mutation { a: collect(socialId: ${JSON.stringify(id)}) { success } b: collect(socialId: "97") { error } }`,
     ] as const,
   ]),
-  // Variables that do not fit, are missing, or are too many.
+  // Variables of a wrong type, missing or superfluous.
   ...[
     undefined,
     null,
@@ -158,7 +158,7 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
         variables,
       ] as const,
   ),
-  // Names of operations.
+  // Operation names.
   ...["A", "B", "C", "", null, 5, "A\nquery A { __typename }", "__proto__"].map(
     (name) =>
       [
@@ -168,7 +168,7 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
       ] as const,
   ),
   ["A\nquery A { __typename }"],
-  // Introspection, and what is not valid or no document.
+  // Introspection, invalid operations, and texts that are not documents.
   ["{ __typename }"],
   ['{ __proto__: __typename wallet(handle: "creator") { handle } }'],
   ['{ constructor: wallet(handle: "creator") { toString: handle __typename } }'],
@@ -191,7 +191,7 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
 const LIST = "query W($h: [String!]!) { wallets(handles: $h) { handle } }";
 const LIST_AND_MORE = `query W($h: [String!]!) { a: wallet(handle: "creator") { handle } wallets(handles: $h) { handle } }`;
 
-const FORMS: readonly Sent[] = [
+const HTTP_FORMS: readonly Sent[] = [
   ...[
     "application/json; charset=utf-8",
     "application/json;charset=utf-8",
@@ -244,7 +244,7 @@ const FORMS: readonly Sent[] = [
     { operationName: "" },
     { variables: "" },
   ].map((more) => post({ query: "{ __typename }", ...more })),
-  // Refused: too large, whole or in its variables.
+  // Too large or too complex, in the document or the variables.
   ...[
     { query: "{ __typename } ".repeat(1_500) },
     { query: `{ ${"__typename ".repeat(101)} }` },
@@ -299,29 +299,29 @@ const LOOKUPS: readonly Sent[] = [
   "?HANDLE=creator",
 ].flatMap((query) => ["GET", "HEAD", "POST"].map((method) => ({ method, path: `/wallet/lookup${query}` })));
 
-const both = async (sent: Sent) => {
+const expectSameResponse = async (sent: Sent) => {
   const slow = await throughYoga(sent);
   const name = `${sent.method} ${sent.path} ${JSON.stringify(sent.headers ?? {})} ${String(sent.body ?? "").slice(0, 300)}`;
-  // At its first sight, interpreted or compiled, and known.
+  // Three times: uncached, interpreted or compiled, and cached.
   for (let i = 0; i < 3; i++) expect({ name, ...(await overHttp(sent)) }).toEqual({ name, ...slow });
 };
 
-describe("what is answered without Yoga is answered as Yoga does", () => {
+describe("the fast path gives the same responses as Yoga", () => {
   it("for operations", async () => {
     expect(documents.length).toBeGreaterThan(100);
     for (const [query, variables, operationName] of documents)
-      await both(post({ query, variables, operationName }));
+      await expectSameResponse(post({ query, variables, operationName }));
   });
 
-  it("for requests of all forms", async () => {
-    for (const sent of FORMS) await both(sent);
+  it("for unusual HTTP requests", async () => {
+    for (const sent of HTTP_FORMS) await expectSameResponse(sent);
   });
 
   it("for lookups", async () => {
-    for (const sent of LOOKUPS) await both(sent);
+    for (const sent of LOOKUPS) await expectSameResponse(sent);
   });
 
-  it("for a list in which one fails after a later one was found", async () => {
+  it("for a list with an uncached unknown handle before a cached one", async () => {
     await world.lookup("creator");
     const query = "query ($h: [String!]!) { wallets(handles: $h) { handle } }";
     for (const unknown of ["nobodyA", "nobodyB", "nobodyC"]) {
@@ -331,7 +331,7 @@ describe("what is answered without Yoga is answered as Yoga does", () => {
     }
   });
 
-  it("when the caller has nothing left", async () => {
+  it("for a caller above the rate limit", async () => {
     const limited = await startWorld({ RATE_LIMIT_MAX: "1" });
     const shared = world;
     world = limited;
@@ -355,23 +355,22 @@ describe("what is answered without Yoga is answered as Yoga does", () => {
   });
 });
 
-describe("documents made to take long, and within the limits", () => {
-  const seconds = async (query: string) => {
-    const startedAt = performance.now();
+describe("a document that is expensive within the limits", () => {
+  /** Answers it three times: parsed, compiled and cached. One that is exponential outlives the test's timeout. */
+  const isAnswered = async (query: string) => {
     for (let i = 0; i < 3; i++) expect((await overHttp(post({ query }))).status).toBe(200);
-    return (performance.now() - startedAt) / 1000;
   };
-  const times = (count: number, write: (i: number) => string) =>
-    Array.from({ length: count }, (_, i) => write(i)).join(" ");
+  const times = (count: number, format: (i: number) => string) =>
+    Array.from({ length: count }, (_, i) => format(i)).join(" ");
 
-  it("do not: fragments that spread each other on and on, in many fields, with an error in the last", async () => {
+  it("is answered: a long chain of fragments, spread in many fields", async () => {
     const wallets = times(90, (i) => `w${i}: walletById(socialId: "99") { ...F0 }`);
     const fragments = times(300, (i) => `fragment F${i} on Wallet { ...F${i + 1} }`);
-    expect(await seconds(`{ ${wallets} } ${fragments} fragment F300 on Wallet { handle }`)).toBeLessThan(10);
+    await isAnswered(`{ ${wallets} } ${fragments} fragment F300 on Wallet { handle }`);
   });
 
-  it("do not: one field written as often as may be, in as many wallets", async () => {
+  it("is answered: the maximum number of repeated fields, in the maximum number of wallets", async () => {
     const wallets = times(100, (i) => `w${i}: wallet(handle: "creator") { ${"handle ".repeat(19)} }`);
-    expect(await seconds(`{ ${wallets} }`)).toBeLessThan(10);
+    await isAnswered(`{ ${wallets} }`);
   });
 });

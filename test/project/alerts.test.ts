@@ -6,7 +6,7 @@ import { startWorld, type World } from "../support/world.ts";
 const read = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), "utf8");
 
 const alerts = read("alerts.yaml");
-/** The PromQL of each rule: what follows `expr:`, on its line or in the block that is indented below it. */
+/** The PromQL of each rule: the text after `expr:`, or the indented block below it. */
 const ruleQueries = [...alerts.matchAll(/^( +)expr: (?:\|\n((?:\1 .*\n)+)|(.+))$/gm)].map(
   ([, , block, line]) => block ?? line!,
 );
@@ -19,12 +19,12 @@ JSON.parse(read("dashboard.json"), (key, value: unknown) => {
 
 const queries = [...ruleQueries, ...panelQueries];
 
-/** What Prometheus knows of a target by itself, and the labels that it adds. */
-const OF_PROMETHEUS = ["up"];
-const LABELS_OF_PROMETHEUS = ["job", "instance"];
+/** Metrics and labels that Prometheus adds itself. */
+const PROMETHEUS_METRICS = ["up"];
+const PROMETHEUS_LABELS = ["job", "instance"];
 const KEYWORDS = ["and", "or", "unless"];
 
-/** The metrics that a query names: its words but for labels, functions and keywords. */
+/** The metrics in a query: its words without labels, functions and keywords. */
 function metricsIn(query: string): string[] {
   const rest = query
     .replace(/\{[^}]*\}|\[[^\]]*\]/g, "")
@@ -32,10 +32,10 @@ function metricsIn(query: string): string[] {
     .replace(/\b\d[\d.e]*\b/g, "");
   return [...rest.matchAll(/[a-z_]\w*(?! *\(|\w)/g)]
     .map(([word]) => word)
-    .filter((word) => !KEYWORDS.includes(word) && !OF_PROMETHEUS.includes(word));
+    .filter((word) => !KEYWORDS.includes(word) && !PROMETHEUS_METRICS.includes(word));
 }
 
-/** The names of the series that an exposition announces, whether or not they have a sample yet. */
+/** The series that an exposition declares, with or without samples. */
 function seriesOf(exposition: string): Set<string> {
   const types = exposition.matchAll(/^# TYPE (\w+) (\w+)$/gm);
   return new Set(
@@ -45,7 +45,7 @@ function seriesOf(exposition: string): Set<string> {
   );
 }
 
-/** Of each series of an exposition that has samples, the names of their labels. */
+/** The label names of each series that has samples. */
 function labelsOf(exposition: string): Map<string, Set<string>> {
   const labels = new Map<string, Set<string>>();
   for (const [, name, list] of exposition.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
@@ -56,15 +56,15 @@ function labelsOf(exposition: string): Map<string, Set<string>> {
   return labels;
 }
 
-describe("what the alerts and the dashboard name", () => {
+describe("the queries of the alerts and the dashboard", () => {
   let world: World;
   beforeAll(async () => {
-    // No Redis is there: its metrics are.
+    // The Redis metrics exist even when Redis is unavailable.
     world = await startWorld({ REDIS_URL: "redis://127.0.0.1:1" });
   });
   afterAll(() => world.close());
 
-  it("is exported by a gateway", async () => {
+  it("use only metrics that the gateway exports", async () => {
     const { body } = await world.request("/metrics");
     const exported = seriesOf(body);
     const named = queries.flatMap(metricsIn);
@@ -72,14 +72,14 @@ describe("what the alerts and the dashboard name", () => {
     expect([...new Set(named)].filter((name) => !exported.has(name))).toEqual([]);
   });
 
-  it("has the labels by which it is picked", async () => {
+  it("use only labels that their metrics have", async () => {
     await world.lookup("creator");
     await world.collect(world.account("creator").id);
     const labels = labelsOf((await world.request("/metrics")).body);
     const unknown = queries.flatMap((query) =>
       [...query.matchAll(/(\w+)\{([^}]*)\}/g)].flatMap(([, name, matchers]) =>
         [...matchers!.matchAll(/(\w+)(?:=|!)/g)]
-          .filter(([, label]) => !LABELS_OF_PROMETHEUS.includes(label!))
+          .filter(([, label]) => !PROMETHEUS_LABELS.includes(label!))
           .filter(([, label]) => !labels.get(name!)?.has(label!))
           .map(([, label]) => `${name} has no label ${label}`),
       ),
@@ -87,7 +87,7 @@ describe("what the alerts and the dashboard name", () => {
     expect(unknown).toEqual([]);
   });
 
-  it("are codes that callers can get", () => {
+  it("use only existing error codes", () => {
     const codes = queries.flatMap((query) =>
       [...query.matchAll(/\bcode=~"([^"]*)"|\bcode!?="([^"]*)"/g)].flatMap(([, many, one]) =>
         (many ?? one!).split("|"),
@@ -98,7 +98,7 @@ describe("what the alerts and the dashboard name", () => {
   });
 });
 
-it("each alert is explained in docs/operating.md, and no other is", () => {
+it("docs/operating.md explains exactly the alerts, in order", () => {
   const rules = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const explained = [...read("operating.md").matchAll(/^### (Tributary\w+)$/gm)].map(([, name]) => name);
   expect(explained).toEqual(rules);

@@ -9,14 +9,14 @@ import { startWorld, type World } from "../support/world.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 const SIGNATURES = /[1-9A-HJ-NP-Za-km-z]{80,90}/g;
-const FORMS = ["examples/flow.sh", "node examples/flow.ts", "node examples/graphql/flow.ts"] as const;
-type Form = (typeof FORMS)[number];
+const COMMANDS = ["examples/flow.sh", "node examples/flow.ts", "node examples/graphql/flow.ts"] as const;
+type Command = (typeof COMMANDS)[number];
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
-/** Without curl the script's tests are skipped; in CI they fail. */
-const forms = FORMS.filter((form) => form !== "examples/flow.sh" || hasCurl || process.env.CI);
+/** Without curl, tests of the shell script are skipped, except in CI. */
+const commands = COMMANDS.filter((command) => command !== "examples/flow.sh" || hasCurl || process.env.CI);
 
-/** Runs a line as a person would who has the project's own Node first on the path. */
+/** Runs a command line with this process's Node first in PATH. */
 function shell(line: string): Promise<{ exitCode: number; output: string }> {
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ""}` };
   return new Promise((resolve) => {
@@ -26,9 +26,9 @@ function shell(line: string): Promise<{ exitCode: number; output: string }> {
   });
 }
 
-/** Runs an example against a service. All examples ask from the same address. */
-const run = ({ url }: { url: string }, form: Form, ...handles: string[]) =>
-  shell([form, url, ...handles].join(" "));
+/** Runs an example against a service. All examples have the same client address. */
+const run = ({ url }: { url: string }, command: Command, ...handles: string[]) =>
+  shell([command, url, ...handles].join(" "));
 
 async function transactionOf({ sandbox }: World, signature: string | undefined): Promise<any> {
   const params = [signature, { commitment: "confirmed" }];
@@ -47,7 +47,7 @@ describe("the examples", () => {
   });
   afterAll(() => world.close());
 
-  it.skipIf(!forms.includes("examples/flow.sh"))("do what examples/README.md shows", async () => {
+  it.skipIf(!commands.includes("examples/flow.sh"))("print what examples/README.md shows", async () => {
     const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
     const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
     expect(sessions).toHaveLength(3);
@@ -56,15 +56,15 @@ describe("the examples", () => {
         .replace("http://127.0.0.1:4000", world.url)
         .replace("http://127.0.0.1:8899", world.sandbox.rpc.url);
       const { output } = await shell(here);
-      const [real, told] = [output, shown!].map((text) => text.replaceAll(SIGNATURES, "<signature>"));
-      expect(real).toBe(told);
+      const [real, expected] = [output, shown!].map((text) => text.replaceAll(SIGNATURES, "<signature>"));
+      expect(real).toBe(expected);
     }
   });
 
-  it.each(forms)("%s: collects what waits, by a transaction that the chain has", async (form) => {
-    const handle = `artist01${FORMS.indexOf(form) + 1}`;
+  it.each(commands)("%s: collects the fees in a transaction on the chain", async (command) => {
+    const handle = `artist01${COMMANDS.indexOf(command) + 1}`;
     const { vault, total } = (await world.lookup(handle)).body.balance;
-    const { exitCode, output } = await run(world, form, handle);
+    const { exitCode, output } = await run(world, command, handle);
     expect(output).toContain(`${handle}: address ${world.account(handle).address}`);
     expect(output).toMatch(new RegExp(`In the vault: ${vault} SOL`, "i"));
     expect(output).toMatch(new RegExp(`Collected:? ${vault} SOL`, "i"));
@@ -74,29 +74,29 @@ describe("the examples", () => {
     expect(transaction.meta.err).toBeNull();
   });
 
-  it.each(forms)("%s: an empty vault, or one with too little in it, is no failure", async (form) => {
+  it.each(commands)("%s: succeeds for a vault that is empty or below the minimum", async (command) => {
     for (const handle of ["newcomer", "dusty"]) {
-      const { exitCode, output } = await run(world, form, handle);
+      const { exitCode, output } = await run(world, command, handle);
       expect(output).toMatch(/nothing to collect/i);
       expect(exitCode).toBe(0);
     }
   });
 
-  it.each(forms)("%s: a handle that nobody has ends with its error", async (form) => {
-    const { exitCode, output } = await run(world, form, "nobodyatall");
+  it.each(commands)("%s: fails with the error of an unknown handle", async (command) => {
+    const { exitCode, output } = await run(world, command, "nobodyatall");
     expect(output).toMatch(/nobodyatall.*SOCIAL_NOT_FOUND/);
     expect(exitCode).toBe(1);
   });
 
-  it.each(forms)("%s: no address, or nothing at it, is told in a line or two", async (form) => {
-    for (const line of [form, `${form} http://127.0.0.1:2 creator`]) {
+  it.each(commands)("%s: reports a missing or unreachable URL in at most two lines", async (command) => {
+    for (const line of [command, `${command} http://127.0.0.1:2 creator`]) {
       const { exitCode, output } = await shell(line);
       expect(output.trim().split("\n").length).toBeLessThan(3);
       expect(exitCode).toBe(1);
     }
   });
 
-  it("node examples/graphql/flow.ts: one account that fails does not fail the others", async () => {
+  it("node examples/graphql/flow.ts: collects the other accounts when one fails", async () => {
     const handles = ["artist014", "nobodyatall", "artist015"];
     const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", ...handles);
     expect(output).toMatch(/^nobodyatall: SOCIAL_NOT_FOUND/m);
@@ -105,8 +105,8 @@ describe("the examples", () => {
   });
 });
 
-describe("what this service never answers, but a client of the contract may get", () => {
-  /** A service that knows one wallet, and answers so to a collect. */
+describe("a response that only other implementations of the contract give", () => {
+  /** Starts a service with one wallet, and this response to a collect. */
   async function start(answer: JsonAnswer) {
     const balance = { vault: "1.0000", vaultLamports: "1000000000" };
     const wallet = { handle: "someone", socialId: "7", address: "SomeAddress", balance };
@@ -120,26 +120,26 @@ describe("what this service never answers, but a client of the contract may get"
     return service;
   }
 
-  it.each(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
-    "%s: an empty vault without `collected`",
-    async (form) => {
+  it.each(commands.filter((command) => command !== "node examples/graphql/flow.ts"))(
+    "%s: handles an empty vault without `collected`",
+    async (command) => {
       const body = { success: false, error: "NOTHING_TO_COLLECT", message: "There is nothing." };
-      const { exitCode, output } = await run(await start({ status: 400, body }), form, "someone");
+      const { exitCode, output } = await run(await start({ status: 400, body }), command, "someone");
       expect(output).toMatch(/^Nothing to collect.*: There is nothing\.$/m);
       expect(exitCode).toBe(0);
     },
   );
 
-  it.each(forms)("%s: a proxy's error in place of what a collect came to", async (form) => {
+  it.each(commands)("%s: reports an unknown outcome when a proxy fails a collect", async (command) => {
     const proxy = await start({ status: 502, body: { message: "Bad Gateway" } });
-    const { exitCode, output } = await run(proxy, form, "someone");
+    const { exitCode, output } = await run(proxy, command, "someone");
     expect(output).toContain("It is not known whether the fees were moved");
     expect(output).toContain("HTTP 502");
     expect(exitCode).toBe(1);
   });
 });
 
-describe.concurrent("when the service makes its callers wait, or cannot say what happened", () => {
+describe.concurrent("when the service limits requests, or cannot confirm a collect", () => {
   /** Concurrent tests need the `onTestFinished` of their own context. */
   async function start(
     { onTestFinished }: Pick<TestContext, "onTestFinished">,
@@ -153,41 +153,41 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
     return world;
   }
 
-  it.for(forms.filter((form) => form !== "node examples/graphql/flow.ts"))(
-    "%s: asks again when the network's limit is over",
-    async (form, context) => {
+  it.for(commands.filter((command) => command !== "node examples/graphql/flow.ts"))(
+    "%s: retries after the network's rate limit",
+    async (command, context) => {
       const world = await start(context, {});
-      // A reset that is over already: the shortest wait there is.
+      // A reset in the past gives the shortest wait.
       const headers = { "content-type": "application/json", "x-rate-limit-reset": "0" };
       world.sandbox.social.faults.add({ times: 1, then: { status: 429, headers, body: "{}" } });
-      const { exitCode, output } = await run(world, form, "creator");
+      const { exitCode, output } = await run(world, command, "creator");
       expect(output).toMatch(/SOCIAL_RATE_LIMITED: retrying in \d+ s/);
       expect(output).toContain("Collected: 3.1000 SOL");
       expect(exitCode).toBe(0);
     },
   );
 
-  it("node examples/graphql/flow.ts: asks again when its own limit is over", async (context) => {
+  it("node examples/graphql/flow.ts: retries after the service's rate limit", async (context) => {
     const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
     const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", "artist001", "artist002");
     expect(output.match(/: collected/g)).toHaveLength(2);
     expect(exitCode).toBe(0);
   });
 
-  it("gives up, and says why, when it would have to wait for long", async (context) => {
+  it("gives up with the reason when the wait is long", async (context) => {
     const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" });
-    for (const form of forms) {
-      const { exitCode, output } = await run(world, form, "creator");
+    for (const command of commands) {
+      const { exitCode, output } = await run(world, command, "creator");
       expect(output).toContain("RATE_LIMITED");
       expect(output).not.toContain("retrying");
       expect(exitCode).toBe(1);
     }
   });
 
-  it("does not take it that nothing was moved when a collect fails", async (context) => {
+  it("reports an unknown outcome when a collect fails", async (context) => {
     const world = await start(context, { COLLECT_TIMEOUT_MS: "3000" });
     world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
-    const runs = await Promise.all(forms.map((form, i) => run(world, form, `artist00${i + 1}`)));
+    const runs = await Promise.all(commands.map((command, i) => run(world, command, `artist00${i + 1}`)));
     for (const { exitCode, output } of runs) {
       expect(output).toContain("COLLECT_FAILED");
       expect(output).toContain("It is not known whether the fees were moved");
@@ -198,7 +198,7 @@ describe.concurrent("when the service makes its callers wait, or cannot say what
 });
 
 describe("examples/graphql/schema.d.ts", () => {
-  it("is what schema.graphql makes it: `npm run schema` after a change", () => {
+  it("matches schema.graphql (`npm run schema` updates it)", () => {
     const output = join(mkdtempSync(join(tmpdir(), "tributary-")), "schema.d.ts");
     const cli = join(ROOT, "node_modules/gql.tada/bin/cli.js");
     execFileSync(process.execPath, [cli, "generate-output", "--output", output], { cwd: ROOT });

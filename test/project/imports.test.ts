@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Runs a command of the project, and resolves with its exit code and output. */
+/** Runs a command, and resolves with its exit code and output. */
 function run(command: string, args: string[], cwd: string): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = execFile(command, args, { cwd }, (_error, stdout, stderr) => {
@@ -29,7 +29,7 @@ function run(command: string, args: string[], cwd: string): Promise<{ code: numb
 
 describe("the import rules", () => {
   /** Folders that must not import each other in this direction. */
-  const AGAINST: readonly (readonly [from: string, to: string])[] = [
+  const FORBIDDEN: readonly (readonly [from: string, to: string])[] = [
     ["contract", "observability"],
     ["observability", "contract"],
     ["upstream", "social"],
@@ -50,7 +50,7 @@ describe("the import rules", () => {
     ["sandbox/rpc", "http"],
   ];
   /** Files directly in src, and folders they must not import. */
-  const AGAINST_IN_ROOT = [
+  const FORBIDDEN_IN_ROOT = [
     ["config.ts", "chain/collect"],
     ["preflight.ts", "http"],
     ["gateway.ts", "sandbox"],
@@ -73,22 +73,22 @@ describe("the import rules", () => {
       writeFileSync(join(copy, file), text);
     };
     // Every violation imports a planted file: renaming files of src breaks no case.
-    const TARGET = "export const planted = 1;\nexport type Planted = number;\n";
-    for (const folder of new Set([...AGAINST.flat(), "chain/collect"]))
-      plant(`src/${folder}/planted.ts`, TARGET);
-    for (const [from, to] of AGAINST) {
+    const PLANTED = "export const planted = 1;\nexport type Planted = number;\n";
+    for (const folder of new Set([...FORBIDDEN.flat(), "chain/collect"]))
+      plant(`src/${folder}/planted.ts`, PLANTED);
+    for (const [from, to] of FORBIDDEN) {
       const target = `${"../".repeat(from.split("/").length)}${to}/planted.ts`;
       const name = to.replace("/", "-");
       plant(`src/${from}/value-of-${name}.ts`, `import { planted } from "${target}";\nvoid planted;\n`);
       plant(`src/${from}/type-of-${name}.ts`, `import type { Planted } from "${target}";\nlet _: Planted;\n`);
     }
-    for (const [file, to] of AGAINST_IN_ROOT) {
+    for (const [file, to] of FORBIDDEN_IN_ROOT) {
       appendFileSync(join(copy, "src", file), `import type { Planted } from "./${to}/planted.ts";\n`);
     }
     appendFileSync(join(copy, "src/main.ts"), 'import "./sandbox/planted.ts";\n');
     plant("src/http/of-main.ts", 'import type {} from "../main.ts";\n');
     plant("src/new-folder/planted.ts", 'import { planted } from "../chain/planted.ts";\nvoid planted;\n');
-    plant("test/planted.ts", TARGET);
+    plant("test/planted.ts", PLANTED);
     plant(
       "src/http/of-a-test.ts",
       'import type { Planted } from "../../test/planted.ts";\nlet _: Planted;\n',
@@ -106,7 +106,7 @@ describe("the import rules", () => {
     expect(check.code).not.toBe(0);
   });
 
-  it.each(AGAINST)("keep %s from importing %s, as a value and as a type", (from, to) => {
+  it.each(FORBIDDEN)("keep %s from importing %s, as a value and as a type", (from, to) => {
     for (const kind of ["value", "type"]) {
       const file = `src/${from}/${kind}-of-${to.replace("/", "-")}.ts`;
       expect(check.output).toMatch(
@@ -115,7 +115,7 @@ describe("the import rules", () => {
     }
   });
 
-  it.each(AGAINST_IN_ROOT)("keep %s from importing %s", (file, to) => {
+  it.each(FORBIDDEN_IN_ROOT)("keep %s from importing %s", (file, to) => {
     expect(check.output).toMatch(
       new RegExp(`error ${file} imports only .*: src/${file} → src/${to}/planted.ts`),
     );
@@ -130,7 +130,7 @@ describe("the import rules", () => {
       /error src imports nothing from test.*: src\/http\/of-a-test\.ts → test\/planted/,
     ],
     ["a cycle of types", /error no import cycles: src\/social\/(egg|hen)\.ts → \n +src\/social\/(egg|hen)/],
-  ])("refuse %s", (_what, violation) => {
+  ])("reject %s", (_name, violation) => {
     expect(check.output).toMatch(violation);
   });
 
@@ -149,7 +149,7 @@ describe("the layout", () => {
       .filter((path) => [".ts", ".js"].includes(extname(path)))
       .map((path) => join(folder, path));
 
-  it("has only the process, the composition root, the environment and the checks at start in src itself", () => {
+  it("has only the four top-level files in src itself", () => {
     const files = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isFile());
     expect(files.map(({ name }) => name).sort()).toEqual([
       "config.ts",
@@ -173,7 +173,7 @@ describe("the layout", () => {
     expect(lengths.filter(([, lines]) => lines > 250)).toEqual([]);
   });
 
-  it("gives every test file a name of its own", () => {
+  it("gives every test file a unique name", () => {
     const names = codeIn("test").filter((file) => file.endsWith(".test.ts"));
     const shared = Object.values(Object.groupBy(names, (file) => basename(file))).filter(
       (files) => files!.length > 1,

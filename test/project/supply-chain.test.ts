@@ -8,7 +8,7 @@ const lockText = read("package-lock.json");
 const packages: Record<string, any> = JSON.parse(lockText).packages;
 const document = read("docs/dependencies.md");
 
-/** Lets the service be run, changed and passed on. The LGPL's package is used as it is published. */
+/** Licences that permit use, modification and distribution. The LGPL package is used unmodified. */
 const ALLOWED_LICENCES = [
   "0BSD",
   "Apache-2.0",
@@ -21,7 +21,7 @@ const ALLOWED_LICENCES = [
   "Unlicense",
 ];
 
-/** The rows of the document's table under a heading: their cells, the first without its backticks. */
+/** The table rows under a heading of the document, as cells without backticks. */
 function rowsUnder(heading: string): string[][] {
   const [, section = ""] = document.split(`## ${heading}\n`);
   return section
@@ -37,15 +37,15 @@ function rowsUnder(heading: string): string[][] {
     );
 }
 
-/** Overrides by their path, such as `jayson > uuid`, with their versions. */
+/** Pairs of an override's path, such as `jayson > uuid`, and its version. */
 function overridesIn(tree: Record<string, any>, path = ""): [string, string][] {
   return Object.entries(tree).flatMap(([name, value]): [string, string][] =>
     typeof value === "string" ? [[path + name, value]] : overridesIn(value, `${path}${name} > `),
   );
 }
 
-describe("what the service is built on", () => {
-  it("has exact versions, in package.json and in its overrides", () => {
+describe("the dependencies", () => {
+  it("have exact versions in package.json and its overrides", () => {
     const { dependencies, devDependencies, overrides } = manifest;
     const versions = [...Object.entries({ ...dependencies, ...devDependencies }), ...overridesIn(overrides)];
     const loose = versions.filter(
@@ -54,7 +54,7 @@ describe("what the service is built on", () => {
     expect(loose).toEqual([]);
   });
 
-  it("comes from whichever registry npm is told of, and is what it was when it was locked", () => {
+  it("are locked by hash, without a registry URL", () => {
     expect(lockText).not.toContain('"resolved"');
     const withoutHash = Object.entries(packages).filter(
       ([path, { integrity }]) => path !== "" && !integrity?.startsWith("sha512-"),
@@ -62,7 +62,7 @@ describe("what the service is built on", () => {
     expect(withoutHash).toEqual([]);
   });
 
-  it("runs no install script that nobody has decided about", () => {
+  it("have a documented decision for each install script", () => {
     const withScript = Object.entries(packages)
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length));
@@ -72,13 +72,13 @@ describe("what the service is built on", () => {
     );
   });
 
-  it("is overridden only for a reason that is written down", () => {
+  it("have a documented reason for each override", () => {
     const reasons = rowsUnder("Overrides");
     expect(reasons.map(([name]) => name)).toEqual(overridesIn(manifest.overrides).map(([name]) => name));
     for (const [, why] of reasons) expect(why).toMatch(/./);
   });
 
-  it("has licences that allow what is done with it, and are listed: `npm run licences` after a change", () => {
+  it("have allowed and documented licences (`npm run licences` updates the table)", () => {
     expect(document.split("## Licences\n\n")[1]).toBe(licenceTable(packages));
     for (const [licence] of rowsUnder("Licences")) expect(ALLOWED_LICENCES).toContain(licence);
   });

@@ -17,10 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** The URLs that a page names, relative to the page. */
-const namedBy = (body: string) => [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url!);
+/** The URLs in a page's `src` and `href` attributes. */
+const urlsIn = (body: string) => [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url!);
 const assetsOf = async (path: string) =>
-  namedBy((await world.request(path, { headers: HTML })).body).filter((url) => url.startsWith("assets/"));
+  urlsIn((await world.request(path, { headers: HTML })).body).filter((url) => url.startsWith("assets/"));
 
 describe.each(PAGES)("the page at %s", (path) => {
   let page: Answer;
@@ -28,7 +28,7 @@ describe.each(PAGES)("the page at %s", (path) => {
     page = await world.request(path, { headers: HTML });
   });
 
-  it("has no script and no style of its own, and may load nothing from elsewhere", () => {
+  it("has no inline script or style, and may load nothing from other origins", () => {
     expect(page.body).toMatch(/^<!doctype html>\n<html lang="en">/);
     expect(page.body).not.toMatch(/<script(?![^>]* src=)|<style| on\w+=| style=/);
     const policy = page.headers.get("content-security-policy");
@@ -40,15 +40,15 @@ describe.each(PAGES)("the page at %s", (path) => {
     expect(page.headers.get("referrer-policy")).toBe("no-referrer");
   });
 
-  it("names only URLs relative to itself, and all of them answer", async () => {
-    for (const url of namedBy(page.body)) {
+  it("has only relative URLs, and all of them exist", async () => {
+    for (const url of urlsIn(page.body)) {
       expect(url).toMatch(/^(?![a-z]+:|\/)/);
       const { body } = await world.request(`/${url.replace(/^\.\//, "")}`, { headers: HTML });
       expect([url, body.error]).not.toEqual([url, "NOT_FOUND"]);
     }
   });
 
-  it("is asked about each time, and answers 304 when it is the same", async () => {
+  it("is revalidated each time, with 304 when it is unchanged", async () => {
     expect(page.headers.get("cache-control")).toBe("no-cache");
     const headers = { ...HTML, "if-none-match": page.headers.get("etag")! };
     const { status, body } = await world.request(path, { headers });
@@ -64,7 +64,7 @@ describe.each(PAGES)("the page at %s", (path) => {
 });
 
 describe("an asset", () => {
-  it("is kept for good under its version, and under no other", async () => {
+  it("is immutable at the URL with its version, and revalidated at others", async () => {
     for (const path of PAGES) {
       for (const url of await assetsOf(path)) {
         const { headers } = await world.request(`/${url}`);
@@ -75,7 +75,7 @@ describe("an asset", () => {
     }
   });
 
-  it("comes compressed to those who take it, and is the same", async () => {
+  it("is compressed for clients that accept gzip, with the same content", async () => {
     for (const url of await assetsOf("/graphql")) {
       const plain = await raw(`/${url}`, "gzip;q=0, identity");
       const compressed = await raw(`/${url}`, "br, gzip");
@@ -85,26 +85,26 @@ describe("an asset", () => {
     }
   });
 
-  it("is one of a list: no path of a request is looked for among the files", async () => {
+  it("is served from a fixed list: a request path never reads a file", async () => {
     for (const name of ["index.html", "..%2fpages.ts", "%2e%2e/pages.ts", "../../main.ts", "toString", ""])
       expect((await world.request(`/assets/${name}`)).status).toBe(404);
   });
 });
 
-it("the base path without its slash leads to the first page", async () => {
+it("the base path without a slash redirects to the first page", async () => {
   const { status, headers } = await world.request("", { redirect: "manual" });
   expect([status, headers.get("location")]).toEqual([308, "base/"]);
   expect((await world.request("")).body).toContain("<h1>Tributary</h1>");
 });
 
-it("pages cost nothing of the rate limit", async () => {
+it("pages do not count against the rate limit", async () => {
   const caller = { "x-forwarded-for": "192.0.2.1" };
   for (const path of [...PAGES, "/schema.graphql", "/assets/page.css", ...PAGES])
     expect((await world.request(path, { headers: { ...HTML, ...caller } })).status).toBe(200);
   expect((await world.lookup("creator", caller)).status).toBe(200);
 });
 
-it("/schema.graphql is the schema", async () => {
+it("/schema.graphql is the GraphQL schema", async () => {
   const { headers, body } = await world.request("/schema.graphql");
   expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
   expect(body).toBe(readFileSync(new URL("../../../schema.graphql", import.meta.url), "utf8"));
@@ -114,10 +114,10 @@ it("/errors.md is the page of error codes, and /docs links to it", async () => {
   const { headers, body } = await world.request("/errors.md");
   expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
   expect(body).toBe(readFileSync(new URL("../../../docs/errors.md", import.meta.url), "utf8"));
-  expect(namedBy((await world.request("/docs")).body)).toContain("errors.md");
+  expect(urlsIn((await world.request("/docs")).body)).toContain("errors.md");
 });
 
-it("the first page tells of a sandbox only where there is one", async () => {
+it("the first page mentions a sandbox only in a sandbox", async () => {
   const { body } = await world.request("/");
   expect(body).toContain("This is a sandbox: no real money.");
   expect(body).toContain('href="wallet/lookup?handle=creator"');
@@ -129,7 +129,7 @@ it("the first page tells of a sandbox only where there is one", async () => {
   expect(text).not.toMatch(/sandbox/i);
 });
 
-/** What goes over the wire, not decoded. */
+/** Fetches a response without decoding its body. */
 async function raw(path: string, acceptEncoding: string) {
   const request = httpRequest(world.url + path, { headers: { "accept-encoding": acceptEncoding } }).end();
   const [response] = await once(request, "response");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createMemoryStore } from "../../../src/http/rate-limit/memory-store.ts";
 
-describe("the memory of the rate limit", () => {
-  it("forgets the callers that have been away longest when there are too many", () => {
+describe("the memory store", () => {
+  it("evicts the least recently admitted callers when it is full", () => {
     const take = createMemoryStore({ max: 20, windowMs: 60_000 });
     take("first", 20);
     for (let i = 0; i < 199_999; i++) take(`caller${i}`, 1);
@@ -12,7 +12,7 @@ describe("the memory of the rate limit", () => {
     expect(take("one more", 1).counted).toBe(1);
   });
 
-  it("does not keep a caller longer for what it was refused", () => {
+  it("does not keep a caller longer for refused requests", () => {
     const take = createMemoryStore({ max: 1, windowMs: 60_000 });
     take("refused", 1);
     take("second", 1);

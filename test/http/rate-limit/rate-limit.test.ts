@@ -9,21 +9,21 @@ afterEach(() => {
 });
 
 const limit = () => createRateLimit({ max: 20, windowSeconds: 60 });
-/** The wait that a refusal names, or undefined for a request that passes. */
-const ask = async (rateLimit: ReturnType<typeof limit>, caller = "a", cost = 1, instead?: number) => {
-  const { refusal } = await rateLimit(caller, cost, instead);
+/** The seconds to wait, or undefined for an admitted request. */
+const ask = async (rateLimit: ReturnType<typeof limit>, caller = "a", cost = 1, replacedAt?: number) => {
+  const { refusal } = await rateLimit(caller, cost, replacedAt);
   if (refusal) expect(refusal.code).toBe("RATE_LIMITED");
   return refusal?.retryAfterSeconds;
 };
 
 describe("the rate limit", () => {
-  it("lets exactly 20 of 1,000 requests at once pass", async () => {
+  it("lets exactly 20 of 1,000 concurrent requests pass", async () => {
     const rateLimit = limit();
     const answers = await Promise.all(Array.from({ length: 1000 }, () => ask(rateLimit)));
     expect(answers.filter((wait) => wait === undefined)).toHaveLength(20);
   });
 
-  it("lets no more than 20 pass in any 60 seconds, however they come", async () => {
+  it("lets at most 20 requests pass in any 60 seconds, at any distribution of arrivals", async () => {
     const rateLimit = limit();
     const passedAt: number[] = [];
     let seed = 7;
@@ -39,7 +39,7 @@ describe("the rate limit", () => {
     });
   });
 
-  it("names the wait until the next request passes, in whole seconds, rounded up", async () => {
+  it("returns the wait until the next request passes, rounded up to whole seconds", async () => {
     const rateLimit = limit();
     for (let i = 0; i < 20; i++) {
       await ask(rateLimit);
@@ -53,7 +53,7 @@ describe("the rate limit", () => {
     expect(await ask(rateLimit)).toBe(1);
   });
 
-  it("never names more than the window, nor the whole of it when a request would pass in a moment", async () => {
+  it("returns a wait of at most the window, and of one second just before a request passes", async () => {
     for (const start of [0.1, 123.456, 1_234.567, 7_777.7777]) {
       const rateLimit = limit();
       vi.setSystemTime(start);
@@ -65,7 +65,7 @@ describe("the rate limit", () => {
     }
   });
 
-  it("tells what is left, and until when it grows", async () => {
+  it("reports the remaining requests, and when more become available", async () => {
     const rateLimit = limit();
     const rateLimitHeader = async (cost: number) => (await rateLimit("a", cost)).rateLimitHeader;
     expect((await rateLimit("a", 1)).policyHeader).toBe('"address";q=20;w=60');
@@ -79,7 +79,7 @@ describe("the rate limit", () => {
     expect(await rateLimitHeader(1)).toBe('"address";r=0;t=10');
   });
 
-  it("takes a request's whole cost in place of what was taken when it was not known", async () => {
+  it("replaces a preliminary cost of one with the full cost", async () => {
     const rateLimit = limit();
     const { at } = await rateLimit("a", 1);
     expect(await ask(rateLimit, "a", 20, at)).toBeUndefined();
@@ -91,7 +91,7 @@ describe("the rate limit", () => {
     expect(await ask(rateLimit, "b", 5)).toBeUndefined();
   });
 
-  it("takes several requests as a whole or not at all", async () => {
+  it("admits a cost above one as a whole or not at all", async () => {
     const rateLimit = limit();
     expect([
       await ask(rateLimit, "a", 10),
@@ -102,7 +102,7 @@ describe("the rate limit", () => {
     expect(await ask(rateLimit, "b", 20)).toBeUndefined();
   });
 
-  it("does not lengthen the wait by what it refuses", async () => {
+  it("does not extend the wait after a refused request", async () => {
     const rateLimit = limit();
     await ask(rateLimit, "a", 20);
     for (let i = 0; i < 59; i++) {

@@ -13,7 +13,7 @@ describeWithRedis("the rate limit in Redis", () => {
     [server, redis] = started;
   });
 
-  it("lets exactly 20 of 1,000 requests at once pass, and tells what is left", async () => {
+  it("lets exactly 20 of 1,000 concurrent requests pass, and reports the remaining requests", async () => {
     const rateLimit = createRateLimit({ max: 20, windowSeconds: 60 }, redis);
     const verdicts = await Promise.all(Array.from({ length: 1000 }, () => rateLimit("a", 1)));
     const passed = verdicts.filter(({ refusal }) => !refusal);
@@ -27,7 +27,7 @@ describeWithRedis("the rate limit in Redis", () => {
     expect((await rateLimit("b", 1)).refusal).toBeUndefined();
   });
 
-  it("lets no more than `max` pass in any window, however they come", async () => {
+  it("lets at most `max` requests pass in any window", async () => {
     const limit = { max: 3, windowMs: 30 };
     const take = createRedisStore(redis, limit);
     const passedAt: number[] = [];
@@ -41,7 +41,7 @@ describeWithRedis("the rate limit in Redis", () => {
     }
   });
 
-  it("takes a request's whole cost in place of what was taken when it was not known, or nothing", async () => {
+  it("replaces a preliminary cost of one with the full cost, or refuses the request", async () => {
     const rateLimit = createRateLimit({ max: 20, windowSeconds: 60 }, redis);
     const passes = async (...request: Parameters<typeof rateLimit>) =>
       (await rateLimit(...request)).refusal === undefined;
@@ -57,7 +57,7 @@ describeWithRedis("the rate limit in Redis", () => {
     expect((await rateLimit("c", 21)).refusal!.retryAfterSeconds).toBe(60);
   });
 
-  it("keeps a caller's list for as long as the window, and none for a caller who was only refused", async () => {
+  it("keeps a caller's list for one window, and stores nothing for a caller without admitted requests", async () => {
     const rateLimit = createRateLimit({ max: 20, windowSeconds: 60 }, redis);
     await rateLimit("a", 20);
     const ttl = await server.command("PTTL", "tributary:limit:a");
@@ -69,7 +69,7 @@ describeWithRedis("the rate limit in Redis", () => {
     expect(await server.command("EXISTS", "tributary:limit:b")).toBe(0);
   });
 
-  it("is each replica's own while Redis is away", async () => {
+  it("applies per replica during a Redis outage", async () => {
     const limits = [1, 2].map(() => createRateLimit({ max: 20, windowSeconds: 60 }, redis));
     await server.stop();
     const verdicts = await Promise.all(
