@@ -1,4 +1,3 @@
-import { SystemProgram } from "@solana/web3.js";
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
 import type { AccountAddresses } from "./addresses.ts";
@@ -28,11 +27,7 @@ const MAX_CALLS = 32;
 /** The longest that wallets wait for a batch while another call is in flight. */
 const MAX_WAIT_MS = 50;
 
-const NO_ACCOUNT: Account = {
-  lamports: toLamports(0),
-  data: Buffer.alloc(0),
-  owner: SystemProgram.programId.toBase58(),
-};
+const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
 /**
  * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets.

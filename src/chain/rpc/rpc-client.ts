@@ -21,8 +21,8 @@ export interface SignatureStatus {
 export interface Account {
   readonly lamports: Lamports;
   readonly data: Buffer;
-  /** The program that owns it, in base58. */
-  readonly owner: string;
+  /** The program that owns it, in base58; undefined when the node omits it. */
+  readonly owner?: string | undefined;
   /** The bytes of all its data; undefined when the node omits it. */
   readonly space?: number | undefined;
   /** Whether it is a program; undefined when the node omits it. */

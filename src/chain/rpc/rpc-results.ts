@@ -17,7 +17,7 @@ export const RPC_RESULTS = {
         .object({
           lamports,
           data,
-          owner: z.string(),
+          owner: z.string().optional(),
           space: z.int().nonnegative().optional(),
           executable: z.boolean().optional(),
         })

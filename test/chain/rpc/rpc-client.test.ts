@@ -110,7 +110,7 @@ describe("a call to the chain", () => {
     if (method === "getAccounts") return rpc.getAccounts(["x"], { offset: 64, length: 8 });
     return rpc.getMinimumBalanceForRentExemption(0);
   };
-  const account = { lamports: 1, data: ["", "base64"], owner: "11111111111111111111111111111111" };
+  const account = { lamports: 1, data: ["", "base64"] };
   it.each([
     ["a negative minimum", "getMinimumBalanceForRentExemption", -1],
     ["negative lamports", "getAccounts", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],
