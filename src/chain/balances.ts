@@ -53,15 +53,24 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
     return { collectable, inAmm, inCreatorVault: creatorVault.lamports };
   }
 
+  const holdsEscrowData = ({ owner, space = 0 }: Account) => owner === escrowProgramId && space > 0;
+
   /**
    * The lamports at an address that its owner cannot withdraw: once the escrow program keeps data there, the
    * rent-exempt minimum of that data.
    */
-  async function getReserved({ owner, space = 0 }: Account): Promise<Lamports> {
-    if (owner !== escrowProgramId || space === 0) return toLamports(0);
+  async function getReserved(account: Account): Promise<Lamports> {
+    if (!holdsEscrowData(account)) return toLamports(0);
+    const space = account.space!;
     const getMinimum = rentMinimums.get(space) ?? createRentMinimum(rpc, space);
     rentMinimums.set(space, getMinimum);
     return getMinimum();
+  }
+
+  async function reservedOrError(wallet: WalletAccounts | Error): Promise<Lamports | Error> {
+    return wallet instanceof Error
+      ? wallet
+      : getReserved(wallet.address).catch((error: unknown) => error as Error);
   }
 
   async function readWallet(account: AccountAddresses): Promise<WalletAccounts> {
@@ -91,15 +100,16 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      return Promise.all(
-        wallets.map(async (wallet) => {
-          if (wallet instanceof Error) return wallet;
-          const { collectable } = toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
-          const reserved = await getReserved(wallet.address).catch((error: unknown) => error as Error);
-          if (reserved instanceof Error) return reserved;
-          return { vault: collectable, pda: saturatingSubtract(wallet.address.lamports, reserved) };
-        }),
-      );
+      const reserved = wallets.some((wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address))
+        ? await Promise.all(wallets.map(reservedOrError))
+        : [];
+      return wallets.map((wallet, i) => {
+        if (wallet instanceof Error) return wallet;
+        const kept = reserved[i] ?? toLamports(0);
+        if (kept instanceof Error) return kept;
+        const { collectable } = toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
+        return { vault: collectable, pda: saturatingSubtract(wallet.address.lamports, kept) };
+      });
     },
 
     /** The lamports at an account's address that its owner cannot withdraw. */

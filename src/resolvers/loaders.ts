@@ -31,12 +31,10 @@ export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #sources: LoaderSources;
   readonly #caller: { readonly signal: AbortSignal };
-  /** Hits in the process's cache, kept because the cache can change during the request. */
-  readonly #cachedByHandle = new Map<string, SocialAccount | Error>();
-  readonly #loadsByHandle = new Map<string, Promise<SocialAccount>>();
-  /** The accounts that this request has found. */
-  readonly #foundById = new Map<string, SocialAccount>();
   // Created when first needed: most requests need one or two.
+  /** Hits in the process's cache, kept because the cache can change during the request. */
+  #cachedByHandle: Map<string, SocialAccount | Error> | undefined;
+  #loadsByHandle: Map<string, Promise<SocialAccount>> | undefined;
   #accountByHandle: DataLoader<string, SocialAccount> | undefined;
   #accountById: DataLoader<string, SocialAccount> | undefined;
   #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
@@ -50,13 +48,13 @@ export class Loaders {
   /** The account of a case-insensitive handle; not a promise if it is cached. */
   accountByHandle(text: string): SocialAccount | Promise<SocialAccount> {
     const handle = text.toLowerCase();
-    const load = this.#loadsByHandle.get(handle);
+    const load = this.#loadsByHandle?.get(handle);
     if (load) return load;
-    const cached = this.#cachedByHandle.get(handle) ?? this.#takeFromCache(handle);
+    const cached = this.#cachedByHandle?.get(handle) ?? this.#takeFromCache(handle);
     if (cached instanceof Error) throw cached;
     if (cached) return cached;
     this.#accountByHandle ??= new DataLoader((handles) => this.#loadByHandles(handles), {
-      cacheMap: this.#loadsByHandle,
+      cacheMap: (this.#loadsByHandle = new Map<string, Promise<SocialAccount>>()),
     });
     return this.#accountByHandle.load(handle);
   }
@@ -79,39 +77,34 @@ export class Loaders {
     const cached = this.#sources.accountLookup.cached(handle);
     if (!cached) return undefined;
     this.reads.cached++;
-    const account = this.#remember(cached);
-    this.#cachedByHandle.set(handle, account);
-    return account;
-  }
-
-  #remember(account: SocialAccount | Error): SocialAccount | Error {
-    if (account instanceof Error) return fromSocial(account);
-    this.#foundById.set(account.id, account);
+    const account = toLoaded(cached);
+    (this.#cachedByHandle ??= new Map<string, SocialAccount | Error>()).set(handle, account);
     return account;
   }
 
   async #loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
     this.reads.social += handles.length;
     const accounts = await this.#sources.accountLookup.findByHandles(handles, this.#caller.signal);
-    return accounts.map((account) => this.#remember(account));
+    return accounts.map(toLoaded);
   }
 
   /** Waits for this request's lookups by handle first, because one of them may find the same account. */
   async #loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
     const startedAt = performance.now();
-    await Promise.allSettled(this.#loadsByHandle.values());
-    const missing = ids.filter((id) => !this.#foundById.has(id));
-    this.reads.cached += ids.length - missing.length;
-    this.reads.social += missing.length;
-    const { accountLookup } = this.#sources;
-    const loaded =
-      missing.length > 0 ? await accountLookup.findByIds(missing, this.#caller.signal, startedAt) : [];
-    for (const account of loaded) this.#remember(account);
-    const byId = new Map(missing.map((id, i) => [id, loaded[i]!]));
-    return ids.map((id) => {
-      const account = this.#foundById.get(id) ?? byId.get(id)!;
-      return account instanceof Error ? fromSocial(account) : account;
-    });
+    const accounts = new Map<string, SocialAccount | Error>();
+    for (const account of this.#cachedByHandle?.values() ?? [])
+      if (!(account instanceof Error)) accounts.set(account.id, account);
+    for (const load of await Promise.allSettled([...(this.#loadsByHandle?.values() ?? [])]))
+      if (load.status === "fulfilled") accounts.set(load.value.id, load.value);
+
+    const missing = ids.filter((id) => !accounts.has(id));
+    if (missing.length > 0) {
+      this.reads.social += missing.length;
+      const { accountLookup } = this.#sources;
+      const loaded = await accountLookup.findByIds(missing, this.#caller.signal, startedAt);
+      missing.forEach((id, i) => accounts.set(id, toLoaded(loaded[i]!)));
+    }
+    return ids.map((id) => accounts.get(id)!);
   }
 
   async #loadBalances(accounts: readonly AccountAddresses[]): Promise<(Balance | Error)[]> {
@@ -123,4 +116,8 @@ export class Loaders {
       balance instanceof Error ? fromChain(balance, "LOOKUP_FAILED") : balance,
     );
   }
+}
+
+function toLoaded(account: SocialAccount | Error): SocialAccount | Error {
+  return account instanceof Error ? fromSocial(account) : account;
 }
