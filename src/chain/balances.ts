@@ -18,7 +18,7 @@ export interface UncollectedFees {
   readonly reserved: Lamports;
 }
 
-/** An account's uncollected fees and the lamports at its address. */
+/** An account's balance: what a collect would move, and what its owner can withdraw. */
 export interface Balance {
   /** What a collect would move now. */
   readonly vault: Lamports;

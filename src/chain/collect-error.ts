@@ -1,6 +1,6 @@
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
-/** Why a collect ended without a result. For the kinds of the first group, no transaction was sent. */
+/** Why a collect ended without a result. For the kinds of the first group, this replica sent no transaction. */
 export type CollectFailure =
   /** The request timed out before this collect started. */
   | { readonly kind: "not-started" }

@@ -11,7 +11,7 @@ export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 export function createRequestMetrics(registry: Registry) {
   const requests = new Counter({
     name: "tributary_requests_total",
-    help: "Requests answered, by operation and code: OK, an error code of the contract (for GraphQL that of the first error), BAD_REQUEST, or ABORTED if the caller disconnected.",
+    help: "Requests answered, by operation and code: OK, an error code of the contract (for GraphQL that of the first error), a code such as BAD_REQUEST for invalid GraphQL, or ABORTED if the caller disconnected.",
     labelNames: ["operation", "code"],
     registers: [registry],
   });

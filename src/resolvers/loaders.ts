@@ -25,7 +25,7 @@ export interface LoaderSources {
  * the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending reads
  * are dropped.
  *
- * Every method fails with ContractError.
+ * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
  */
 export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };

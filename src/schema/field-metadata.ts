@@ -11,7 +11,7 @@ interface FieldCost {
   readonly perItemOf?: string;
 }
 
-/** The most wallets per operation, including those in lists. One call to the social network accepts as many. */
+/** The most wallets per operation, including those in lists. The social network accepts the same number per call. */
 export const MAX_WALLETS = 100;
 /** The most collects per operation. They run one after the other. */
 export const MAX_COLLECTS = 10;

@@ -70,8 +70,8 @@ builder.queryFields((t) => ({
 }));
 
 /**
- * Returns an error instead of throwing it. Both are errors to graphql-jit, but an item that rejects after a
- * later one has resolved makes its list longer.
+ * Returns an error instead of throwing it. graphql-jit accepts both, but adds an extra item to the list when
+ * one item rejects after a later one has resolved.
  */
 async function findWallet(handle: string, { useCases, scope }: Context): Promise<Wallet> {
   try {

@@ -58,7 +58,6 @@ type State =
   /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
 
-/** The services that collects use. Only `feePayer` holds the key. */
 /** What is known of a transaction that this replica signed. */
 interface Own {
   /** The most it can cost. */
@@ -67,6 +66,7 @@ interface Own {
   readonly reserved: Lamports;
 }
 
+/** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds {
   rpc: Rpc;
   balances: Balances;

@@ -51,8 +51,8 @@ export function createSimulator(
   const { rpc, balances, launchpad, payer, minLamports } = needs;
 
   /**
-   * Simulates a collect; undefined when it would move less than `minLamports`. Throws {@link CollectError}
-   * `fee-payer-short` or `simulation-failed`.
+   * Simulates a collect; undefined when it would move less than `minLamports`, or leave the address below its
+   * rent-exempt minimum. Throws {@link CollectError} `fee-payer-short` or `simulation-failed`.
    */
   async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
     const { collectable, inAmm, inCreatorVault, reserved } = await balances.getUncollectedFees(account);

@@ -29,7 +29,7 @@ export interface Account {
   readonly executable?: boolean | undefined;
 }
 
-/** A part of an account's data: `length` bytes from `offset`; empty for an account with less data. */
+/** A part of an account's data: `length` bytes from `offset`, or fewer if the data ends before. */
 export interface DataSlice {
   readonly offset: number;
   readonly length: number;

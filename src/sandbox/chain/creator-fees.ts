@@ -11,10 +11,10 @@ export interface LaunchpadPrograms {
 }
 
 /** Creates an AMM vault that holds `lamports` of wrapped SOL, without a transaction. */
-export function setAmmVault(chain: Chain, vault: AccountAddresses, lamports: bigint): void {
+export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports: bigint): void {
   const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
-  const authority = new PublicKey(vault.ammVaultAuthority);
-  chain.setAccount(vault.ammVault, toWrappedSolAccount(authority, lamports, reserve));
+  const authority = new PublicKey(addresses.ammVaultAuthority);
+  chain.setAccount(addresses.ammVault, toWrappedSolAccount(authority, lamports, reserve));
 }
 
 /**

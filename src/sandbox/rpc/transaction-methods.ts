@@ -15,7 +15,7 @@ const MAX_STATUSES = 256;
 const STATUS_CACHE_SLOTS = 300;
 const MAX_SIGNATURES_FOR_ADDRESS = 1000;
 
-// A literal is the only value that the sandbox's clients send; any other value fails with -32602.
+// The sandbox's clients send only the values given as literals; any other value fails with -32602.
 const base64 = z.literal("base64");
 const simulateConfig = z.object({
   ...readFields,
