@@ -31,15 +31,18 @@ const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Balances = ReturnType<typeof createBalances>;
 
-/** Account sizes whose rent-exempt minimum is cached; the escrow program has one or a few. */
+/** Account sizes whose rent-exempt minimum is cached: none, a token account, and the escrow program's few. */
 const MAX_SIZES = 100;
 
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escrowProgramId: string }) {
   const { rpc, readWallets, escrowProgramId } = needs;
-  const getRentMinimum = createRentMinimum(rpc, 0);
-  const rentMinimums = new LRUCache<number, () => Promise<Lamports>>({ max: MAX_SIZES });
-  const getTokenRentMinimum = createRentMinimum(rpc, TOKEN_ACCOUNT_BYTES);
+  const rentMinimums = new LRUCache<number, () => Promise<Lamports>, undefined>({
+    max: MAX_SIZES,
+    memoMethod: (space) => createRentMinimum(rpc, space),
+  });
+  const getRentMinimum = () => rentMinimums.memo(0)();
+  const getTokenRentMinimum = () => rentMinimums.memo(TOKEN_ACCOUNT_BYTES)();
 
   function toUncollectedFees(
     { creatorVault, ammVault }: WalletAccounts,
@@ -60,11 +63,7 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
    * rent-exempt minimum of that data.
    */
   async function getReserved(account: Account): Promise<Lamports> {
-    if (!holdsEscrowData(account)) return toLamports(0);
-    const space = account.space!;
-    const getMinimum = rentMinimums.get(space) ?? createRentMinimum(rpc, space);
-    rentMinimums.set(space, getMinimum);
-    return getMinimum();
+    return holdsEscrowData(account) ? rentMinimums.memo(account.space!)() : toLamports(0);
   }
 
   async function reservedOrError(wallet: WalletAccounts | Error): Promise<Lamports | Error> {

@@ -138,10 +138,11 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     backoff.succeeded(address);
     if (landed) void warnWhenLow(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
     const { before, after } = landed?.balances.get(address) ?? {};
-    const reserved = own?.reserved ?? (await balances.getReserved(account).catch(() => undefined));
-    if (before === undefined || after === undefined || reserved === undefined) {
+    if (before === undefined || after === undefined) {
       throw new CollectError({ kind: "landed-unreadable", signature });
     }
+    const reserved = own?.reserved ?? (await balances.getReserved(account).catch(() => undefined));
+    if (reserved === undefined) throw new CollectError({ kind: "landed-unreadable", signature });
     const collected = saturatingSubtract(after, before);
     if (fee !== undefined) metrics.collected(collected);
     log.info({ signature, address, lamports: collected.toString() }, "collected");

@@ -1,8 +1,9 @@
 import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../../chain/addresses.ts";
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/launchpad/vaults.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
-import { toWrappedSolAccount, TOKEN_ACCOUNT_BYTES, wrapSol } from "./wrapped-sol.ts";
+import { toWrappedSolAccount, wrapSol } from "./wrapped-sol.ts";
 
 /** The ids of the launch platform's programs, in base58. */
 export interface LaunchpadPrograms {

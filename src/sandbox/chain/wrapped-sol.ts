@@ -2,6 +2,7 @@ import type { PublicKey } from "@solana/web3.js";
 import { SystemProgram, TransactionInstruction } from "@solana/web3.js";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
+  TOKEN_ACCOUNT_BYTES,
   TOKEN_PROGRAM_ID,
   WRAPPED_SOL_MINT,
   wrappedSolAccountOf,
@@ -10,8 +11,6 @@ import type { ChainAccount } from "./chain.ts";
 
 // Account layout and instruction numbers: https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
 
-/** The size of a token account's data. */
-export const TOKEN_ACCOUNT_BYTES = 165;
 const INITIALIZED = 1;
 const SOME = 1;
 
