@@ -7,7 +7,7 @@ import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import { createConfirmation } from "./confirmation.ts";
+import { createConfirmation } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
 import { FEW_COLLECTS, type FeePayer, type SignedTransaction } from "./fee-payer.ts";
 import type { Simulator } from "./simulation.ts";

@@ -12,7 +12,10 @@ export interface RateLimitConfig {
   readonly windowSeconds: number;
 }
 
-/** Whether a request is admitted, and the response's headers. */
+/**
+ * Whether a request is admitted, and the response's headers. A 429 also carries `Retry-After`, which
+ * `errorHeaders` takes from the refusal.
+ */
 interface Decision {
   /** Passed as `replaces` when the request turns out to cost more. */
   readonly at: number;
