@@ -80,14 +80,14 @@ export const VARIABLE_NAMES: readonly string[] = Object.keys(Variables.shape);
 
 /** The variables that select the chain and the network. Without any of them the sandbox starts. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
-const SANDBOX_CONDITION = `none of ${UPSTREAM_VARIABLES.join(", ")} is set and NODE_ENV is not production`;
+const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIABLES.join(", ")}, and do not set NODE_ENV=production.`;
 
 /** Lists every problem with the environment, one per line. No line quotes a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  constructor(problems: readonly string[]) {
+  constructor(problems: readonly string[], hints: readonly string[]) {
     const lines = problems.map((problem) => `  - ${problem}`);
-    super(["Tributary cannot start:", ...lines, `The sandbox starts when ${SANDBOX_CONDITION}.`].join("\n"));
+    super(["Tributary cannot start:", ...lines, ...hints].join("\n"));
   }
 }
 
@@ -107,7 +107,10 @@ export type Config = ReturnType<typeof readConfig>;
 export function readConfig(env: Environment) {
   const present = Object.fromEntries(Object.entries(env).filter(([, text]) => text));
   const { data, error } = Variables.safeParse(present);
-  if (error) throw new ConfigError(error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`));
+  if (error) {
+    const problems = error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`);
+    throw new ConfigError(problems, UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT]);
+  }
 
   return {
     host: data.HOST,
@@ -221,7 +224,7 @@ function splitList(text: string): string[] {
 
 function isProxyList(text: string): boolean {
   const proxies = splitList(text);
-  // In Express a number is a count of hops, which any client can fake.
+  // proxy-addr reads `1` as the address 0.0.0.1. Refuse counts: a client that bypasses a proxy could fake its address.
   if (proxies.some((proxy) => /^\d+$/.test(proxy))) return false;
   try {
     proxyAddr.compile(proxies);

@@ -58,8 +58,9 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" };
 
 /**
- * Starts a server on 127.0.0.1 at `port`, or at any free port if `port` is in use or 0. `describe` turns a
- * request into a call, which `calls` records and faults pass to `when`, or into undefined, which is not recorded.
+ * Starts a server on 127.0.0.1 at `port`, or at any free port if `port` is in use or 0. `describe` converts a
+ * request to a call, which is recorded in `calls` and passed to each fault's `when`. If it returns undefined, nothing
+ * is recorded.
  */
 export async function createLoopbackServer<Call>(options: {
   port: number;

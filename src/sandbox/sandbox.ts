@@ -45,7 +45,7 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
-/** Only used to derive addresses. */
+/** For deriving addresses. The program deployed here is a placeholder; see below. */
 const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
 const ESCROW_SEED = "social";
 

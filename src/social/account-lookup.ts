@@ -22,8 +22,8 @@ const HANDLE_PREFIX = "@";
 
 /**
  * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
- * up to 100 keys, at most `concurrency` in flight, and never requests a key that is in flight. While `queueMax`
- * keys wait, further keys fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
+ * up to 100 keys, at most `concurrency` in flight, and joins a call in flight for the same key if one of its callers
+ * still waits. While `queueMax` keys wait, further keys fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
  *
  * Accounts found by handle are cached for `cacheSeconds`, with `redis` for all replicas. Accounts found by id
  * are not cached, because their handle may change.
@@ -71,7 +71,7 @@ export function createAccountLookup(needs: {
     };
     const timer = setTimeout(
       () => {
-        stop.abort(new SocialError({ kind: "queue-timeout" }));
+        stop.abort(new SocialError({ kind: "lookup-timeout" }));
       },
       startedAt + timeoutMs - performance.now(),
     );
@@ -85,10 +85,10 @@ export function createAccountLookup(needs: {
   }
 
   return {
-    /** The cached account or cached `not-found` of a handle in any case. Makes no call. */
+    /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(handle.toLowerCase()),
 
-    /** The account of each handle, in any case, or an error. */
+    /** The account of each case-insensitive handle, or an error. */
     async findByHandles(texts: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> {
       const handles = texts.map((text) => text.toLowerCase());
       const answers = handles.map(cache.get);

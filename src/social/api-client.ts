@@ -47,8 +47,9 @@ const MISSING = z
 const PROBLEM = z.object({ type: z.string() });
 
 /**
- * A client for v2 of the network's API, with an app-only bearer token. Each method looks up at most 100 keys in
- * one call through the circuit breaker. Each key gets its own result; a failed call throws {@link SocialError}.
+ * A client for v2 of the network's API, with an app-only bearer token. A lookup takes at
+ * most 100 keys and makes one call through the circuit breaker, or a few more when the network rejects the format
+ * of a key. Each key gets its own result; a failed call throws {@link SocialError}.
  */
 export function createSocialClient(needs: {
   apiUrl: URL;

@@ -28,7 +28,7 @@ export interface CircuitBreaker {
 }
 
 /**
- * Wraps every call to the network. Retries a failed call once, within `timeoutMs` in total. After a 429 it makes
+ * Wraps the calls of all lookups; the check at start bypasses it. Retries a failed call once, within `timeoutMs` in total. After a 429 it makes
  * no call before the reset. Five failures in a row open the circuit for a second; then a single trial call
  * closes it, or opens it for longer, up to half a minute.
  */

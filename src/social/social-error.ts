@@ -7,7 +7,7 @@ export type SocialFailure =
   /** Too many lookups wait for the network. */
   | { readonly kind: "queue-full" }
   /** The lookup timed out, including its time in the queue. */
-  | { readonly kind: "queue-timeout" }
+  | { readonly kind: "lookup-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */
   | { readonly kind: "circuit-open" }
   /** A status that is not 2xx. `problem` is the last part of the problem type's path, or empty. */

@@ -27,7 +27,7 @@ export function toContractError(error: Error): Error {
     case "unreachable":
     case "timeout":
     case "unreadable":
-    case "queue-timeout":
+    case "lookup-timeout":
       // The API client already logs operator problems, once per call instead of once per caller.
       return isOperatorProblem(failure)
         ? new ContractError("SOCIAL_API_UNAVAILABLE")

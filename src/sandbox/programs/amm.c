@@ -44,11 +44,11 @@ static inline u64 check_programs(const u8 **accounts, const u8 *program_id) {
   return 0;
 }
 
-/* Checks the creator's two vaults, after the vault authority. Returns an error code, or 0. */
+/* Checks the creator's two vaults; the caller has checked the vault authority. Returns an error code, or 0. */
 static inline u64 check_vaults(const u8 **accounts) {
   u64 pump[4], vault_seed[2];
   u8 bump;
-  /* 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P, word by word: an array initializer would become constant data */
+  /* 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P, word by word: a syscall takes its address, so an initializer would become constant data */
   pump[0] = 0xcf5a6693f6e05601ULL;
   pump[1] = 0xaa5b17bf6815db44ULL;
   pump[2] = 0x3bffd2f597cb8951ULL;

@@ -61,7 +61,7 @@ export function parseJsonRpcCall(body: string): JsonRpcCall | undefined {
 export function answerJsonRpc(body: string, methods: Methods): string {
   return JSON.stringify(
     answer(parseJson(body), methods),
-    // Lamports are bigints; all amounts on the sandbox are far below 2^53.
+    // Lamports are bigints below 2^53 here. `rentEpoch`, 2^64-1, is rounded, which no client minds.
     (_, value: unknown) => (typeof value === "bigint" ? Number(value) : value),
   );
 }
