@@ -6,6 +6,7 @@ import type { SentTransaction } from "./endpoints.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
+import { SAYS_NOTHING_SENT } from "./wording.ts";
 
 /** A run according to the chain's ledger. */
 export interface Audit {
@@ -30,7 +31,7 @@ export function totalAtAddresses({ sandbox }: System): bigint {
  */
 export function audit(
   system: System,
-  calls: readonly CollectCall[],
+  collects: readonly CollectCall[],
   totalBefore: bigint,
   problems: Problems,
 ): Audit {
@@ -38,7 +39,7 @@ export function audit(
   const { sent, timeline, replicas } = system;
   const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
-  const callsOf = Map.groupBy(calls, ({ account }) => account.id);
+  const callsOf = Map.groupBy(collects, ({ account }) => account.id);
 
   /** Since when a replica may have prepared a transaction: the start of its oldest waiting request. */
   function preparedSince({ account, replica, at }: SentTransaction): number {
@@ -64,10 +65,15 @@ export function audit(
       problems.add("a transaction that is not for one account", signature);
       continue;
     }
-    const isWaitedFor = (callsOf.get(account.id) ?? []).some(
-      (call) => call.replica === replica && call.start.at <= at && at <= call.end,
+    const calls = (callsOf.get(account.id) ?? []).filter(
+      (call) => call.replica === replica && call.start.at <= at,
     );
-    if (!isWaitedFor) problems.add("a transaction first sent when no caller waited for it", signature);
+    const last = calls.reduce<CollectCall | undefined>(
+      (latest, call) => (latest && latest.end > call.end ? latest : call),
+      undefined,
+    );
+    if (last && last.end < at && last.answer.kind === "error" && SAYS_NOTHING_SENT.test(last.answer.message))
+      problems.add("a transaction sent after its caller was told that none was", signature);
     const open = sentOf.get(account.id)!.find((other) => other.at < at && at < endOf(other));
     if (!open) continue;
     if (signedAlone(open) || signedAlone(transaction)) signedBesideAnother++;
@@ -123,7 +129,7 @@ export function audit(
     feesLamports: sum(transactions.map(({ feeLamports }) => feeLamports)),
     paidForNothing,
     signedBesideAnother,
-    answers: checkAnswers(system, calls, problems),
+    answers: checkAnswers(system, collects, problems),
   };
 }
 

@@ -27,7 +27,7 @@ const CALLERS = 4_000;
 /** Far longer than any timeout of the gateway. */
 const TIMEOUT_MS = 60_000;
 /** How long a caller waits when its replica is down. */
-const DOWN_MS = 100;
+const DOWN_MS = 250;
 
 const LOOKUP_CODES = [
   "SOCIAL_RATE_LIMITED",

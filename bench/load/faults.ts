@@ -20,7 +20,7 @@ const OUTAGE_MS = 300;
 
 /** Redis answers within the 120 ms that the gateway waits, or not; for up to a few seconds. */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
-const FREEZE_EVERY_MS = 1_500;
+const FREEZE_EVERY_MS = 2_500;
 const KILL_EVERY_MS = 5_000;
 const DOWN_MS = 500;
 const POLL_MS = 50;
