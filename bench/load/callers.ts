@@ -16,6 +16,7 @@ import {
   WALLETS,
   type Answer,
 } from "./answers.ts";
+import { pick, pickBusy } from "./pick.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
@@ -65,7 +66,6 @@ type Outcome = string;
 
 type Call = Pick<CollectCall, "replica" | "start">;
 
-const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
 const isRare = () => Math.random() < 0.05;
 const unknownHandle = () => `nobody${Math.floor(Math.random() * 1e6)}`;
 const unknownId = () => String(10n ** 18n + BigInt(Math.floor(Math.random() * 1e9)));
@@ -153,7 +153,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
 
   const kinds = {
     async lookup() {
-      const handle = isRare() ? unknownHandle() : isRare() ? "no%20handle" : pick(accounts).handle;
+      const handle = isRare() ? unknownHandle() : isRare() ? "no%20handle" : pickBusy(accounts).handle;
       const call = newCall();
       const answer = await send(call, `/wallet/lookup?handle=${handle}`);
       if (!answer) return "no answer";
@@ -189,12 +189,12 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
     async collect() {
       if (isRare()) return collect(unknownId(), undefined, newCall());
       if (isRare()) return collect(pick([12, "", null]), undefined, newCall());
-      const account = pick(accounts);
+      const account = pickBusy(accounts);
       return collect(account.id, account, newCall());
     },
 
     async collects() {
-      const picked = { one: pick(accounts), other: pick(accounts) };
+      const picked = { one: pickBusy(accounts), other: pickBusy(accounts) };
       const fields = "{ success collected newBalance txSignature error message }";
       const query = `mutation ($one: String!, $other: String!) { one: collect(socialId: $one) ${fields} other: collect(socialId: $other) ${fields} }`;
       const call = newCall();

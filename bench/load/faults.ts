@@ -153,7 +153,11 @@ export function createFaultSchedule(system: System) {
   let isStarting = false;
   let isAmbiguous = false;
 
-  async function inject(scenarios: readonly Scenario[], isOver: () => boolean): Promise<void> {
+  async function inject(
+    scenarios: readonly Scenario[],
+    pauseMs: number,
+    isOver: () => boolean,
+  ): Promise<void> {
     while (!isOver()) {
       const next = position.get(scenarios) ?? 0;
       position.set(scenarios, next + 1);
@@ -173,7 +177,7 @@ export function createFaultSchedule(system: System) {
       } else await sleep(MAX_FAULT_MS);
       stop();
       if (scenario.isAmbiguous) isAmbiguous = false;
-      await sleep(MAX_FAULT_MS / 4);
+      await sleep(pauseMs);
     }
   }
 
@@ -205,8 +209,8 @@ export function createFaultSchedule(system: System) {
     /** Injects faults until `isOver`, and removes them all. */
     async run(isOver: () => boolean): Promise<void> {
       await Promise.all([
-        inject(ofChain, isOver),
-        inject(ofNetwork, isOver),
+        inject(ofChain, MAX_FAULT_MS / 4, isOver),
+        inject(ofNetwork, 2 * MAX_FAULT_MS, isOver),
         freezeRedis(isOver),
         killReplica(isOver),
       ]);

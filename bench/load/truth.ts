@@ -10,7 +10,7 @@ export type Truth = ReturnType<typeof createTruth>;
  * Compares answers about an account's state with the chain's timeline, when they arrive. An answer is true if the
  * state existed at some moment between the request's start, in the confirmed view of that time, and its end.
  */
-export function createTruth({ timeline, stale, sandbox }: System, problems: Problems) {
+export function createTruth({ timeline, stale }: System, problems: Problems) {
   /** For each account, the states after collects that were reported, and when. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
@@ -79,10 +79,7 @@ export function createTruth({ timeline, stale, sandbox }: System, problems: Prob
       else problems.add("nothing to collect, although fees waited", detail);
     },
 
-    /** The accounts that have something to collect now. */
-    collectable: () =>
-      sandbox.accounts.filter(
-        ({ id, suspended }) => !suspended && !timeline.isNothing(timeline.statesOf(id).at(-1)!),
-      ),
+    /** Whether an account has nothing to collect now. */
+    isNothing: ({ id }: SandboxAccount) => timeline.isNothing(timeline.statesOf(id).at(-1)!),
   };
 }
