@@ -181,6 +181,8 @@ async function keepAddingFees(system: System, isOver: () => boolean): Promise<vo
 }
 
 if (import.meta.main) {
+  // An exit kills the replicas and Redis; a signal alone would not.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const [mode = "60", transactions] = process.argv.slice(2);
   const { lines, problems } = await (mode === "never-landing"
     ? runNeverLanding(transactions === undefined ? undefined : Number(transactions))
