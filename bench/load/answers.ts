@@ -1,4 +1,4 @@
-/** Schemas of all responses, written from the contract and schema.graphql, not from the implementation. */
+/** Checks the form of all responses, written from the contract and schema.graphql, not from the implementation. */
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 
@@ -24,7 +24,7 @@ export const NOTHING = z.strictObject({
   message,
   collected: z.literal("0.0000"),
 });
-export const ERROR = z.strictObject({ error: code, message });
+const ERROR = z.strictObject({ error: code, message });
 export const WALLETS = z.object({
   wallets: z.array(LOOKUP.extend({ balance: BALANCE.nullable() }).nullable()),
 });
@@ -43,3 +43,41 @@ export const GRAPHQL = z.strictObject({
     .array(z.object({ message, path: z.array(z.unknown()).optional(), extensions: z.object({ code }) }))
     .optional(),
 });
+
+/** A response; its body is parsed. */
+export interface Answer {
+  readonly status: number;
+  readonly retryAfter: unknown;
+  readonly body: unknown;
+}
+
+/** The error of a REST response. Throws unless its code, status and `Retry-After` are right. */
+export function errorOf({ status, retryAfter, body }: Answer, allowed: readonly ErrorCode[]) {
+  const { error, message } = ERROR.parse(body);
+  assert(allowed.includes(error), `unexpected ${error}`, message);
+  assert(status === ERROR_CODES[error].status, `${error} with status ${status}`);
+  assert(
+    ![429, 503].includes(status) || error === "SOCIAL_API_UNAVAILABLE" || Number(retryAfter) >= 1,
+    `${error} without Retry-After`,
+  );
+  return { kind: "error", code: error, message } as const;
+}
+
+/**
+ * The errors of a GraphQL response, with the first element of their path. Throws unless each code is allowed. Only
+ * RATE_LIMITED, which fails the request with 429, has no path.
+ */
+export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]) {
+  const { errors = [] } = GRAPHQL.parse(body);
+  assert(status === 200 || status === 429, `status ${status}`);
+  return errors.map(({ path, message, extensions: { code } }) => {
+    assert(allowed.includes(code), `unexpected ${code}`, message);
+    assert(status === 429 ? code === "RATE_LIMITED" : path, "an error without path");
+    return { kind: "error", path: path?.[0], code, message } as const;
+  });
+}
+
+/** Throws an error with this message; `cause` is what to look for. */
+export function assert(condition: unknown, message: string, cause?: string): asserts condition {
+  if (!condition) throw new Error(message, { cause });
+}

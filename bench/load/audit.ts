@@ -1,44 +1,89 @@
-import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
 import type { LandedTransaction } from "../../src/sandbox/chain/chain.ts";
-import type { World } from "../../test/support/world.ts";
-import type { ReportedCollect } from "./callers.ts";
+import { checkAnswers } from "./audit-answers.ts";
+import type { CollectCall } from "./callers.ts";
+import type { SentTransaction } from "./endpoints.ts";
+import type { Problems } from "./problems.ts";
+import { overlaps } from "./replica.ts";
+import type { System } from "./system.ts";
+import { SAYS_NOTHING_SENT } from "./wording.ts";
 
 /** A run according to the chain's ledger. */
 export interface Audit {
   readonly transactions: number;
   readonly collectedLamports: bigint;
   readonly feesLamports: bigint;
-  /** Mismatches between the ledger, the responses and the metrics. */
-  readonly problems: readonly string[];
+  /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
+  readonly paidForNothing: number;
+  /** Transactions signed while another of the account was open, because replicas did not share their locks. */
+  readonly signedBesideAnother: number;
+  readonly answers: ReturnType<typeof checkAnswers>;
 }
 
 /** The total lamports at all accounts' addresses. */
-export function totalAtAddresses({ sandbox }: World): bigint {
+export function totalAtAddresses({ sandbox }: System): bigint {
   return sum(sandbox.accounts.map(({ address }) => sandbox.chain.balance(address)));
 }
 
 /**
- * Compares the responses and the gateway's metrics with the ledger, to the lamport. Call it when no collect is in
- * flight. `totalBefore` is {@link totalAtAddresses} at the start.
+ * Compares the ledger, what the replicas sent, and what they answered, to the lamport. Call it when no collect is
+ * in flight. `totalBefore` is {@link totalAtAddresses} at the start.
  */
-export async function audit(
-  world: World,
+export function audit(
+  system: System,
+  collects: readonly CollectCall[],
   totalBefore: bigint,
-  {
-    reported,
-    expiredSignatures,
-  }: { reported: readonly ReportedCollect[]; expiredSignatures: readonly string[] },
-): Promise<Audit> {
-  const { chain, accounts, env } = world.sandbox;
-  const problems: string[] = [];
+  problems: Problems,
+): Audit {
+  const { chain, accounts, env } = system.sandbox;
+  const { sent, timeline, replicas } = system;
   const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
+  const callsOf = Map.groupBy(collects, ({ account }) => account.id);
+
+  /** Since when a replica may have prepared a transaction: the start of its oldest waiting request. */
+  function preparedSince({ account, replica, at }: SentTransaction): number {
+    const waiting = (callsOf.get(account?.id ?? "") ?? []).filter(
+      (call) => call.replica === replica && call.start.at <= at && at <= call.end,
+    );
+    return Math.min(at, ...waiting.map(({ start }) => start.at));
+  }
+  /** Whether a replica signed without knowing of the other's lock. */
+  const signedAlone = (transaction: SentTransaction) =>
+    overlaps(replicas[transaction.replica]!.withoutRedis, preparedSince(transaction), transaction.at);
+
+  /** When a transaction's outcome was final. */
+  const endOf = ({ signature, blockhash }: SentTransaction) =>
+    timeline.landedAt(signature) ?? system.expiredAt(blockhash);
+
+  let paidForNothing = 0;
+  let signedBesideAnother = 0;
+  const sentOf = Map.groupBy(sent.values(), ({ account }) => account?.id ?? "");
+  for (const transaction of sent.values()) {
+    const { account, replica, signature, at } = transaction;
+    if (!account) {
+      problems.add("a transaction that is not for one account", signature);
+      continue;
+    }
+    const calls = (callsOf.get(account.id) ?? []).filter(
+      (call) => call.replica === replica && call.start.at <= at,
+    );
+    const last = calls.reduce<CollectCall | undefined>(
+      (latest, call) => (latest && latest.end > call.end ? latest : call),
+      undefined,
+    );
+    if (last && last.end < at && last.answer.kind === "error" && SAYS_NOTHING_SENT.test(last.answer.message))
+      problems.add("a transaction sent after its caller was told that none was", signature);
+    const open = sentOf.get(account.id)!.find((other) => other.at < at && at < endOf(other));
+    if (!open) continue;
+    if (signedAlone(open) || signedAlone(transaction)) signedBesideAnother++;
+    else problems.add("a second transaction for an account", `${signature} beside ${open.signature}`);
+  }
 
   let collectedLamports = 0n;
   for (const transaction of transactions) {
     const { signature, err, feeLamports } = transaction;
-    if (err !== null) problems.push(`${signature} failed on chain: ${JSON.stringify(err)}`);
+    if (err !== null) problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
     const changes = changesIn(transaction);
     const account = accounts.find(({ address }) => changes.has(address));
     const arrived = changes.get(account?.address ?? "") ?? 0n;
@@ -48,48 +93,48 @@ export async function audit(
       ),
     );
     collectedLamports += arrived;
-    if (arrived <= 0n) problems.push(`${signature} cost its fee and moved nothing`);
-    if (left !== arrived) problems.push(`${signature}: ${left} left the vaults, ${arrived} arrived`);
-    if (changes.get(feePayer) !== -feeLamports)
-      problems.push(`${signature}: the fee payer paid more than the fee`);
-  }
-
-  for (const { socialId, collected, newBalance, txSignature } of reported) {
-    const account = accounts.find(({ id }) => id === socialId);
-    const landed = chain.landed(txSignature);
-    const index = landed?.message.staticAccounts.findIndex((address) => address === account?.address) ?? -1;
-    const after = landed?.postBalances[index];
-    const moved = landed && account ? changesIn(landed).get(account.address) : undefined;
-    if (after === undefined || moved === undefined || landed?.err !== null) {
-      problems.push(`a response names ${txSignature}, which did not collect for ${socialId}`);
-    } else if (collected !== formatSol(toLamports(moved)) || newBalance !== formatSol(toLamports(after))) {
-      problems.push(
-        `a response reports ${collected} collected by ${txSignature} and ${newBalance} afterwards, the chain ${moved} and ${after}`,
+    if (left !== arrived)
+      problems.add(
+        "lamports that did not arrive",
+        `${signature}: ${left} left the vaults, ${arrived} arrived`,
       );
-    }
-  }
-  for (const signature of expiredSignatures) {
-    if (chain.landed(signature)) problems.push(`${signature} landed, but was reported as expired`);
+    if (changes.get(feePayer) !== -feeLamports)
+      problems.add("a fee payer that paid more than the fee", signature);
+    if (arrived <= 0n && isExplained(signature)) paidForNothing++;
+    else if (arrived <= 0n) problems.add("a fee paid for nothing", `${signature} for ${account?.handle}`);
   }
 
-  const feesLamports = sum(transactions.map(({ feeLamports }) => feeLamports));
-  const arrived = totalAtAddresses(world) - totalBefore;
-  if (arrived !== collectedLamports)
-    problems.push(`transactions moved ${collectedLamports} lamports, but the addresses have ${arrived} more`);
-  const metrics = (await world.request("/metrics")).body as string;
-  for (const [name, expected] of [
-    ["tributary_collected_lamports_total", collectedLamports],
-    ["tributary_fees_spent_lamports_total", feesLamports],
-  ] as const) {
-    const counted = new RegExp(`^${name} (\\S+)$`, "m").exec(metrics)?.[1];
-    if (Number(counted) !== Number(expected))
-      problems.push(`${name} is ${counted}, but ${expected} on the chain`);
+  /** Whether another transaction took the fees, because one of the two replicas could not know of the other. */
+  function isExplained(signature: string): boolean {
+    const transaction = sent.get(signature);
+    if (!transaction?.account) return false;
+    const since = preparedSince(transaction);
+    return sentOf
+      .get(transaction.account.id)!
+      .some(
+        (other) =>
+          other !== transaction &&
+          since <= endOf(other) &&
+          other.at <= endOf(transaction) &&
+          (signedAlone(other) || signedAlone(transaction)),
+      );
   }
-  return { transactions: transactions.length, collectedLamports, feesLamports, problems };
+
+  const arrived = totalAtAddresses(system) - totalBefore;
+  if (arrived !== collectedLamports)
+    problems.add("lamports that no transaction moved", `${arrived} arrived, ${collectedLamports} were moved`);
+  return {
+    transactions: transactions.length,
+    collectedLamports,
+    feesLamports: sum(transactions.map(({ feeLamports }) => feeLamports)),
+    paidForNothing,
+    signedBesideAnother,
+    answers: checkAnswers(system, collects, problems),
+  };
 }
 
 /** The change of each account's lamports. */
-function changesIn({ message, preBalances, postBalances }: LandedTransaction): Map<string, bigint> {
+export function changesIn({ message, preBalances, postBalances }: LandedTransaction): Map<string, bigint> {
   return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
 }
 

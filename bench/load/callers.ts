@@ -1,13 +1,34 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { z } from "zod";
-import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
+import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { COLLECTED, COLLECTS, ERROR, GRAPHQL, LOOKUP, NOTHING, WALLETS } from "./answers.ts";
+import {
+  assert,
+  COLLECTED,
+  COLLECTS,
+  errorOf,
+  errorsOf,
+  GRAPHQL,
+  LOOKUP,
+  NOTHING,
+  WALLETS,
+  type Answer,
+} from "./answers.ts";
+import { pick, pickBusy } from "./pick.ts";
+import type { Problems } from "./problems.ts";
+import { overlaps } from "./replica.ts";
+import type { System } from "./system.ts";
+import type { Moment, State } from "./timeline.ts";
+import type { Truth } from "./truth.ts";
 
 /** The number of client addresses. Small enough that some exceed the rate limit. */
 const CALLERS = 4_000;
 /** Far longer than any timeout of the gateway. */
 const TIMEOUT_MS = 60_000;
+/** How long a caller waits when its replica is down. */
+const DOWN_MS = 250;
 
 const LOOKUP_CODES = [
   "SOCIAL_RATE_LIMITED",
@@ -18,207 +39,212 @@ const LOOKUP_CODES = [
 ] as const satisfies ErrorCode[];
 const COLLECT_CODES = ["COLLECT_FAILED", "RATE_LIMITED"] as const satisfies ErrorCode[];
 
-/** A successful collect, as its response reports it. */
-export interface ReportedCollect {
-  readonly socialId: string;
-  readonly collected: string;
-  readonly newBalance: string;
-  readonly txSignature: string;
+/** A request to collect an account's fees, for the audit after the run. */
+export interface CollectCall {
+  readonly account: SandboxAccount;
+  readonly replica: number;
+  readonly start: Moment;
+  /** In milliseconds since 1970. */
+  readonly end: number;
+  readonly answer: CollectAnswer;
 }
 
-/** "200" or the error's code; "WRONG" for a response that violates the contract. */
+type CollectAnswer =
+  | {
+      readonly kind: "collected";
+      readonly collected: string;
+      readonly newBalance: string;
+      readonly txSignature: string;
+    }
+  | { readonly kind: "nothing" }
+  | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string }
+  /** The connection broke, because the replica was killed. */
+  | { readonly kind: "lost" };
+
+/** "200" or the error's code; "no answer" from a killed replica; "WRONG" for a response that violates the contract. */
 type Outcome = string;
 
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: unknown;
-  readonly body: unknown;
-}
+type Call = Pick<CollectCall, "replica" | "start">;
 
-const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
+const isRare = () => Math.random() < 0.05;
 const unknownHandle = () => `nobody${Math.floor(Math.random() * 1e6)}`;
 const unknownId = () => String(10n ** 18n + BigInt(Math.floor(Math.random() * 1e9)));
 
-/** Callers from thousands of addresses that check every response against the contract. */
-export function createCallers(url: string, accounts: readonly SandboxAccount[]) {
+export type Callers = ReturnType<typeof createCallers>;
+
+/** Callers from thousands of addresses that check every response against the contract and the timeline. */
+export function createCallers({ replicas, accounts, timeline }: System, truth: Truth, problems: Problems) {
   const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
   const byHandle = new Map(accounts.map((account) => [account.handle, account]));
+  /** The count of each outcome, by kind of call. */
   const outcomes = new Map<string, Map<Outcome, number>>();
-  const reported: ReportedCollect[] = [];
-  const expiredSignatures: string[] = [];
-  const problems: string[] = [];
+  const collects: CollectCall[] = [];
 
-  async function call(path: string, body?: object): Promise<Answer> {
+  const newCall = (replica = Math.floor(Math.random() * replicas.length)): Call => ({
+    replica,
+    start: timeline.now(),
+  });
+
+  /** Undefined when the replica was killed meanwhile. */
+  async function send({ replica, start }: Call, path: string, body?: object): Promise<Answer | undefined> {
     const caller = Math.floor(Math.random() * CALLERS);
-    const answer = await request(url + path, {
-      dispatcher: agent,
-      method: body ? "POST" : "GET",
-      headers: {
-        "x-forwarded-for": `10.9.${caller >> 8}.${caller & 255}`,
-        ...(body && { "content-type": "application/json" }),
-      },
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    return {
-      status: answer.statusCode,
-      retryAfter: answer.headers["retry-after"],
-      body: await answer.body.json(),
-    };
+    const { url, down } = replicas[replica]!;
+    try {
+      const answer = await request(url + path, {
+        dispatcher: agent,
+        method: body ? "POST" : "GET",
+        headers: {
+          "x-forwarded-for": `10.9.${caller >> 8}.${caller & 255}`,
+          ...(body && { "content-type": "application/json" }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const { statusCode: status, headers } = answer;
+      return { status, retryAfter: headers["retry-after"], body: await answer.body.json() };
+    } catch (error) {
+      if (!overlaps(down, start.at, Date.now())) throw error;
+      await sleep(DOWN_MS);
+      return undefined;
+    }
   }
 
-  /** The code of a REST error; checks its status and its `Retry-After`. */
-  function errorOf({ status, retryAfter, body }: Answer, allowed: readonly ErrorCode[]): Outcome {
-    const { error } = ERROR.parse(body);
-    assert(allowed.includes(error), `unexpected ${error}`);
-    assert(status === ERROR_CODES[error].status, `${error} with status ${status}`);
-    assert(
-      ![429, 503].includes(status) || error === "SOCIAL_API_UNAVAILABLE" || Number(retryAfter) >= 1,
-      `${error} without Retry-After`,
-    );
-    return error;
-  }
-
-  function checkWallet({ handle, socialId, address }: Omit<z.infer<typeof LOOKUP>, "balance">): void {
-    const account = byHandle.get(handle);
-    assert(account?.id === socialId && account.address === address, `wrong wallet for ${handle}`);
-  }
-
-  function recordExpired(message: string): void {
-    const signature = /^Transaction (\w+) did not land/.exec(message)?.[1];
-    if (signature) expiredSignatures.push(signature);
-  }
-
-  /** The codes of an operation's errors. Each error has a path, except RATE_LIMITED, which fails the request. */
-  function codesOf({ status, body }: Answer, allowed: readonly ErrorCode[]): readonly ErrorCode[] {
-    const { errors = [] } = GRAPHQL.parse(body);
-    const codes = errors.map(({ extensions }) => extensions.code);
-    assert(
-      codes.every((each) => allowed.includes(each)),
-      `unexpected error among ${codes.join()}`,
-    );
-    if (status === 429) assert(codes.join() === "RATE_LIMITED", `429 with ${codes.join()}`);
-    else
-      assert(
-        status === 200 && errors.every(({ path }) => path),
-        `an error without path, or status ${status}`,
-      );
-    for (const { message } of errors) recordExpired(message);
-    return codes;
-  }
   const dataOf = ({ body }: Answer) => GRAPHQL.parse(body).data;
+
+  function checkWallet(wallet: z.infer<typeof LOOKUP>, { start }: Call): void {
+    const account = byHandle.get(wallet.handle);
+    assert(
+      account?.id === wallet.socialId && account.address === wallet.address,
+      `wrong wallet for ${wallet.handle}`,
+    );
+    const { vault, pda, total } = wallet.balance;
+    const fits = (state: State) =>
+      vault === sol(state.vault) && pda === sol(state.pda) && total === sol(state.vault + state.pda);
+    truth.checkBalance(account, start, fits, `${vault} + ${pda} = ${total}`);
+  }
+
+  function record(account: SandboxAccount | undefined, call: Call, answer: CollectAnswer): Outcome {
+    if (account) {
+      if (answer.kind === "collected") truth.reported(account.id, answer.txSignature);
+      if (answer.kind === "nothing") truth.checkNothing(account, call.start);
+      collects.push({ ...call, account, end: Date.now(), answer });
+    }
+    if (answer.kind === "error") return answer.code;
+    return { collected: "200", nothing: "NOTHING_TO_COLLECT", lost: "no answer" }[answer.kind];
+  }
+
+  async function collect(
+    socialId: unknown,
+    account: SandboxAccount | undefined,
+    call: Call,
+  ): Promise<Outcome> {
+    const answer = await send(call, "/collect", { socialId });
+    if (!answer) return record(account, call, { kind: "lost" });
+    const nothing = NOTHING.safeParse(answer.body);
+    if (nothing.success) {
+      assert(answer.status === 400, `NOTHING_TO_COLLECT with status ${answer.status}`);
+      return record(account, call, { kind: "nothing" });
+    }
+    if (answer.status !== 200) {
+      const allowed = typeof socialId === "string" && socialId !== "" ? COLLECT_CODES : [];
+      return record(account, call, errorOf(answer, [...allowed, "INVALID_SOCIAL_ID", "RATE_LIMITED"]));
+    }
+    return record(account, call, { kind: "collected", ...COLLECTED.parse(answer.body) });
+  }
 
   const kinds = {
     async lookup() {
-      const [handle, allowed] = pick<() => [string, ErrorCode[]]>([
-        () => [unknownHandle(), ["SOCIAL_NOT_FOUND", ...LOOKUP_CODES]],
-        () => ["no%20handle", ["INVALID_HANDLE", "RATE_LIMITED"]],
-        ...Array.from(
-          { length: 18 },
-          () => () => [pick(accounts).handle, [...LOOKUP_CODES]] as [string, ErrorCode[]],
-        ),
-      ])();
-      const answer = await call(`/wallet/lookup?handle=${handle}`);
-      if (answer.status !== 200) return errorOf(answer, allowed);
+      const handle = isRare() ? unknownHandle() : isRare() ? "no%20handle" : pickBusy(accounts).handle;
+      const call = newCall();
+      const answer = await send(call, `/wallet/lookup?handle=${handle}`);
+      if (!answer) return "no answer";
+      if (answer.status !== 200) {
+        const isKnown = byHandle.has(handle);
+        return errorOf(answer, [...LOOKUP_CODES, ...(isKnown ? [] : WRONG_HANDLE)]).code;
+      }
       const wallet = LOOKUP.parse(answer.body);
       assert(wallet.handle === handle, `requested ${handle}, received ${wallet.handle}`);
-      checkWallet(wallet);
+      checkWallet(wallet, call);
       return "200";
     },
 
     async wallets() {
       const handles = Array.from({ length: 1 + Math.floor(Math.random() * 40) }, () => pick(accounts).handle);
-      if (Math.random() < 0.1) handles.push(unknownHandle());
+      if (isRare()) handles.push(unknownHandle());
       const query =
         "query ($handles: [String!]!) { wallets(handles: $handles) { handle socialId address balance { vault pda total } } }";
-      const answer = await call("/graphql", { query, variables: { handles } });
-      const codes = codesOf(answer, ["SOCIAL_NOT_FOUND", ...LOOKUP_CODES]);
+      const call = newCall();
+      const answer = await send(call, "/graphql", { query, variables: { handles } });
+      if (!answer) return "no answer";
+      const errors = errorsOf(answer, ["SOCIAL_NOT_FOUND", ...LOOKUP_CODES]);
       if (answer.status !== 200) return "RATE_LIMITED";
       const { wallets } = WALLETS.parse(dataOf(answer));
       assert(wallets.length === handles.length, `${wallets.length} wallets for ${handles.length} handles`);
       for (const [i, wallet] of wallets.entries()) {
-        if (wallet) checkWallet(wallet);
         assert(!wallet || wallet.handle === handles[i], "wallets in the wrong order");
+        if (wallet?.balance) checkWallet({ ...wallet, balance: wallet.balance }, call);
       }
-      return codes.find((each) => each !== "SOCIAL_NOT_FOUND") ?? "200";
+      return errors.find(({ code }) => code !== "SOCIAL_NOT_FOUND")?.code ?? "200";
     },
 
     async collect() {
-      const [socialId, allowed] = pick<() => [unknown, ErrorCode[]]>([
-        () => [unknownId(), [...COLLECT_CODES]],
-        () => [pick([12, "0x1", "", null]), ["INVALID_SOCIAL_ID", "RATE_LIMITED"]],
-        ...Array.from(
-          { length: 18 },
-          () => () => [pick(accounts).id, [...COLLECT_CODES]] as [string, ErrorCode[]],
-        ),
-      ])();
-      const answer = await call("/collect", { socialId });
-      const nothing = NOTHING.safeParse(answer.body);
-      if (nothing.success) {
-        assert(
-          answer.status === 400 && allowed.includes("COLLECT_FAILED"),
-          `unexpected NOTHING_TO_COLLECT with status ${answer.status}`,
-        );
-        return nothing.data.error;
-      }
-      if (answer.status !== 200) {
-        recordExpired(ERROR.parse(answer.body).message);
-        return errorOf(answer, allowed);
-      }
-      reported.push({ ...COLLECTED.parse(answer.body), socialId: socialId as string });
-      return "200";
+      if (isRare()) return collect(unknownId(), undefined, newCall());
+      if (isRare()) return collect(pick([12, "", null]), undefined, newCall());
+      const account = pickBusy(accounts);
+      return collect(account.id, account, newCall());
     },
 
     async collects() {
-      const ids = { one: pick(accounts).id, other: pick(accounts).id };
+      const picked = { one: pickBusy(accounts), other: pickBusy(accounts) };
       const fields = "{ success collected newBalance txSignature error message }";
       const query = `mutation ($one: String!, $other: String!) { one: collect(socialId: $one) ${fields} other: collect(socialId: $other) ${fields} }`;
-      const answer = await call("/graphql", { query, variables: ids });
-      const codes = codesOf(answer, COLLECT_CODES);
-      if (answer.status !== 200) return "RATE_LIMITED";
-      const data = COLLECTS.parse(dataOf(answer));
-      for (const name of ["one", "other"] as const) {
+      const call = newCall();
+      const variables = { one: picked.one.id, other: picked.other.id };
+      const answer = await send(call, "/graphql", { query, variables });
+      const errors = answer ? errorsOf(answer, COLLECT_CODES) : [];
+      const data = answer?.status === 200 ? COLLECTS.parse(dataOf(answer)) : undefined;
+      return (["one", "other"] as const).map((name) => {
         const result = data?.[name];
-        if (!result) continue;
-        if (result.success) reported.push({ ...COLLECTED.parse(withoutNulls(result)), socialId: ids[name] });
-        else NOTHING.parse(withoutNulls(result));
-      }
-      return codes[0] ?? "200";
+        const error = errors.find(({ path }) => path === name || answer?.status === 429);
+        if (result?.success)
+          return record(picked[name], call, { kind: "collected", ...COLLECTED.parse(withoutNulls(result)) });
+        if (result) NOTHING.parse(withoutNulls(result));
+        return record(picked[name], call, result ? { kind: "nothing" } : (error ?? { kind: "lost" }));
+      })[0]!;
     },
   };
 
-  /** Makes one call of `kind` and counts its outcome. */
-  async function callOnce(kind: keyof typeof kinds): Promise<void> {
-    let outcome: Outcome;
+  /** Counts the outcome of a call, and records what is wrong with its answer. */
+  async function count(kind: string, run: () => Promise<Outcome>): Promise<Outcome> {
+    let outcome: Outcome = "WRONG";
     try {
-      outcome = await kinds[kind]();
+      outcome = await run();
     } catch (error) {
-      outcome = "WRONG";
-      const reason = error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message;
-      problems.push(`${kind}: ${reason}`);
+      const { message, cause } = error as Error;
+      const reason = error instanceof z.ZodError ? z.prettifyError(error) : message;
+      problems.add(`${kind}: ${reason}`, typeof cause === "string" ? cause : "");
     }
     const counts = outcomes.get(kind) ?? new Map<Outcome, number>();
     outcomes.set(kind, counts.set(outcome, (counts.get(outcome) ?? 0) + 1));
+    return outcome;
   }
 
   return {
     /** Calls one after another until `isOver`. */
     async keepCalling(kind: keyof typeof kinds, isOver: () => boolean): Promise<void> {
-      while (!isOver()) await callOnce(kind);
+      while (!isOver()) await count(kind, kinds[kind]);
     },
-    /** The count of each outcome, by kind of call. */
+    /** Collects one account at one replica; returns "200" or the error's code. */
+    collect: (account: SandboxAccount, replica: number) =>
+      count("last collects", () => collect(account.id, account, newCall(replica))),
     outcomes,
-    reported,
-    /** The transactions that responses reported as expired. */
-    expiredSignatures,
-    problems,
+    collects: collects as readonly CollectCall[],
     close: () => agent.close(),
   };
 }
 
+const WRONG_HANDLE = ["SOCIAL_NOT_FOUND", "INVALID_HANDLE"] as const satisfies ErrorCode[];
+const sol = (lamports: bigint) => formatSol(toLamports(lamports));
+
 function withoutNulls(result: object): object {
   return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null));
-}
-
-function assert(condition: boolean, message: string): void {
-  if (!condition) throw new Error(message);
 }

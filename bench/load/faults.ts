@@ -1,20 +1,33 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
-import type { World } from "../../test/support/world.ts";
+import type { Endpoint } from "./endpoints.ts";
+import type { Lie } from "./lies.ts";
+import type { System } from "./system.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 
-/** The fraction of matching calls that most faults affect. */
+/** The fraction of matching calls that faults of both endpoints and of the network affect. */
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
 const SLOTS_PAST_BLOCKHASH = 200;
-
+const MAX_FAULT_MS = 1_000;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
-const LONGER_THAN_RESEND_MS = 3_000;
+const LONGER_THAN_RESEND_MS = 3_500;
+/** When a blockhash expires, within such a fault. */
+const EXPIRES_AFTER_MS = 700;
+/** How long an endpoint closes connections before the lies of the other, or before it belongs to another cluster. */
+const OUTAGE_MS = 300;
+
+/** Redis answers within the 120 ms that the gateway waits, or not; for up to a few seconds. */
+const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
+const FREEZE_EVERY_MS = 2_500;
+const KILL_EVERY_MS = 5_000;
+const DOWN_MS = 500;
+const POLL_MS = 50;
 
 const answerWith = (status: number, headers: Record<string, string> = {}) => ({ status, headers, body: "" });
 
-/** Faults of either upstream. */
+/** Faults of any upstream. */
 const FAULTS: Record<string, () => Fault> = {
   slow: () => ({ delayMs: 300 }),
   reset: () => ({ then: "reset" }),
@@ -41,79 +54,169 @@ interface Scenario {
   readonly name: string;
   /** Injects the fault; returns a function that removes it. */
   readonly start: () => () => void;
-  /** The shortest time in which the fault has an effect. */
-  readonly minMs?: number;
+  /** A transaction may expire while the fault lasts, so it lasts longer than a blockhash lives. */
+  readonly isLong?: boolean | undefined;
+  /** An endpoint that fails for a moment, before the fault. */
+  readonly failsBefore?: Endpoint | undefined;
+  /** No replica may start meanwhile: of two endpoints that differ, it cannot know the right one. */
+  readonly isAmbiguous?: boolean | undefined;
 }
 
-function scenariosOf({ sandbox, secondRpc }: World): Scenario[] {
-  const isGatewayCall = ({ method }: { method: string }) => method !== "sandboxAddCreatorFees";
-  const isMethod = (name: string) => (call: { method: string }) => call.method === name;
-  const isSend = isMethod("sendTransaction");
-  const sometimes = (matches: (call: { method: string }) => boolean) => (call: { method: string }) =>
-    matches(call) && Math.random() < FAULT_RATE;
-  const endpoints = [sandbox.rpc, secondRpc];
-  const stopAll = (stops: (() => void)[]) => () => {
-    for (const stop of stops) stop();
-  };
-  const onBoth = (fault: Fault, matches = isGatewayCall) =>
-    stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when: sometimes(matches) })));
+const sometimes = () => Math.random() < FAULT_RATE;
+const isMethod =
+  (name: string) =>
+  ({ method }: { method: string }) =>
+    method === name;
+const stopAll = (stops: (() => void)[]) => () => {
+  for (const stop of stops) stop();
+};
 
-  return [
-    ...Object.entries(FAULTS).flatMap(([name, fault]): Scenario[] => [
-      {
-        name: `the network: ${name}`,
-        start: () => sandbox.social.faults.add({ ...fault(), when: () => Math.random() < FAULT_RATE }),
-      },
-      {
-        name: `the first endpoint: ${name}`,
-        start: () => sandbox.rpc.faults.add({ ...fault(), when: isGatewayCall }),
-      },
-      { name: `both endpoints: ${name}`, start: () => onBoth(fault()) },
-    ]),
-    { name: "transactions: executed, but the response is lost", start: () => onBoth(RESPONSE_LOST, isSend) },
-    { name: "transactions: accepted, but dropped", start: () => onBoth(TRANSACTION_DROPPED, isSend) },
+/** The faults of the chain. At most one endpoint lies at a time; only honest faults concern both. */
+function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
+  const onBoth = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
+    stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when })));
+
+  function startLie(endpoint: Endpoint, { methods, isStale, movesFirst }: Lie): () => void {
+    const stops = [endpoint.lie(methods)];
+    if (movesFirst) {
+      const stopMoving = endpoint.faults.add({ then: "reset" });
+      setTimeout(stopMoving, OUTAGE_MS);
+    }
+    if (isStale) {
+      const period = { from: Date.now(), to: Infinity };
+      stale.push(period);
+      stops.push(() => {
+        period.to = Date.now();
+      });
+    }
+    return stopAll(stops);
+  }
+
+  /** Each fault of one endpoint, alternately the first and the second, `swapped` the other way round. */
+  const ofOne = (swapped: 0 | 1): Scenario[] => {
+    const at = (i: number) => endpoints[(i + swapped) % 2]!;
+    const title = (i: number) => `endpoint ${((i + swapped) % 2) + 1}`;
+    return [
+      ...lies.map((lie, i) => ({
+        name: `${title(i)}: ${lie.name}`,
+        start: () => startLie(at(i), lie),
+        isLong: lie.isLong,
+        isAmbiguous: lie.movesFirst,
+        // The second endpoint is asked only while the first backs off.
+        failsBefore: at(i) === endpoints[1] ? endpoints[0] : undefined,
+      })),
+      ...Object.entries(FAULTS).map(([name, fault], i) => ({
+        name: `${title(i)}: ${name}`,
+        start: () => at(i).faults.add(fault()),
+      })),
+    ];
+  };
+  const isSend = isMethod("sendTransaction");
+  const ofBoth: Scenario[] = [
     {
       name: "transactions: dropped until they expire",
-      start() {
-        const stop = stopAll(
-          endpoints.map(({ faults }) => faults.add({ ...TRANSACTION_DROPPED, when: isSend })),
-        );
-        return () => {
-          sandbox.chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-          stop();
-        };
-      },
+      start: () => onBoth(TRANSACTION_DROPPED, isSend),
+      isLong: true,
     },
     {
       name: "transactions: landed, but their status is unavailable",
-      start: () =>
-        stopAll(
-          endpoints.map(({ faults }) =>
-            faults.add({ then: "reset", when: isMethod("getSignatureStatuses") }),
-          ),
-        ),
-      minMs: LONGER_THAN_RESEND_MS,
+      start: () => onBoth({ then: "reset" }, isMethod("getSignatureStatuses")),
+      isLong: true,
     },
+    {
+      name: "transactions: executed, but the response is lost",
+      start: () => onBoth(RESPONSE_LOST, (call) => isSend(call) && sometimes()),
+    },
+    {
+      name: "transactions: accepted, but dropped",
+      start: () => onBoth(TRANSACTION_DROPPED, (call) => isSend(call) && sometimes()),
+    },
+    ...Object.entries(FAULTS).map(([name, fault]) => ({
+      name: `both endpoints: ${name}`,
+      start: () => onBoth(fault(), sometimes),
+    })),
   ];
+  return [...ofOne(0), ...ofBoth, ...ofOne(1)];
 }
 
-/** Injects one fault at a time, in a fixed order that repeats. */
-export function createFaultSchedule(world: World) {
-  const scenarios = scenariosOf(world);
-  let started = 0;
+/** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
+export function createFaultSchedule(system: System) {
+  const { sandbox, redis, replicas, advanceSlots } = system;
+  const ofChain = chainScenarios(system);
+  const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
+    name: `the network: ${name}`,
+    start: () => sandbox.social.faults.add({ ...fault(), when: sometimes }),
+  }));
+  const injected = new Set<string>();
+  const counts = { freezes: 0, kills: 0 };
+  const position = new Map<readonly Scenario[], number>();
+  let isStarting = false;
+  let isAmbiguous = false;
+
+  async function inject(
+    scenarios: readonly Scenario[],
+    pauseMs: number,
+    isOver: () => boolean,
+  ): Promise<void> {
+    while (!isOver()) {
+      const next = position.get(scenarios) ?? 0;
+      position.set(scenarios, next + 1);
+      const scenario = scenarios[next % scenarios.length]!;
+      const { name, start, isLong, failsBefore } = scenario;
+      while (scenario.isAmbiguous && isStarting) await sleep(POLL_MS);
+      isAmbiguous ||= scenario.isAmbiguous ?? false;
+      injected.add(name);
+      const endOutage = failsBefore?.faults.add({ then: "reset" });
+      if (endOutage) await sleep(OUTAGE_MS);
+      endOutage?.();
+      const stop = start();
+      if (isLong) {
+        await sleep(EXPIRES_AFTER_MS);
+        advanceSlots(SLOTS_PAST_BLOCKHASH);
+        await sleep(LONGER_THAN_RESEND_MS - EXPIRES_AFTER_MS);
+      } else await sleep(MAX_FAULT_MS);
+      stop();
+      if (scenario.isAmbiguous) isAmbiguous = false;
+      await sleep(pauseMs);
+    }
+  }
+
+  async function freezeRedis(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      await sleep(FREEZE_EVERY_MS);
+      redis.freeze();
+      await sleep(FREEZES_MS[counts.freezes++ % FREEZES_MS.length]);
+      redis.thaw();
+    }
+  }
+
+  /** Kills only the second replica, so that the memory of the first can be compared. */
+  async function killReplica(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      await sleep(KILL_EVERY_MS * (0.2 + 0.8 * Math.random()));
+      counts.kills++;
+      await replicas[1].kill();
+      await sleep(DOWN_MS);
+      while (isAmbiguous) await sleep(POLL_MS);
+      isStarting = true;
+      await replicas[1].start();
+      while (!(await replicas[1].isReady()) && !isOver()) await sleep(POLL_MS);
+      isStarting = false;
+    }
+  }
+
   return {
-    /** Injects each fault for `faultMs`, then none for half as long, until `isOver`. */
-    async run(faultMs: number, isOver: () => boolean): Promise<void> {
-      while (!isOver()) {
-        const { start, minMs = 0 } = scenarios[started++ % scenarios.length]!;
-        const stop = start();
-        await sleep(Math.max(faultMs, minMs));
-        stop();
-        await sleep(faultMs / 2);
-      }
+    /** Injects faults until `isOver`, and removes them all. */
+    async run(isOver: () => boolean): Promise<void> {
+      await Promise.all([
+        inject(ofChain, MAX_FAULT_MS / 4, isOver),
+        inject(ofNetwork, 2 * MAX_FAULT_MS, isOver),
+        freezeRedis(isOver),
+        killReplica(isOver),
+      ]);
     },
-    count: scenarios.length,
-    /** The number of different faults injected so far. */
-    injected: () => Math.min(started, scenarios.length),
+    kinds: new Set([...ofChain, ...ofNetwork].map(({ name }) => name)).size,
+    injected,
+    counts,
   };
 }

@@ -1,158 +1,194 @@
 /**
- * A load test: lookups, GraphQL batches and collects from thousands of client addresses, while fees arrive in the
- * vaults and the upstreams fail in every way. Afterwards it audits the chain's ledger and checks the process for
- * leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem.
+ * A load test: lookups, GraphQL batches and collects from thousands of client addresses, at two replicas that share
+ * a Redis, while fees arrive in the vaults, the upstreams and Redis fail, chain endpoints lie, and a replica is
+ * killed. It compares every answer with the chain's timeline, then audits the ledger, and checks this process for
+ * leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem;
+ * `npm run load -- never-landing <transactions>` measures memory: see never-landing.ts.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
-import { request } from "undici";
-import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { BOTH_ENDPOINTS, startWorld, type World } from "../../test/support/world.ts";
 import { audit, totalAtAddresses } from "./audit.ts";
-import { createCallers } from "./callers.ts";
+import { createCallers, type Callers } from "./callers.ts";
 import { createFaultSchedule } from "./faults.ts";
+import { runNeverLanding } from "./never-landing.ts";
+import { pickBusy } from "./pick.ts";
+import { createProblems, type LoadResult, type Problems } from "./problems.ts";
+import { toMegabytes, type Memory } from "./replica.ts";
+import { countResources, resourcesAbove } from "./resources.ts";
+import { startSystem, type System } from "./system.ts";
+import { createTruth, type Truth } from "./truth.ts";
 
 /** The number of concurrent callers of each kind. */
 const CONCURRENCY = { lookup: 16, wallets: 4, collect: 40, collects: 8 } as const;
-const MAX_FAULT_MS = 1_000;
 const FEES_EVERY_MS = 20;
 /** Random amounts up to this are from less than the collect minimum to far more. */
 const MAX_FEES_LAMPORTS = 2_000_000;
-/** The heap may grow by this in the second half, because the sandbox keeps its ledger. */
+/** The heap of a replica may grow by this in the second half. */
 const MAX_HEAP_GROWTH_BYTES = 24 * 1024 * 1024;
-/** How long closed resources may take to disappear. */
-const RELEASE_MS = 20_000;
+/** A replica asks about its open transactions far more often. */
+const QUIET_MS = 3_000;
+/** How long transactions may stay in flight once no fault is left. */
+const SETTLE_MS = 20_000;
+/** How long the last collects may take; longer than an account backs off after one failure. */
+const RECOVERY_MS = 90_000;
+const RETRY_MS = 1_000;
+const LAST_CALLERS = 20;
 
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
-
-/** The result of a run: lines of Markdown tables, and the problems, empty on success. */
-export interface LoadResult {
-  readonly lines: readonly string[];
-  readonly problems: readonly string[];
-}
-
-/** Runs for `seconds`, then removes the faults, waits until no transaction is in flight, and audits. */
+/** Runs for `seconds`, then removes the faults, collects what is left, and audits. */
 export async function runLoad(seconds: number): Promise<LoadResult> {
   const resourcesBefore = countResources();
-  const world = await startWorld({
-    SOLANA_RPC_URL: BOTH_ENDPOINTS,
+  const problems = createProblems();
+  const system = await startSystem({
     SOCIAL_CACHE_SECONDS: "2",
     SOCIAL_TIMEOUT_MS: "1000",
     RPC_TIMEOUT_MS: "1000",
-    COLLECT_TIMEOUT_MS: "30000",
+    COLLECT_TIMEOUT_MS: "5000",
     FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000",
   });
-  const accounts = world.sandbox.accounts.filter(({ suspended }) => !suspended);
-  const totalBefore = totalAtAddresses(world);
-  const callers = createCallers(world.url, accounts);
-  const faults = createFaultSchedule(world);
-  const faultMs = Math.min(MAX_FAULT_MS, (seconds * 1_000) / (1.5 * faults.count));
+  const truth = createTruth(system, problems);
+  const callers = createCallers(system, truth, problems);
+  let lines: string[];
+  try {
+    lines = await attack(system, truth, callers, seconds, problems);
+  } finally {
+    await callers.close();
+    await system.close();
+  }
+  const left = await resourcesAbove(resourcesBefore);
+  if (left.length > 0) problems.add("resources that were not released", left.join(", "));
+  lines.push(
+    `| sockets, servers and timers left | ${left.length} |`,
+    `| kinds of problem | ${problems.lines().length} |`,
+  );
+  return { lines, problems: problems.lines() };
+}
 
-  async function runHalf(): Promise<number> {
+/** Returns the lines of the report. */
+async function attack(
+  system: System,
+  truth: Truth,
+  callers: Callers,
+  seconds: number,
+  problems: Problems,
+): Promise<string[]> {
+  const totalBefore = totalAtAddresses(system);
+  const faults = createFaultSchedule(system);
+
+  async function runHalf(): Promise<Memory[]> {
     const endsAt = performance.now() + (seconds * 1_000) / 2;
     const isOver = () => performance.now() > endsAt;
+    let haveFaultsEnded = false;
     await Promise.all([
       ...(Object.keys(CONCURRENCY) as (keyof typeof CONCURRENCY)[]).flatMap((kind) =>
-        Array.from({ length: CONCURRENCY[kind] }, () => callers.keepCalling(kind, isOver)),
+        Array.from({ length: CONCURRENCY[kind] }, () => callers.keepCalling(kind, () => haveFaultsEnded)),
       ),
-      faults.run(faultMs, isOver),
-      keepAddingFees(world, accounts, isOver),
+      faults.run(isOver).finally(() => (haveFaultsEnded = true)),
+      keepAddingFees(system, () => haveFaultsEnded),
     ]);
-    await world.gateway.settled();
-    world.forgetCalls();
-    world.secondRpc.calls.length = 0;
-    world.logLines.length = 0;
-    collectGarbage();
-    return process.memoryUsage().heapUsed;
+    const giveUpAt = Date.now() + SETTLE_MS;
+    while (Date.now() - system.activity.lastCallAt < QUIET_MS && Date.now() < giveUpAt) await sleep(100);
+    return Promise.all(system.replicas.map((replica) => replica.memory()));
   }
 
-  const heaps = [await runHalf(), await runHalf()] as const;
-  const audited = await audit(world, totalBefore, callers);
-  const problems = [...callers.problems, ...audited.problems];
-  if (callers.reported.length === 0) problems.push("no collect succeeded, so the run proves nothing");
-  if (heaps[1] - heaps[0] > MAX_HEAP_GROWTH_BYTES)
-    problems.push(`the heap grew: ${heaps.map(toMegabytes).join(", ")} MB`);
-  const open = world.gateway.openSignatures();
-  if (open.length > 0) problems.push(`transactions are still in flight: ${open.join()}`);
+  const memories = [await runHalf(), await runHalf()] as const;
+  await collectTheRest(system, truth, callers, problems);
+  const metrics = await Promise.all(system.replicas.map((replica) => replica.metrics()));
+  const exitCodes = await system.stopReplicas();
+  if (exitCodes.some((code) => code !== 0))
+    problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
+  for (const error of system.replicas.flatMap(({ errors }) => errors))
+    problems.add("an error in a replica's log", error);
 
-  await callers.close();
-  await world.close();
-  const left = await resourcesAbove(resourcesBefore);
-  if (left.length > 0) problems.push(`not released: ${left.join(", ")}`);
+  const audited = audit(system, callers.collects, totalBefore, problems);
+  const { answers } = audited;
+  if (answers.successes === 0) problems.add("no collect succeeded", "so the run proves nothing");
+  // What a killed process counted is lost.
+  const countedFees = metrics.reduce((sum, read) => sum + read("tributary_fees_spent_lamports_total"), 0);
+  if (countedFees > audited.feesLamports)
+    problems.add("fees counted that nobody paid", `${countedFees} of ${audited.feesLamports}`);
+  const heaps = memories.map(([first]) => first!.heap);
+  if (heaps[1]! - heaps[0]! > MAX_HEAP_GROWTH_BYTES)
+    problems.add("a heap that grew", heaps.map((heap) => toMegabytes(heap)).join(", "));
 
-  return {
-    lines: [
-      "| call | calls | outcomes |",
-      "|---|--:|---|",
-      ...[...callers.outcomes].map(([kind, outcomes]) => {
-        const sorted = [...outcomes].sort(([, a], [, b]) => b - a);
-        const total = sorted.reduce((sum, [, count]) => sum + count, 0);
-        return `| ${kind} | ${total} | ${sorted.map(([outcome, count]) => `${outcome}: ${count}`).join(", ")} |`;
-      }),
-      "",
-      "| audit | |",
-      "|---|--:|",
-      `| kinds of fault injected, of ${faults.count} | ${faults.injected()} |`,
-      `| transactions that collected | ${audited.transactions} |`,
-      `| successes reported, each with its transaction and amounts | ${callers.reported.length} |`,
-      `| transactions reported as expired, none of which landed | ${callers.expiredSignatures.length} |`,
-      `| lamports that left vaults, arrived and were counted | ${audited.collectedLamports} |`,
-      `| lamports of fees, paid and counted | ${audited.feesLamports} |`,
-      `| heap after each half, MB | ${heaps.map(toMegabytes).join(", ")} |`,
-      `| sockets, servers and timers left | ${left.length} |`,
-      `| problems | ${problems.length} |`,
-    ],
-    problems,
-  };
+  return [
+    "| call | calls | outcomes |",
+    "|---|--:|---|",
+    ...[...callers.outcomes].map(([kind, outcomes]) => {
+      const sorted = [...outcomes].sort(([, a], [, b]) => b - a);
+      const total = sorted.reduce((sum, [, count]) => sum + count, 0);
+      return `| ${kind} | ${total} | ${sorted.map(([outcome, count]) => `${outcome}: ${count}`).join(", ")} |`;
+    }),
+    "",
+    "| audit | |",
+    "|---|--:|",
+    `| kinds of fault injected, of ${faults.kinds} | ${faults.injected.size} |`,
+    `| times that Redis froze | ${faults.counts.freezes} |`,
+    `| times that a replica was killed | ${faults.counts.kills} |`,
+    `| balances shown that existed during the request | ${truth.counts.balances - truth.counts.staleBalances} |`,
+    `| balances shown that a stale endpoint still had | ${truth.counts.staleBalances} |`,
+    `| "nothing to collect", which was true during the request | ${truth.counts.nothings - truth.counts.staleNothings} |`,
+    `| "nothing to collect", which a stale endpoint still had | ${truth.counts.staleNothings} |`,
+    `| successes reported, each with its transaction and amounts | ${answers.successes} |`,
+    `| transactions that collected | ${audited.transactions - audited.paidForNothing} |`,
+    `| transactions that moved nothing, while replicas shared no lock | ${audited.paidForNothing} |`,
+    `| transactions signed beside another, while replicas shared no lock | ${audited.signedBesideAnother} |`,
+    `| "nothing was moved", none of which landed | ${answers.nothingMoved} |`,
+    `| "no transaction was sent" | ${answers.nothingSent} |`,
+    `| outcomes that were not known in time | ${answers.unknown} |`,
+    `| lamports that left vaults and arrived | ${audited.collectedLamports} |`,
+    `| lamports of fees | ${audited.feesLamports} |`,
+    `| heap of the first replica after each half, MB | ${heaps.map((heap) => toMegabytes(heap)).join(", ")} |`,
+    `| resident memory of both replicas after each half, MB | ${memories.map((both) => both.map(({ resident }) => toMegabytes(resident)).join(" + ")).join(", ")} |`,
+  ];
+}
+
+/** Once no fault is left, every account can be collected, at both replicas. */
+async function collectTheRest(
+  system: System,
+  truth: Truth,
+  callers: Callers,
+  problems: Problems,
+): Promise<void> {
+  const giveUpAt = Date.now() + RECOVERY_MS;
+  const waiting = system.accounts.map((account, i) => ({ account, replica: i % system.replicas.length }));
+  for (const { account } of waiting) system.addFees(account, MAX_FEES_LAMPORTS, false);
+  async function collectOneByOne(): Promise<void> {
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const { account, replica } = next;
+      for (let isDone = false; !isDone;) {
+        const outcome = await callers.collect(account, replica);
+        // A success may be of a transaction that landed before the last fees arrived.
+        isDone = truth.isNothing(account);
+        if (isDone) continue;
+        if (Date.now() > giveUpAt) {
+          problems.add("an account that cannot be collected any more", `${account.handle}: ${outcome}`);
+          break;
+        }
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: LAST_CALLERS }, collectOneByOne));
 }
 
 /** Simulates trading: adds fees to accounts' vaults, every fourth time to the AMM's. */
-async function keepAddingFees(
-  { sandbox }: World,
-  accounts: readonly SandboxAccount[],
-  isOver: () => boolean,
-) {
-  for (let id = 0; !isOver(); id++) {
-    const { address } = accounts[Math.floor(Math.random() * accounts.length)]!;
-    const lamports = Math.ceil(Math.random() * MAX_FEES_LAMPORTS);
-    const params = [address, lamports, ...(id % 4 === 0 ? ["amm"] : [])];
-    const body = JSON.stringify({ jsonrpc: "2.0", id, method: "sandboxAddCreatorFees", params });
-    const answer = await request(sandbox.rpc.url, { method: "POST", body, reset: true });
-    const text = await answer.body.text();
-    if (!text.includes('"result"')) throw new Error(`the sandbox added no fees: ${text}`);
+async function keepAddingFees(system: System, isOver: () => boolean): Promise<void> {
+  const { accounts } = system;
+  for (let i = 0; !isOver(); i++) {
+    const account = pickBusy(accounts);
+    system.addFees(account, Math.ceil(Math.random() * MAX_FEES_LAMPORTS), i % 4 === 0);
     await sleep(FEES_EVERY_MS);
   }
 }
 
-/** The number of resources that keep the process alive, by kind. */
-function countResources(): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  return counts;
-}
-
-/** The kinds with more resources than before, after up to RELEASE_MS. */
-async function resourcesAbove(before: Map<string, number>): Promise<string[]> {
-  const giveUpAt = performance.now() + RELEASE_MS;
-  for (;;) {
-    const now = countResources();
-    const more = [...now].filter(([kind, count]) => count > (before.get(kind) ?? 0));
-    if (more.length === 0 || performance.now() > giveUpAt)
-      return more.map(([kind, count]) => `${count} ${kind}`);
-    await sleep(100);
-  }
-}
-
-function toMegabytes(bytes: number): string {
-  return (bytes / 1024 / 1024).toFixed(0);
-}
-
 if (import.meta.main) {
-  const { lines, problems } = await runLoad(Number(process.argv[2] ?? 60));
+  // An exit kills the replicas and Redis; a signal alone would not.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+  const [mode = "60", transactions] = process.argv.slice(2);
+  const { lines, problems } = await (mode === "never-landing"
+    ? runNeverLanding(transactions === undefined ? undefined : Number(transactions))
+    : runLoad(Number(mode)));
   console.log(lines.join("\n"));
-  for (const problem of problems.slice(0, 50)) console.error(problem);
+  for (const problem of problems) console.error(problem);
   // Exit explicitly, because a leaked resource would keep the process alive.
   process.exit(problems.length > 0 ? 1 : 0);
 }

@@ -75,6 +75,8 @@ export interface Chain
   landed(signature: string): LandedTransaction | undefined;
   /** All landed transactions, oldest first. */
   ledger(): LandedTransaction[];
+  /** Calls `listener` with each transaction that lands from now on, right after it. */
+  onLanded(listener: (transaction: LandedTransaction) => void): void;
   /** The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at first. */
   setPriorityFee(microLamports: number): void;
   priorityFee(): number;
@@ -106,6 +108,7 @@ export function createChain(options: {
 
   const slots = createSlots(svm);
   const ledger = new Map<string, LandedTransaction>();
+  const listeners: ((transaction: LandedTransaction) => void)[] = [];
   let priorityFee = 0;
 
   const timer = options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
@@ -147,7 +150,7 @@ export function createChain(options: {
     if (meta.signature().every((byte) => byte === 0)) return err;
 
     const postBalances = accounts.map(balance);
-    ledger.set(transaction.signature, {
+    const landed: LandedTransaction = {
       ...transaction,
       slot: slots.slot("processed"),
       blockTime: slots.blockTime(),
@@ -159,7 +162,9 @@ export function createChain(options: {
       logs: meta.logs(),
       unitsConsumed: Number(meta.computeUnitsConsumed()),
       innerInstructions: innerInstructionsOf(meta),
-    });
+    };
+    ledger.set(transaction.signature, landed);
+    for (const listener of listeners) listener(landed);
     return err;
   }
 
@@ -193,6 +198,9 @@ export function createChain(options: {
     },
     landed: (signature) => ledger.get(signature),
     ledger: () => [...ledger.values()],
+    onLanded(listener) {
+      listeners.push(listener);
+    },
     setPriorityFee(microLamports) {
       priorityFee = microLamports;
     },

@@ -1,0 +1,114 @@
+import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import type { CollectCall } from "./callers.ts";
+import type { Problems } from "./problems.ts";
+import { overlaps } from "./replica.ts";
+import type { System } from "./system.ts";
+import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts";
+
+/** How long after a collect a caller who asks again may receive its result, if nothing new waits. */
+const ASKED_AGAIN_MS = 90_000;
+/** The other replica's transaction may be sent while a caller is told that none was. */
+const RACE_MS = 1_000;
+
+type Success = CollectCall & { readonly answer: { readonly kind: "collected" } };
+const isSuccess = (call: CollectCall): call is Success => call.answer.kind === "collected";
+
+/** Checks what collects answered, and counts what they said. */
+export function checkAnswers(system: System, calls: readonly CollectCall[], problems: Problems) {
+  const { timeline, sent, replicas, sandbox, expiredAt } = system;
+  const { chain } = sandbox;
+  const callsOf = Map.groupBy(calls, ({ account }) => account.id);
+  const successes = calls.filter(isSuccess);
+  const reportsOf = Map.groupBy(successes, ({ answer }) => answer.txSignature);
+  const counts = { successes: successes.length, nothingMoved: 0, nothingSent: 0, unknown: 0 };
+
+  for (const call of successes) {
+    checkAmounts(call);
+    if (!isCurrent(call)) {
+      const { account, start, answer, replica } = call;
+      problems.add(
+        "a success from before the request, although fees waited",
+        `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}`,
+      );
+    }
+  }
+  for (const call of calls) if (call.answer.kind === "error") checkMessage(call, call.answer.message);
+  return counts;
+
+  function checkAmounts({ account, answer: { txSignature, collected, newBalance } }: Success): void {
+    const landed = chain.landed(txSignature);
+    const index = landed?.message.staticAccounts.findIndex((key) => key === account.address) ?? -1;
+    const before = landed?.preBalances[index];
+    const after = landed?.postBalances[index];
+    if (before === undefined || after === undefined || landed?.err !== null)
+      problems.add("a success without a transaction", `${txSignature} did not collect for ${account.handle}`);
+    else if (collected !== sol(after - before) || newBalance !== sol(after))
+      problems.add(
+        "a success with wrong amounts",
+        `${txSignature}: ${collected} and ${newBalance} reported, ${after - before} and ${after} on the chain`,
+      );
+  }
+
+  /** Whether a success is about the request: not about an earlier transaction, while new fees waited. */
+  function isCurrent({ account, replica, start, end, answer: { txSignature } }: Success): boolean {
+    const landedAt = timeline.landedAt(txSignature) ?? 0;
+    if (landedAt >= start.at) return true;
+    const reports = reportsOf.get(txSignature)!;
+    const firstAt = (i: number) =>
+      Math.min(...reports.filter((report) => report.replica === i).map((report) => report.end));
+    const otherFirstAt = firstAt(1 - replica);
+    const ranAlready = () =>
+      callsOf
+        .get(account.id)!
+        .some(
+          (call) => call.replica === replica && call.start.at <= otherFirstAt && otherFirstAt <= call.end,
+        );
+    // The request joined the collect, which ended when the replica first reported it.
+    if (start.at <= firstAt(replica) && (start.at <= otherFirstAt || ranAlready())) return true;
+    const meanwhile = timeline
+      .statesOf(account.id)
+      .slice(timeline.indexAt(account.id, start))
+      .filter(({ at }) => at <= end);
+    return landedAt >= start.at - ASKED_AGAIN_MS && meanwhile.some(timeline.isNothing);
+  }
+
+  function checkMessage(call: CollectCall, message: string): void {
+    const signature = signatureIn(message);
+    const named = sent.get(signature ?? "");
+    if (named && named.account !== call.account)
+      problems.add("an error that names another account's transaction", `${call.account.handle}: ${message}`);
+
+    if (SAYS_NOTHING_MOVED.test(message)) {
+      counts.nothingMoved++;
+      if (signature === undefined) checkNothingSent(call, message);
+      else if (chain.landed(signature)?.err === null)
+        problems.add(
+          `"nothing was moved", although the transaction landed`,
+          `${call.account.handle}: ${message}`,
+        );
+    } else if (signature !== undefined) counts.unknown++;
+    if (SAYS_NOTHING_SENT.test(message)) {
+      counts.nothingSent++;
+      checkNothingSent(call, message);
+    }
+  }
+
+  /** No transaction of the replica may be open at the end of the request, nor one of the other that it can know. */
+  function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {
+    const open = [...sent.values()].find((transaction) => {
+      const { signature, blockhash, at } = transaction;
+      const endsAt = timeline.landedAt(signature) ?? expiredAt(blockhash);
+      if (transaction.account !== account || at > end || endsAt <= end) return false;
+      if (transaction.replica === replica) return !overlaps(replicas[replica]!.down, at, end);
+      const since = Math.min(at, start.at);
+      return at < end - RACE_MS && !replicas.some(({ withoutRedis }) => overlaps(withoutRedis, since, end));
+    });
+    if (open)
+      problems.add(
+        `"no transaction was sent", although one was`,
+        `${account.handle} from ${start.at} to ${end} at replica ${replica}: ${open.signature} by replica ${open.replica} at ${open.at}: ${message}`,
+      );
+  }
+}
+
+const sol = (lamports: bigint) => formatSol(toLamports(lamports));

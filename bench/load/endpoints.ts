@@ -1,0 +1,114 @@
+import type { Chain } from "../../src/sandbox/chain/chain.ts";
+import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
+import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
+import { createAccountMethods } from "../../src/sandbox/rpc/account-methods.ts";
+import { answerJsonRpc, parseJsonRpcCall, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
+import { createNetworkMethods } from "../../src/sandbox/rpc/network-methods.ts";
+import { createTransactionMethods } from "../../src/sandbox/rpc/transaction-methods.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** A call to an endpoint. */
+export interface ChainCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+  /** The replica that calls. */
+  readonly replica: number;
+}
+
+/** Returns the methods with which an endpoint lies. */
+export type ToMethods = (honest: Methods) => Methods;
+
+/** A JSON-RPC endpoint of the chain that can lie. */
+export interface Endpoint extends LoopbackServer<ChainCall> {
+  /** The URL for a replica, by which the endpoint knows who calls. */
+  urlFor(replica: number): string;
+  /** Answers with other methods instead of the honest ones, until the returned function is called. */
+  lie(toMethods: ToMethods): () => void;
+}
+
+/** A transaction that a replica tried to send, whether or not the endpoint kept it. */
+export interface SentTransaction {
+  readonly signature: string;
+  /** Undefined if it concerns no account, or several. */
+  readonly account: SandboxAccount | undefined;
+  readonly blockhash: string;
+  /** The replica that sent it first. */
+  readonly replica: number;
+  /** When it was first sent, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** All transactions that reached an endpoint, by signature, oldest first. */
+export type SentTransactions = ReadonlyMap<string, SentTransaction>;
+
+/** The methods of a node that sees the chain as `chain` shows it. */
+export const methodsOf = (chain: Chain): Methods => ({
+  ...createAccountMethods(chain),
+  ...createTransactionMethods(chain),
+  ...createNetworkMethods(chain),
+});
+
+/** Starts two endpoints of the chain. Call it before the chain's slots advance, so that both have one genesis hash. */
+export async function startEndpoints(chain: Chain, timeline: Timeline) {
+  const sent = new Map<string, SentTransaction>();
+  /** Sent transactions by their base64, because each is sent many times. */
+  const known = new Set<string>();
+  /** How often any transaction was sent, and the time of the last call about one. */
+  const activity = { sends: 0, lastCallAt: 0 };
+
+  function record({ method, params: [first], replica }: ChainCall): void {
+    if (method === "getSignatureStatuses" || method === "sendTransaction") activity.lastCallAt = Date.now();
+    if (method !== "sendTransaction" || typeof first !== "string") return;
+    activity.sends++;
+    if (known.has(first)) return;
+    known.add(first);
+    const { signature, message } = decodeTransaction(Buffer.from(first, "base64"));
+    sent.set(signature, {
+      signature,
+      account: timeline.accountIn(message.staticAccounts),
+      blockhash: message.lifetimeToken,
+      replica,
+      at: Date.now(),
+    });
+  }
+
+  async function startEndpoint(): Promise<Endpoint> {
+    const honest = methodsOf(chain);
+    let methods = honest;
+    const server = await createLoopbackServer<ChainCall>({
+      port: 0,
+      describe({ body, url }) {
+        const parsed = parseJsonRpcCall(body);
+        const call = parsed && { ...parsed, replica: Number(url.pathname.slice(1)) };
+        if (call) record(call);
+        return call;
+      },
+      handle: ({ body }) => ({
+        status: 200,
+        headers: { "content-type": "application/json" },
+        body: answerJsonRpc(body, methods),
+      }),
+    });
+    return {
+      ...server,
+      urlFor: (replica) => `${server.url}/${replica}`,
+      lie(toMethods) {
+        methods = toMethods(honest);
+        return () => {
+          methods = honest;
+        };
+      },
+    };
+  }
+
+  const endpoints = await Promise.all([startEndpoint(), startEndpoint()]);
+  return {
+    endpoints,
+    sent: sent as SentTransactions,
+    activity,
+    async close() {
+      await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+    },
+  };
+}

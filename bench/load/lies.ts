@@ -1,0 +1,144 @@
+import { randomBytes } from "node:crypto";
+import { getBase58Decoder } from "@solana/kit";
+import type { Chain } from "../../src/sandbox/chain/chain.ts";
+import { JsonRpcError, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
+import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
+import { methodsOf, type ToMethods } from "./endpoints.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** What an endpoint that lies answers with. */
+export interface Lie {
+  readonly name: string;
+  readonly methods: ToMethods;
+  /** The lie can make a transaction look expired, so it also lasts longer than a blockhash lives. */
+  readonly isLong?: boolean;
+  /** The node answers with a state of some slots ago. */
+  readonly isStale?: boolean;
+  /** The endpoint first closes connections for a moment, as when its name moves to another node. */
+  readonly movesFirst?: boolean;
+}
+
+/** Slots and heights that no cluster reaches. */
+const HUGE_SLOT = 1_000_000_000_000;
+const HUGE_HEIGHT = 4_000_000_000_000;
+/** How far the slots of the other cluster are ahead. Source: devnet and mainnet differ by tens of millions. */
+const OTHER_CLUSTER_SLOTS = 50_000_000;
+/** A node that is slow, and one that has stopped: more than the 32 slots to finality. */
+const SLOTS_BEHIND = [5, 60];
+
+const base58 = getBase58Decoder();
+const newBlockhash = () => base58.decode(randomBytes(32));
+
+/** A node that accepts transactions, but drops them. */
+export const dropTransactions: ToMethods = (honest) => ({
+  ...honest,
+  sendTransaction: (params) => decodeTransaction(Buffer.from((params as [string])[0], "base64")).signature,
+});
+
+/** A node that fails every call. */
+function failWith(code: number): ToMethods {
+  const fail = () => {
+    throw new JsonRpcError(code, "the endpoint refuses the call");
+  };
+  return (honest) => Object.fromEntries(Object.keys(honest).map((name) => [name, fail]));
+}
+
+/** The lies of one endpoint at a time, the worst first. */
+export function createLies(chain: Chain, timeline: Timeline): Lie[] {
+  const otherGenesisHash = newBlockhash();
+
+  /** A node of this cluster that sees another chain. */
+  const showing =
+    (view: () => Chain): ToMethods =>
+    ({ getGenesisHash }) => ({ ...methodsOf(view()), getGenesisHash: getGenesisHash! });
+
+  /** The chain without any of its transactions, with other slots and heights. */
+  const withSlots = (slot: Chain["slot"], blockHeight: Chain["blockHeight"]): Chain => ({
+    ...chain,
+    slot,
+    blockHeight,
+    latestBlockhash: (commitment) => ({
+      ...chain.latestBlockhash(commitment),
+      lastValidBlockHeight: blockHeight(commitment) + 150,
+    }),
+    landed: () => undefined,
+  });
+
+  const otherCluster: Chain = {
+    ...withSlots(
+      (commitment) => chain.slot(commitment) + OTHER_CLUSTER_SLOTS,
+      (commitment) => chain.blockHeight(commitment) + OTHER_CLUSTER_SLOTS,
+    ),
+    account: () => null,
+    balance: () => 0n,
+    latestBlockhash: (commitment) => ({
+      blockhash: newBlockhash(),
+      lastValidBlockHeight: chain.blockHeight(commitment) + OTHER_CLUSTER_SLOTS + 150,
+    }),
+    simulate: () => ({ err: "AccountNotFound", logs: [], unitsConsumed: 0, accounts: new Map() }),
+    send: () => "BlockhashNotFound",
+  };
+
+  /** A node that has not seen the last slots. It still forwards transactions, and simulates on the newest state. */
+  function staleChain(slots: number): Chain {
+    const slot: Chain["slot"] = (commitment) => chain.slot(commitment) - slots;
+    return {
+      ...chain,
+      slot,
+      blockHeight: (commitment) => chain.blockHeight(commitment) - slots,
+      account: (address) => timeline.contentAt(address, slot("confirmed")),
+      landed(signature) {
+        const landed = chain.landed(signature);
+        return landed && landed.slot <= slot("processed") ? landed : undefined;
+      },
+    };
+  }
+
+  const hideStatuses: ToMethods = (honest) => ({
+    ...honest,
+    getSignatureStatuses: (params) => ({
+      context: { slot: chain.slot("processed") },
+      value: (params as [string[]])[0].map(() => null),
+    }),
+  });
+
+  return [
+    { name: "no transaction has a status", methods: hideStatuses, isLong: true },
+    {
+      name: "another cluster, where all accounts are empty",
+      methods: () => ({ ...methodsOf(otherCluster), getGenesisHash: () => otherGenesisHash }),
+      isLong: true,
+      movesFirst: true,
+    },
+    {
+      name: `slots of ${HUGE_SLOT} and heights of ${HUGE_HEIGHT}`,
+      methods: showing(() =>
+        withSlots(
+          () => HUGE_SLOT,
+          () => HUGE_HEIGHT,
+        ),
+      ),
+      isLong: true,
+    },
+    {
+      name: "a stale node that drops transactions",
+      methods: (honest) => dropTransactions(showing(() => staleChain(SLOTS_BEHIND[0]!))(honest)),
+      isLong: true,
+      isStale: true,
+    },
+    { name: "transactions accepted, but dropped", methods: dropTransactions, isLong: true },
+    ...SLOTS_BEHIND.map((slots) => ({
+      name: `the state of ${slots} slots ago`,
+      methods: showing(() => staleChain(slots)),
+      isStale: true,
+    })),
+    {
+      name: "no transaction is found",
+      methods: (honest: Methods) => ({ ...honest, getTransaction: () => null }),
+    },
+    ...[-32602, -32005, -32016].map((code) => ({
+      name: `error ${code} for every call`,
+      methods: failWith(code),
+    })),
+  ];
+}

@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { audit, totalAtAddresses } from "./audit.ts";
+import { createCallers } from "./callers.ts";
+import { dropTransactions } from "./lies.ts";
+import { createProblems, type LoadResult } from "./problems.ts";
+import { toMegabytes } from "./replica.ts";
+import { startSystem } from "./system.ts";
+import { createTruth } from "./truth.ts";
+
+/**
+ * As many transactions as the default budget pays for in an hour: 50,000,000 lamports at 5,000 each. None of these
+ * costs anything, but the budget counts it.
+ */
+const TRANSACTIONS = 10_000;
+/** How often memory is measured. The first measurement is after the caches are full. */
+const MEASUREMENTS = 6;
+const MAX_GROWTH_BYTES = 8 * 1024 * 1024;
+/** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
+const SLOTS_PAST_BLOCKHASH = 200;
+/** Every account can be collected. */
+const FEES_LAMPORTS = 1_000_000;
+const POLL_MS = 50;
+
+/**
+ * Runs an hour's worth of transactions that never land, because both endpoints drop them: each is sent, sent again
+ * after two seconds, and expires. Collects all accounts at once, again and again, and skips the time until their
+ * blockhashes expire. Memory must not grow.
+ */
+export async function runNeverLanding(transactions = TRANSACTIONS): Promise<LoadResult> {
+  const problems = createProblems();
+  const system = await startSystem({ FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000", LOG_LEVEL: "info" });
+  const { accounts, replicas, endpoints, sent, activity, redis } = system;
+  const callers = createCallers(system, createTruth(system, problems), problems);
+  const rows: string[] = [];
+  const heaps: number[][] = [];
+
+  /** Collects every account once; each transaction is sent twice before it expires. */
+  async function collectAll(): Promise<void> {
+    const enough = activity.sends + 2 * endpoints.length * accounts.length;
+    let waiting = accounts.length;
+    const collects = accounts.map((account, i) =>
+      callers.collect(account, i % replicas.length).finally(() => waiting--),
+    );
+    while (waiting > 0 && activity.sends < enough) await sleep(POLL_MS);
+    system.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    await Promise.all(collects);
+  }
+
+  async function measure(): Promise<void> {
+    const memories = await Promise.all(replicas.map((replica) => replica.memory()));
+    const info = (await redis.command("info", "memory")) as string;
+    const usedByRedis = Number(/used_memory:(\d+)/.exec(info)?.[1]);
+    heaps.push(memories.map(({ heap }) => heap));
+    rows.push(
+      `| ${sent.size} | ${activity.sends} | ${memories.map(({ heap }) => toMegabytes(heap, 1)).join(", ")} | ${memories.map(({ resident }) => toMegabytes(resident)).join(", ")} | ${toMegabytes(usedByRedis, 1)} |`,
+    );
+  }
+
+  try {
+    for (const account of accounts) system.addFees(account, FEES_LAMPORTS, false);
+    const totalBefore = totalAtAddresses(system);
+    for (const endpoint of endpoints) endpoint.lie(dropTransactions);
+    for (let i = 1; i <= MEASUREMENTS; i++) {
+      while (sent.size < (transactions * i) / MEASUREMENTS) await collectAll();
+      await measure();
+    }
+    const exitCodes = await system.stopReplicas();
+    if (exitCodes.some((code) => code !== 0))
+      problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
+    for (const error of replicas.flatMap(({ errors }) => errors))
+      problems.add("an error in a replica's log", error);
+    const { answers } = audit(system, callers.collects, totalBefore, problems);
+    if (answers.nothingMoved < transactions)
+      problems.add(
+        "answers that do not say that nothing was moved",
+        `${transactions - answers.nothingMoved}`,
+      );
+    for (const [i, last] of heaps.at(-1)!.entries())
+      if (last - heaps[0]![i]! > MAX_GROWTH_BYTES) problems.add("a heap that grew", `of replica ${i}`);
+  } finally {
+    await callers.close();
+    await system.close();
+  }
+  return {
+    lines: [
+      "| transactions that never landed | sends | heap of each replica, MB | resident, MB | Redis, MB |",
+      "|--:|--:|--:|--:|--:|",
+      ...rows,
+    ],
+    problems: problems.lines(),
+  };
+}

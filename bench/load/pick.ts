@@ -1,0 +1,5 @@
+/** The accounts at the start of the list that half of the requests and fees are for, so that callers meet there. */
+const BUSY = 10;
+
+export const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;
+export const pickBusy = <T>(list: readonly T[]): T => pick(Math.random() < 0.5 ? list.slice(0, BUSY) : list);

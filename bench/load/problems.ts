@@ -1,0 +1,28 @@
+/** The result of a run: lines of Markdown tables, and a line for each kind of problem, none on success. */
+export interface LoadResult {
+  readonly lines: readonly string[];
+  readonly problems: readonly string[];
+}
+
+/** The problems of a run, by kind. */
+export interface Problems {
+  /** Records a problem. `kind` is the same for all problems of a kind, `detail` is what to look for. */
+  add(kind: string, detail: string): void;
+  /** One line for each kind, with their number and the first details. */
+  lines(): string[];
+}
+
+const MAX_DETAILS = 3;
+
+export function createProblems(): Problems {
+  const byKind = new Map<string, string[]>();
+  return {
+    add(kind, detail) {
+      byKind.set(kind, [...(byKind.get(kind) ?? []), detail]);
+    },
+    lines: () =>
+      [...byKind].map(
+        ([kind, details]) => `${kind} (${details.length}): ${details.slice(0, MAX_DETAILS).join("; ")}`,
+      ),
+  };
+}

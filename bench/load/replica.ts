@@ -1,0 +1,163 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { request } from "undici";
+import { endWithTests } from "../../test/support/ended-children.ts";
+import { LOGS_ERROR_LEVEL, LOGS_FOREIGN_CLUSTER, LOGS_REDIS_AWAY, LOGS_REDIS_BACK } from "./wording.ts";
+
+const GATEWAY = new URL("gateway-with-gc.ts", import.meta.url).pathname;
+/** Far longer than a start takes, also on a busy machine. */
+const START_MS = 120_000;
+const POLL_MS = 50;
+const SIGNALS = 4;
+
+/** A period of time, in milliseconds since 1970. */
+export interface Period {
+  readonly from: number;
+  /** Infinity while it lasts. */
+  to: number;
+}
+
+export const overlaps = (periods: readonly Period[], from: number, to: number): boolean =>
+  periods.some((period) => period.from <= to && period.to >= from);
+
+/** The memory of a process in bytes: its heap after a forced garbage collection, and all of its resident memory. */
+export interface Memory {
+  readonly heap: number;
+  readonly resident: number;
+}
+
+export const toMegabytes = (bytes: number, digits = 0): string => (bytes / 1024 / 1024).toFixed(digits);
+
+export type Replica = Awaited<ReturnType<typeof startReplica>>;
+
+/** Starts the gateway as its own process, with only these variables, on a port that it keeps when it restarts. */
+export async function startReplica(env: Readonly<Record<string, string>>) {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const folder = mkdtempSync(join(tmpdir(), "tributary-load-"));
+  const down: Period[] = [];
+  const withoutRedis: Period[] = [];
+  const errors: string[] = [];
+  let child: ChildProcess;
+
+  function readLog(line: string): void {
+    if (!line.startsWith("{")) {
+      errors.push(line);
+      return;
+    }
+    const { level, time, msg, ...rest } = JSON.parse(line) as { level: number; time: number; msg: string };
+    if (level >= LOGS_ERROR_LEVEL && !LOGS_FOREIGN_CLUSTER.test(msg))
+      errors.push(`${msg} ${JSON.stringify(rest)}`);
+    if (LOGS_REDIS_AWAY.test(msg)) begin(withoutRedis, time);
+    else if (LOGS_REDIS_BACK.test(msg)) end(withoutRedis, time);
+  }
+
+  async function start(): Promise<void> {
+    const giveUpAt = Date.now() + START_MS;
+    begin(down, Date.now());
+    begin(withoutRedis, Date.now());
+    for (;;) {
+      child = spawn(process.execPath, ["--expose-gc", GATEWAY], {
+        cwd: folder,
+        env: { PATH: process.env.PATH, ...env, NODE_ENV: "production", PORT: String(port) },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      endWithTests(child);
+      createInterface(child.stdout!).on("line", readLog);
+      createInterface(child.stderr!).on("line", readLog);
+      while (!hasEnded() && Date.now() < giveUpAt) {
+        if (await answers("/livez")) {
+          end(down, Date.now());
+          return;
+        }
+        await sleep(POLL_MS);
+      }
+      // It refuses to start while an endpoint lies about its cluster; a supervisor would try again, too.
+      if (Date.now() > giveUpAt) throw new Error(`a replica does not start: ${errors.join("\n")}`);
+    }
+  }
+
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+  const ended = async () => {
+    if (!hasEnded()) await once(child, "exit");
+  };
+  const answers = (path: string) =>
+    request(url + path, { reset: true }).then(
+      async ({ statusCode, body }) => {
+        await body.dump();
+        return statusCode === 200;
+      },
+      () => false,
+    );
+
+  async function metrics(): Promise<(name: string) => number> {
+    const { body } = await request(`${url}/metrics`, { reset: true });
+    const text = await body.text();
+    return (name) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
+  }
+
+  await start();
+  return {
+    url,
+    /** When the process did not run, or was starting. */
+    down: down as readonly Period[],
+    /** When it shared nothing, because Redis did not answer it. */
+    withoutRedis: withoutRedis as readonly Period[],
+    /** What it logged as an error, or printed outside of the log. */
+    errors: errors as readonly string[],
+    metrics,
+    isReady: () => answers("/readyz"),
+    /** Kills the process, as a crash would. */
+    async kill(): Promise<void> {
+      begin(down, Date.now());
+      begin(withoutRedis, Date.now());
+      child.kill("SIGKILL");
+      await ended();
+    },
+    /** Starts a killed process again. */
+    start,
+    async memory(): Promise<Memory> {
+      let heap = Infinity;
+      let resident = 0;
+      // The process may answer before it handles the signal.
+      for (let i = 0; i < SIGNALS; i++) {
+        child.kill("SIGUSR2");
+        const read = await metrics();
+        heap = Math.min(heap, read("nodejs_heap_size_used_bytes"));
+        resident = read("process_resident_memory_bytes");
+      }
+      return { heap, resident };
+    },
+    /** Stops the process as a deployment does; returns its exit code, which is 0 if no transaction is in flight. */
+    async stop(): Promise<number | null> {
+      child.kill("SIGTERM");
+      await ended();
+      rmSync(folder, { recursive: true, force: true });
+      return child.exitCode;
+    },
+  };
+}
+
+function begin(periods: Period[], at: number): void {
+  if (periods.at(-1)?.to !== Infinity) periods.push({ from: at, to: Infinity });
+}
+
+function end(periods: readonly Period[], at: number): void {
+  const last = periods.at(-1);
+  if (last?.to === Infinity) last.to = at;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

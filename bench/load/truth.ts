@@ -1,0 +1,85 @@
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import type { Problems } from "./problems.ts";
+import { overlaps } from "./replica.ts";
+import type { System } from "./system.ts";
+import type { Moment, State } from "./timeline.ts";
+
+export type Truth = ReturnType<typeof createTruth>;
+
+/**
+ * Compares answers about an account's state with the chain's timeline, when they arrive. An answer is true if the
+ * state existed at some moment between the request's start, in the confirmed view of that time, and its end.
+ */
+export function createTruth({ timeline, stale }: System, problems: Problems) {
+  /** For each account, the states after collects that were reported, and when. */
+  const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
+  /**
+   * True answers, and those from the view of a stale endpoint. One endpoint is enough for a read, and a node that is
+   * only slow cannot be told from the other, so such an answer is counted. But it is a problem if it is older than
+   * a collect that was reported before.
+   */
+  const counts = { balances: 0, staleBalances: 0, nothings: 0, staleNothings: 0 };
+
+  /** The index of the oldest state that an answer to a request may show, whatever endpoint it came from. */
+  const oldestIndex = (id: string, start: Moment) =>
+    Math.max(0, ...(reported.get(id) ?? []).filter(({ at }) => at < start.at).map(({ index }) => index));
+
+  /** How an answer fits: it was true, or true before the request, or before a collect that was reported, or never. */
+  function judge(id: string, start: Moment, fits: (state: State) => boolean) {
+    const states = timeline.statesOf(id);
+    const index = states.findLastIndex(fits);
+    if (index >= timeline.indexAt(id, start)) return "true";
+    if (index >= oldestIndex(id, start)) return "old";
+    return index >= 0 ? "outdated" : "never";
+  }
+
+  const describe = (id: string, start: Moment) => {
+    const states = timeline.statesOf(id).slice(timeline.indexAt(id, start));
+    const shown = states.slice(0, 4).map(({ at, vault, pda }) => `${vault} + ${pda} from ${at}`);
+    return `requested at ${start.at}, answered at ${Date.now()}, the chain had ${shown.join(", ")}`;
+  };
+
+  const wasStale = (start: Moment) => overlaps(stale, start.at, Date.now());
+
+  return {
+    counts: counts as Readonly<typeof counts>,
+
+    /** Call when a caller receives the success of a collect. */
+    reported(id: string, signature: string): void {
+      const index = timeline.statesOf(id).findIndex((state) => state.signature === signature);
+      const list = reported.get(id) ?? [];
+      reported.set(id, list);
+      list.push({ at: Date.now(), index });
+    },
+
+    /** Checks a balance; `fits` tells whether a state is what the answer shows. */
+    checkBalance(
+      { id, handle }: SandboxAccount,
+      start: Moment,
+      fits: (state: State) => boolean,
+      shown: string,
+    ) {
+      counts.balances++;
+      const verdict = judge(id, start, fits);
+      const detail = `${handle} has ${shown}; ${describe(id, start)}`;
+      if (verdict === "true") return;
+      if (verdict === "never") problems.add("a balance that never existed", detail);
+      else if (verdict === "outdated") problems.add("a balance from before a reported collect", detail);
+      else if (wasStale(start)) counts.staleBalances++;
+      else problems.add("a balance from before the request", detail);
+    },
+
+    /** Checks NOTHING_TO_COLLECT. */
+    checkNothing({ id, handle }: SandboxAccount, start: Moment) {
+      counts.nothings++;
+      const verdict = judge(id, start, timeline.isNothing);
+      const detail = `${handle}, ${describe(id, start)}`;
+      if (verdict === "true") return;
+      if (verdict === "old" && wasStale(start)) counts.staleNothings++;
+      else problems.add("nothing to collect, although fees waited", detail);
+    },
+
+    /** Whether an account has nothing to collect now. */
+    isNothing: ({ id }: SandboxAccount) => timeline.isNothing(timeline.statesOf(id).at(-1)!),
+  };
+}
