@@ -69,10 +69,10 @@ export function createGateway(
     redisAnswerTimeoutMs?: number;
   } = {},
 ) {
-  const { redisUrl } = config.secrets;
+  const { redisUrls } = config.secrets;
   const registry = new Registry();
   const redis =
-    redisUrl && createRedis({ url: redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+    redisUrls && createRedis({ urls: redisUrls, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
   const shared: Shared = {
     config,
     registry,
@@ -140,26 +140,14 @@ export function createGateway(
 
   void chain.balances.warmUp();
 
-  /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
-  const ready = redis?.ready ?? Promise.resolve();
-
   return {
-    ready,
+    /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
+    ready: redis?.ready ?? Promise.resolve(),
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     start: () =>
-      health.waitForStart(
-        Promise.all([
-          ready,
-          checkUpstreams({
-            config,
-            rpc: chain.rpc,
-            client: social.client,
-            log,
-          }),
-        ]),
-      ),
+      health.waitForStart(checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, log })),
     fetch: adapter.fetch,
     /** The entry for node:http. */
     handleNode: createFastPath({
