@@ -10,6 +10,7 @@ import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
 import { toLamports } from "./chain/lamports.ts";
+import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
@@ -195,6 +196,11 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     readWallets: createReadWallets(rpc, batchMetrics("chain")),
   });
   const payer = secrets.feePayer.publicKey;
+  const landedSlots = createLandedSlots({
+    feePayer: payer.toBase58(),
+    redis,
+    requireSlot: rpc.requireSlot,
+  });
   const feePayer = createFeePayer({
     ...collect,
     keypair: secrets.feePayer,
@@ -209,6 +215,7 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer }),
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
+    announceLanded: landedSlots.announce,
     metrics: createCollectMetrics(registry, async () => {
       const [account] = await rpc.getAccounts([payer.toBase58()]);
       return account?.lamports ?? toLamports(0);
