@@ -43,6 +43,9 @@ import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis, type Redis } from "./upstream/redis.ts";
 
+/** How long a process that stops waits for Redis. */
+const WRITE_OUTCOMES_MS = 5_000;
+
 /** What several parts of the gateway use. */
 interface Shared {
   readonly config: Config;
@@ -165,7 +168,11 @@ export function createGateway(
     settled: chain.collector.settled,
     /** The signatures of the transactions in flight. */
     openSignatures: chain.collector.openSignatures,
-    /** Closes the connection to Redis. */
+    /** Resolves when Redis has the outcomes of all collects, or after five seconds. */
+    outcomesWritten: async () => redis?.flush(WRITE_OUTCOMES_MS),
+    /** The number of collects whose outcome Redis does not have yet. */
+    unwrittenOutcomes: () => redis?.unwritten() ?? 0,
+    /** Closes the connections to Redis. */
     close: () => redis?.close(),
   };
 }
