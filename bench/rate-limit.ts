@@ -37,7 +37,7 @@ async function run(count: number, check: (i: number) => Promise<unknown>): Promi
 
 const server = await startRedis();
 const redis = createRedis({
-  url: new URL(server.url),
+  urls: [new URL(server.url)],
   log: createLogger("warn"),
   registry: new Registry(),
 });

@@ -41,14 +41,8 @@ const Variables = z.object({
     .default("social"),
   LAUNCHPAD_PROGRAM_ID: address().default(LAUNCHPAD_PROGRAM_ID),
   LAUNCHPAD_AMM_PROGRAM_ID: address().default(LAUNCHPAD_AMM_PROGRAM_ID),
-  REDIS_URL: z
-    .string()
-    .transform(parsedBy((text) => parseUrl(text, ["redis:", "rediss:"])))
-    .refine(
-      ({ hostname, pathname, search, hash }) => hostname && /^(\/\d*)?$/.test(pathname) && !search && !hash,
-      "expected redis://[user:password@]host[:port][/database number]",
-    )
-    .optional(),
+  // Redis, or a server that speaks its protocol, such as Valkey.
+  REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
   TRUST_PROXY: z
     .string()
     .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
@@ -153,8 +147,8 @@ export function readConfig(env: Environment) {
       socialApiToken: data.SOCIAL_API_TOKEN,
       rpcUrls: data.SOLANA_RPC_URL,
       feePayer: data.FEE_PAYER_KEYPAIR,
-      /** Where replicas share state. Undefined: state stays in memory. */
-      redisUrl: data.REDIS_URL,
+      /** Where replicas share state: one server, or nodes of one cluster. Undefined: state stays in memory. */
+      redisUrls: data.REDIS_URL,
     },
   };
 }
@@ -216,6 +210,24 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
     throw new Error("expected the user and password in the URL to be percent-encoded");
   }
   return url;
+}
+
+/** One URL, or the URLs of several nodes of one cluster. */
+function parseRedisUrls(text: string): URL[] {
+  const urls = splitList(text).map((part) => parseUrl(part, ["redis:", "rediss:"]));
+  for (const { hostname, pathname, search, hash } of urls) {
+    if (!hostname || !/^(\/\d*)?$/.test(pathname) || search || hash)
+      throw new Error("expected redis://[user:password@]host[:port][/database number]");
+  }
+  if (urls.length === 1) return urls;
+  if (urls.some(({ pathname }) => pathname.length > 1))
+    throw new Error("expected no database number: several URLs are nodes of one cluster, which has only one");
+  const accesses = urls.map(({ protocol, username, password }) => `${protocol}//${username}:${password}`);
+  if (new Set(accesses).size > 1)
+    throw new Error(
+      "expected the same protocol, user and password in all URLs, which are nodes of one cluster",
+    );
+  return urls;
 }
 
 function splitList(text: string): string[] {

@@ -10,6 +10,7 @@ import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
 import { toLamports } from "./chain/lamports.ts";
+import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
@@ -42,6 +43,9 @@ import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis, type Redis } from "./upstream/redis.ts";
 
+/** How long a process that stops waits for Redis. */
+const WRITE_OUTCOMES_MS = 5_000;
+
 /** What several parts of the gateway use. */
 interface Shared {
   readonly config: Config;
@@ -69,10 +73,10 @@ export function createGateway(
     redisAnswerTimeoutMs?: number;
   } = {},
 ) {
-  const { redisUrl } = config.secrets;
+  const { redisUrls } = config.secrets;
   const registry = new Registry();
   const redis =
-    redisUrl && createRedis({ url: redisUrl, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+    redisUrls && createRedis({ urls: redisUrls, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
   const shared: Shared = {
     config,
     registry,
@@ -140,26 +144,14 @@ export function createGateway(
 
   void chain.balances.warmUp();
 
-  /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
-  const ready = redis?.ready ?? Promise.resolve();
-
   return {
-    ready,
+    /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
+    ready: redis?.ready ?? Promise.resolve(),
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     start: () =>
-      health.waitForStart(
-        Promise.all([
-          ready,
-          checkUpstreams({
-            config,
-            rpc: chain.rpc,
-            client: social.client,
-            log,
-          }),
-        ]),
-      ),
+      health.waitForStart(checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, log })),
     fetch: adapter.fetch,
     /** The entry for node:http. */
     handleNode: createFastPath({
@@ -176,7 +168,11 @@ export function createGateway(
     settled: chain.collector.settled,
     /** The signatures of the transactions in flight. */
     openSignatures: chain.collector.openSignatures,
-    /** Closes the connection to Redis. */
+    /** Resolves when Redis has the outcomes of all collects, or after five seconds. */
+    outcomesWritten: async () => redis?.flush(WRITE_OUTCOMES_MS),
+    /** The number of collects whose outcome Redis does not have yet. */
+    unwrittenOutcomes: () => redis?.unwritten() ?? 0,
+    /** Closes the connections to Redis. */
     close: () => redis?.close(),
   };
 }
@@ -207,6 +203,11 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     readWallets: createReadWallets(rpc, batchMetrics("chain")),
   });
   const payer = secrets.feePayer.publicKey;
+  const landedSlots = createLandedSlots({
+    feePayer: payer.toBase58(),
+    redis,
+    requireSlot: rpc.requireSlot,
+  });
   const feePayer = createFeePayer({
     ...collect,
     keypair: secrets.feePayer,
@@ -221,6 +222,7 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer }),
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
+    announceLanded: landedSlots.announce,
     metrics: createCollectMetrics(registry, async () => {
       const [account] = await rpc.getAccounts([payer.toBase58()]);
       return account?.lamports ?? toLamports(0);

@@ -24,22 +24,30 @@ async function main(): Promise<void> {
   let isStopping = false;
   /** Waits for requests and transactions in flight. A second signal or the timeout exits at once. */
   async function stop(graceMs: number): Promise<void> {
-    if (isStopping) exitNow(1);
+    if (isStopping) exit(1);
     isStopping = true;
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
     await sleep(graceMs);
-    setTimeout(() => exitNow(gateway.openSignatures().length > 0 ? 1 : 0), config.collect.timeoutMs);
+    setTimeout(() => exit(0), config.collect.timeoutMs);
     // Requests first: a request in flight may still start a transaction.
     await server.close();
     await gateway.settled();
+    await gateway.outcomesWritten();
     await sandbox?.close();
-    process.exit(0);
+    exit(0);
   }
-  function exitNow(code: number): never {
+  /** Exits with `code`, or with 1 if anything is unfinished. */
+  function exit(code: number): never {
     const signatures = gateway.openSignatures();
     if (signatures.length > 0) log.error({ signatures }, "exiting while these transactions are in flight");
-    process.exit(code);
+    const outcomes = gateway.unwrittenOutcomes();
+    if (outcomes > 0)
+      log.error(
+        { outcomes },
+        "exiting before Redis has the outcomes of this many collects: each account stays locked until another replica finds that its transaction landed",
+      );
+    process.exit(signatures.length > 0 || outcomes > 0 ? 1 : code);
   }
   // Ctrl-C in a terminal: no load balancer to wait for.
   process.on("SIGINT", () => void stop(0));

@@ -4,6 +4,7 @@ import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
 import type { SocialClient } from "./social/api-client.ts";
+import type { Redis } from "./upstream/redis.ts";
 
 /** The configuration can never work, so the process must not start. */
 export class PreflightError extends Error {
@@ -18,18 +19,20 @@ const CLUSTERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Checks the chain, the fee payer and the social network without spending anything, and logs the results.
+ * Checks the chain, the fee payer, the social network and Redis without spending anything, and logs the results.
  * A problem that may go away by itself is a warning.
  *
- * @throws {PreflightError} if a required program is missing on a public cluster.
+ * @throws {PreflightError} if a required program is missing on a public cluster, or Redis cannot be used as
+ * configured.
  */
 export async function checkUpstreams(needs: {
   config: Config;
   rpc: Rpc;
   client: SocialClient;
+  redis: Redis | undefined;
   log: Logger;
 }): Promise<void> {
-  const { config, rpc, client, log } = needs;
+  const { config, rpc, client, redis, log } = needs;
   const { chain, collect, secrets } = config;
 
   async function checkChain(): Promise<void> {
@@ -82,10 +85,15 @@ export async function checkUpstreams(needs: {
       );
   }
 
+  async function checkRedis(): Promise<void> {
+    const problem = await redis?.ready;
+    if (problem !== undefined) throw new PreflightError(`REDIS_URL: ${problem}`);
+  }
+
   if (config.isProduction && config.allowUnderscore === undefined) {
     log.warn(
       "HANDLE_ALLOW_UNDERSCORE is not set: handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning",
     );
   }
-  await Promise.all([checkChain(), checkSocialNetwork()]);
+  await Promise.all([checkChain(), checkSocialNetwork(), checkRedis()]);
 }

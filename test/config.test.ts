@@ -79,6 +79,13 @@ describe("the variables", () => {
     }
   });
 
+  it("accept one Redis, or the nodes of a cluster", () => {
+    const hosts = (REDIS_URL: string) =>
+      readConfig({ ...complete, REDIS_URL }).secrets.redisUrls?.map(({ host, pathname }) => host + pathname);
+    expect(hosts("rediss://user:pass@a:1/2")).toEqual(["a:1/2"]);
+    expect(hosts("redis://:pass@a:1, redis://:pass@[::1]:2/")).toEqual(["a:1", "[::1]:2/"]);
+  });
+
   it("count as absent when they are empty", () => {
     expect(readConfig({ ...complete, PORT: "", BASE_PATH: "", REDIS_URL: "" }).port).toBe(4000);
   });
@@ -117,6 +124,12 @@ describe("an invalid variable", () => {
     ["LOG_LEVEL", "loud", "expected one of trace"],
     ["REDIS_URL", "localhost:6379", "expected a URL that starts with redis:// or rediss://"],
     ["REDIS_URL", "redis://127.0.0.1/first", "expected redis://[user:password@]host"],
+    ["REDIS_URL", "redis://a,", "expected a URL that starts with redis:// or rediss://"],
+    ["REDIS_URL", "redis://a,redis://b/first", "expected redis://[user:password@]host"],
+    ["REDIS_URL", "redis://a/1,redis://b/1", "expected no database number"],
+    ["REDIS_URL", "redis://a,rediss://b", "expected the same protocol, user and password in all URLs"],
+    ["REDIS_URL", "redis://u:p@a,redis://u:q@b", "expected the same protocol, user and password in all URLs"],
+    ["REDIS_URL", "redis://u:p@a,redis://v:p@b", "expected the same protocol, user and password in all URLs"],
     ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file (ENOENT)"],
     ["FEE_PAYER_KEYPAIR", "/", "cannot be read as a file (EISDIR)"],
     ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the value is not a key"],
@@ -156,6 +169,8 @@ describe("an invalid variable", () => {
       ESCROW_PROGRAM_ID: complete.ESCROW_PROGRAM_ID,
     });
     expect(message).not.toContain(secret);
+    const twoPasswords = `redis://:${secret}@a,redis://:${secret}2@b`;
+    expect(messageFor({ ...complete, REDIS_URL: twoPasswords })).not.toContain(secret);
     expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: secret })).not.toContain(secret);
   });
 });

@@ -4,7 +4,9 @@ import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { createLogger } from "../src/observability/log.ts";
 import { PreflightError } from "../src/preflight.ts";
+import { describeWithRedis } from "./support/describe-with-redis.ts";
 import { startProgram } from "./support/program.ts";
+import { startRedisCluster } from "./support/redis-cluster.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "./support/sandbox.ts";
 import { AMPLE_DEADLINES } from "./support/world.ts";
 
@@ -114,5 +116,25 @@ describe("a start", () => {
       503,
       { status: "unavailable", reasons: ["no chain endpoint answers"] },
     ]);
+  });
+});
+
+describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
+  it("ends with code 1 and asks for the others in REDIS_URL, without the password", async () => {
+    const cluster = await startRedisCluster();
+    const url = cluster.masters[0]!.url.replace("//", "//:pass-that-is-secret@");
+    // Repeats until Redis answers within the second that the start waits for it.
+    for (;;) {
+      const program = startProgram(envWith({ REDIS_URL: url }));
+      await expect
+        .poll(() => program.child.exitCode !== null || program.output().includes("listening"))
+        .toBe(true);
+      if (program.child.exitCode === null) continue;
+      expect(program.child.exitCode).toBe(1);
+      expect(program.output()).toMatch(/Tributary cannot start: REDIS_URL: .*list the URLs of several nodes/);
+      expect(program.output()).not.toContain("pass-that-is-secret");
+      break;
+    }
+    await cluster.stop();
   });
 });

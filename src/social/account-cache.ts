@@ -12,13 +12,17 @@ export type CachedAccount = SocialAccount | SocialError;
 const MAX_HANDLES = 100_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
-/** KEYS: one per handle. Returns Redis's time in ms, and for each key its value and its remaining time in ms. */
+/**
+ * KEYS: one per handle, all on one node of a cluster. Returns Redis's time in ms, and for each key its value and
+ * its remaining time in ms.
+ */
 const READ: Script<[number, [string | null, number][]]> = {
   answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
   text: `
 local found = {}
 for i, key in ipairs(KEYS) do found[i] = {redis.call('GET', key), redis.call('PTTL', key)} end
-return {redis.call('TIME')[1] * 1000, found}
+local clock = redis.call('TIME')
+return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
 `,
 };
 
@@ -31,14 +35,17 @@ return true
 `,
 };
 
-const ACCOUNT = z.object({ id: z.string().refine((id) => toSocialId(id) === id), handle: z.string() });
-/** The value for a handle without an account. */
-const NOT_FOUND = "";
+const ENTRY = z.object({
+  /** In ms of Redis's time. */
+  writtenAt: z.int(),
+  /** Null if no account has this handle. */
+  account: z.object({ id: z.string().refine((id) => toSocialId(id) === id), handle: z.string() }).nullable(),
+});
 
 /**
  * Caches which account a lower-case handle belongs to: accounts for `cacheSeconds`, "no such account" for
- * 60 s at most. Each process has its own cache. With Redis, replicas also share their entries, which keep their
- * expiry.
+ * 60 s at most. Each process has its own cache. With Redis, replicas also share their entries, which expire when
+ * the replica that wrote them says, or earlier if the reader's `cacheSeconds` is lower.
  */
 export function createAccountCache({
   apiUrl,
@@ -50,7 +57,10 @@ export function createAccountCache({
   redis: Redis | undefined;
 }) {
   const entries = new LRUCache<string, CachedAccount>({ max: MAX_HANDLES, perf: performance });
-  const toKey = (handle: string) => `account:${apiUrl.host}:${handle}`;
+  /** The hash tag puts all entries of a network on one node of a cluster, so that one script reads many. */
+  const toKey = (handle: string) => `v2:account:{${apiUrl.host}}:${handle}`;
+  const maxAgeMs = (isFound: boolean) =>
+    1000 * (isFound ? cacheSeconds : Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS));
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
@@ -65,9 +75,14 @@ export function createAccountCache({
       if (!answer) return;
       const [time, found] = answer;
       redisEpoch = time - performance.now();
-      found.forEach(([value, ttl], i) => {
-        const account = value === null ? undefined : decode(handles[i]!, value);
-        if (account && ttl > 0) entries.set(handles[i]!, account, { ttl });
+      found.forEach(([value, remainingMs], i) => {
+        const entry = value === null ? undefined : decode(handles[i]!, value);
+        if (!entry) return;
+        const maxAge = maxAgeMs(entry.account !== null);
+        // Never longer than the maximum age, even if Redis's clock was set back after the write.
+        const ttl = Math.min(remainingMs, maxAge, entry.writtenAt + maxAge - time);
+        const account = entry.account ?? new SocialError({ kind: "not-found" });
+        if (ttl > 0) entries.set(handles[i]!, account, { ttl });
       });
     },
 
@@ -80,21 +95,21 @@ export function createAccountCache({
       for (const [handle, answer] of answers) {
         const isFound = !(answer instanceof SocialError);
         if (!isFound && answer.failure.kind !== "not-found") continue;
-        const ttl = 1000 * (isFound ? cacheSeconds : Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS));
+        const ttl = maxAgeMs(isFound);
         entries.set(handle, answer, { ttl });
         if (redisEpoch === undefined) continue;
+        const writtenAt = Math.floor(redisEpoch + now);
         keys.push(toKey(handle));
         // An absolute expiry, because a frozen Redis may run the script much later.
-        values.push(isFound ? JSON.stringify(answer) : NOT_FOUND, Math.floor(redisEpoch + now) + ttl);
+        values.push(JSON.stringify({ writtenAt, account: isFound ? answer : null }), writtenAt + ttl);
       }
       if (keys.length > 0) void redis?.run(WRITE, keys, values);
     },
   };
 }
 
-/** Undefined for a value that is not an account of this handle. Strict, because the address is derived from it. */
-function decode(handle: string, value: string): CachedAccount | undefined {
-  if (value === NOT_FOUND) return new SocialError({ kind: "not-found" });
-  const { success, data } = ACCOUNT.safeParse(parseJson(value));
-  return success && data.handle.toLowerCase() === handle ? data : undefined;
+/** Undefined for a value that is not an entry for this handle. Strict, because the address is derived from it. */
+function decode(handle: string, value: string): z.infer<typeof ENTRY> | undefined {
+  const { data } = ENTRY.safeParse(parseJson(value));
+  return data && (data.account === null || data.account.handle.toLowerCase() === handle) ? data : undefined;
 }

@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import { Redis as Client, ReplyError } from "ioredis";
 import { z } from "zod";
 import type { Logger } from "../observability/log.ts";
+import { createConnection, isRefusal, KEY_PREFIX } from "./redis-connection.ts";
+import { createSubscription } from "./redis-subscription.ts";
 
-/** A Lua script, which Redis runs atomically, with the schema of its result. */
+/**
+ * A Lua script, which Redis runs atomically, with the schema of its result. In a cluster all its keys must be on
+ * one node, so they share a hash tag: the part between braces.
+ */
 export interface Script<Answer> {
   readonly text: string;
   readonly answer: z.ZodType<Answer>;
@@ -12,60 +16,77 @@ export interface Script<Answer> {
 
 type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
-/** The state that all replicas share. */
+/** The state that all replicas share, in one Redis or in a Redis Cluster. */
 export interface Redis {
+  /** Whether it is a cluster, where a script cannot use keys with different hash tags. */
+  readonly isCluster: boolean;
   /**
-   * Runs a script in one round trip. Returns undefined if Redis is unavailable: at once if it is known to be
-   * down, otherwise after at most `answerTimeoutMs`; in that case the script may still have run.
+   * Runs a script in one round trip. Returns undefined if the script fails or returns something unexpected, or
+   * if Redis is unavailable: at once if it is known to be down, otherwise after at most `answerTimeoutMs`. The
+   * script may have run even then, or may still run, but never twice.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
    * Runs a script without waiting for its result. While Redis is unavailable, queues it. The script may run
-   * twice, so it must be idempotent.
+   * twice, so it must be idempotent. A script that fails is logged and not repeated.
    */
   runLater(script: Script<unknown>, ...args: Arguments): void;
-  /** Resolves when Redis first answers, or after a second without an answer. */
-  readonly ready: Promise<void>;
+  /** The number of scripts of `runLater` that have not run. */
+  unwritten(): number;
+  /** Resolves when all scripts of `runLater` have run, or after `timeoutMs`. */
+  flush(timeoutMs: number): Promise<void>;
+  /**
+   * Receives messages on the channel `name`; a script whose first key is `name` publishes on the channel KEYS[1].
+   * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
+   */
+  subscribe(name: string, handlers: { onMessage: (message: string) => void; onReconnect: () => void }): void;
+  /**
+   * Resolves when Redis first answers, or after a second without an answer. Resolves to what is wrong if Redis
+   * can never be used with these URLs.
+   */
+  readonly ready: Promise<string | undefined>;
   close(): void;
 }
 
-/** The prefix of all keys. */
-const KEY_PREFIX = "tributary:";
-
-/** A collect waits for at most four answers in sequence, so for at most half a second. */
+/** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond this the oldest queued scripts are dropped. */
+/** Beyond this the oldest queued scripts are dropped, and stay unwritten. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
-const RECONNECT_MAX_MS = 1_000;
-/** A connection is replaced if an answer is due and nothing arrives for this long, or `answerTimeoutMs` if longer. */
-const SILENT_CONNECTION_MS = 3_000;
 /** A failing script fails on every request, so its failures are logged only this often. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
-/** Checks that Redis answers and accepts writes. */
-const PROBE: Script<"OK"> = {
-  text: "return redis.call('SET', KEYS[1], '1', 'PX', 1000)",
-  answer: z.literal("OK"),
+/** Checks that Redis answers and accepts writes. Returns whether it is part of a cluster, if the user may know. */
+const PROBE: Script<string> = {
+  text: `
+redis.call('SET', KEYS[1], '1', 'PX', 1000)
+local info = redis.pcall('INFO', 'cluster')
+return type(info) == 'string' and info or ''
+`,
+  answer: z.string(),
 };
+const PROBE_KEY = "v2:probe";
 
 /** Errors of one script or its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
-const SCRIPT_ERROR = /^(ERR|WRONGTYPE)\b/;
+const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
+const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
+const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these servers are not";
 const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks";
 
 /**
- * Connects to Redis at `url`, which may become unavailable at any time. The first script without a timely answer
- * marks it as down. Nothing waits for it again until it answers a probe.
+ * Connects to the Redis at one URL, or to the Redis Cluster that has nodes at several; either may become
+ * unavailable at any time. The first script without a timely answer marks it as down, all of it. Nothing waits
+ * for it again until it, or each master of the cluster, answers a probe.
  */
 export function createRedis({
-  url,
+  urls,
   log,
   registry,
   answerTimeoutMs = ANSWER_TIMEOUT_MS,
 }: {
-  url: URL;
+  urls: readonly URL[];
   log: Logger;
   registry: Registry;
   /** Tests that do not test this timeout raise it, because a busy machine could exceed it. */
@@ -81,105 +102,143 @@ export function createRedis({
     help: "Scripts that failed: refused by Redis, not answered in time, or answered unexpectedly.",
     registers: [registry],
   });
-  const client = new Client(url.href, {
-    keyPrefix: KEY_PREFIX,
-    enableOfflineQueue: false,
-    // Do not resend the scripts of a broken connection: their callers no longer wait.
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
-    retryStrategy: (attempts) => Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS),
-    // After a failover the name resolves to another server, but the connection still goes to the old one.
-    reconnectOnError: ({ message }) => message.startsWith("READONLY"),
+  const connection = createConnection({
+    urls,
+    answerTimeoutMs,
+    onLost: () => {
+      markDown("the connection was lost");
+    },
   });
+  const subscriptions: { readonly onReconnect: () => void; close(): void }[] = [];
   let isUp = false;
   let isClosed = false;
+  /** Why Redis can never be used. */
+  let problem: string | undefined;
   const queued: [Script<unknown>, ...Arguments][] = [];
-  /** The last error of the connection. */
-  let connectionError = "";
+  let unwritten = 0;
+  /** The last answer to a probe that Redis refused. */
+  let refusal: string | undefined;
   let failureLoggedAt = -Infinity;
 
-  // Log only the message of the client's errors: the errors contain commands, and so the password.
-  client.on("error", (error: NodeJS.ErrnoException) => {
-    connectionError = error.message || (error.code ?? "");
-  });
-  client.on("close", () => {
-    markDown("the connection was lost");
-  });
-
   function markDown(reason: string): void {
-    if (!isUp || isClosed) return;
+    if (!isUp) return;
     isUp = false;
     up.set(0);
     log.warn({ reason }, `Redis is unavailable: ${CONSEQUENCE}`);
     void probeUntilUp();
   }
 
+  /** Returns true when every master has answered as it should. */
+  async function probe(): Promise<boolean> {
+    const keys = connection.keyOnEachMaster(PROBE_KEY);
+    const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
+    refusal = answers.find(isRefusal)?.message;
+    if (connection.isCluster) {
+      if (connection.isNoCluster()) problem = IS_NO_CLUSTER;
+    } else if (/^(MOVED|ASK)\b/.test(refusal ?? "") || /^cluster_enabled:1/m.test(String(answers[0]))) {
+      problem = IS_CLUSTER;
+    }
+    return keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
+  }
+
   async function probeUntilUp(): Promise<void> {
     for (;;) {
-      const answer = await ask(PROBE, ["probe"], []);
+      const isAnswering = await probe();
       if (isClosed) return;
-      if (!(answer instanceof Error)) break;
-      if (answer instanceof ReplyError) connectionError = answer.message;
+      if (problem !== undefined) {
+        log.error(
+          `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
+        );
+        close();
+        return;
+      }
+      if (isAnswering) break;
       await sleep(PROBE_MS, undefined, { ref: false });
     }
     isUp = true;
     up.set(1);
     log.info("Redis is available");
-    for (const script of queued.splice(0)) runLater(...script);
+    for (const script of queued.splice(0)) send(...script);
+    for (const { onReconnect } of subscriptions) onReconnect();
   }
 
-  async function waitForFirstAnswer(): Promise<void> {
+  async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    if (!isUp) log.warn({ reason: connectionError }, `Redis is not available yet: ${CONSEQUENCE}`);
+    if (!isUp && problem === undefined) {
+      const reason = refusal ?? connection.lastError();
+      log.warn({ reason }, `Redis is not available yet: ${CONSEQUENCE}`);
+    }
+    return problem;
   }
 
-  /** Resolves to the script's result, or to an Error; never rejects. */
-  function ask({ text }: Script<unknown>, ...[keys, args]: Arguments): Promise<unknown> {
-    const { promise, resolve } = Promise.withResolvers<unknown>();
-    const timer = setTimeout(() => {
-      // If this process was busy, the answer is already in the socket and is read before this runs.
-      setImmediate(resolve, new Error(`no answer within ${answerTimeoutMs} ms`));
-    }, answerTimeoutMs);
-    client.eval(text, keys.length, ...keys, ...args).then(resolve, resolve);
-    return promise.finally(() => {
-      clearTimeout(timer);
-    });
-  }
-
-  async function run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined> {
-    if (!isUp) return undefined;
-    const answer = await ask(script, ...args);
+  async function attempt<Answer>(
+    script: Script<Answer>,
+    ...[keys, args]: Arguments
+  ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
+    if (!isUp) return "unavailable";
+    const answer = await connection.evaluate(script.text, keys, args);
     const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
-    if (!failure) return answer as Answer;
+    if (!failure) return { answer: answer as Answer };
     failures.inc();
-    if (failure === answer && !SCRIPT_ERROR.test(failure.message)) markDown(failure.message);
-    else warnAboutFailure(failure.message);
-    return undefined;
+    if (failure === answer && !SCRIPT_ERROR.test(failure.message)) {
+      markDown(failure.message);
+      return "unavailable";
+    }
+    warn(failure.message, "a Redis script failed: this replica continues without its result");
+    return "failed";
   }
 
-  function warnAboutFailure(reason: string): void {
+  function warn(reason: string, message: string): void {
     if (performance.now() - failureLoggedAt < LOG_FAILURES_EVERY_MS) return;
     failureLoggedAt = performance.now();
-    log.warn({ reason }, "a Redis script failed: this replica continues without its result");
+    log.warn({ reason }, message);
   }
 
-  /** Keeps the order: queued scripts are sent before later ones, on one connection. */
-  function runLater(...script: [Script<unknown>, ...Arguments]): void {
-    void run(...script).then((answer) => {
-      if (answer !== undefined) return;
-      queued.push(script);
-      if (queued.length > MAX_QUEUED_SCRIPTS) queued.shift();
+  /** Keeps the order of scripts with the same keys: they are sent on one connection, queued scripts first. */
+  function send(...script: [Script<unknown>, ...Arguments]): void {
+    void attempt(...script).then((result) => {
+      if (result !== "unavailable" || isClosed) unwritten--;
+      else if (queued.push(script) > MAX_QUEUED_SCRIPTS) queued.shift();
     });
+  }
+
+  function close(): void {
+    isClosed = true;
+    isUp = false;
+    unwritten -= queued.splice(0).length;
+    connection.close();
+    for (const subscription of subscriptions) subscription.close();
   }
 
   return {
-    run,
-    runLater,
-    ready: waitForFirstAnswer(),
-    close() {
-      isClosed = true;
-      client.disconnect();
+    isCluster: connection.isCluster,
+    async run(...script) {
+      const result = await attempt(...script);
+      return typeof result === "object" ? result.answer : undefined;
     },
+    runLater(...script) {
+      unwritten++;
+      send(...script);
+    },
+    unwritten: () => unwritten,
+    async flush(timeoutMs) {
+      const deadline = performance.now() + timeoutMs;
+      while (unwritten > 0 && performance.now() < deadline) await sleep(PROBE_MS);
+    },
+    subscribe(name, { onMessage, onReconnect }) {
+      if (isClosed) return;
+      const { close } = createSubscription({
+        urls,
+        channel: KEY_PREFIX + name,
+        onMessage,
+        onSubscribed: onReconnect,
+        onRefused: (reason) => {
+          warn(reason, "Redis refuses a subscription: this replica learns of the others' transactions late");
+        },
+      });
+      subscriptions.push({ onReconnect, close });
+    },
+    ready: waitForFirstAnswer(),
+    close,
   };
 }

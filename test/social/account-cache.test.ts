@@ -74,16 +74,60 @@ describeWithRedis("the account cache in Redis", () => {
     const [creator, nobody, failed, unknown] = await fetched("creator", "nobody", "failed", "unknown");
     expect([creator, failed, unknown]).toEqual([found, undefined, undefined]);
     expect((nobody as SocialError).failure.kind).toBe("not-found");
-    expect(await server.command("PTTL", "tributary:account:network:nobody")).toBeLessThanOrEqual(60_000);
-    expect(await server.command("PTTL", "tributary:account:network:creator")).toBeLessThanOrEqual(300_000);
+    expect(await server.command("PTTL", "tributary:v2:account:{network}:nobody")).toBeLessThanOrEqual(60_000);
+    expect(await server.command("PTTL", "tributary:v2:account:{network}:creator")).toBeLessThanOrEqual(
+      300_000,
+    );
   });
 
   it("expires at the same time for every replica", async () => {
     await store(new Map([["creator", found]]));
-    await server.command("PEXPIRE", "tributary:account:network:creator", 500);
+    await server.command("PEXPIRE", "tributary:v2:account:{network}:creator", 500);
     const cache = cacheOf(300);
     await cache.fetchShared(["creator"]);
     await expect.poll(() => cache.get("creator")).toBeUndefined();
+  });
+
+  it("expires for a replica with a lower SOCIAL_CACHE_SECONDS by that replica's time", async () => {
+    await store(
+      new Map<string, CachedAccount>([
+        ["creator", found],
+        ["nobody", notFound],
+      ]),
+    );
+    const handles = ["creator", "nobody"];
+    /** What a replica with this SOCIAL_CACHE_SECONDS reads, when the entries were written `ageSeconds` ago. */
+    const read = async (cacheSeconds: number, ageSeconds: number) => {
+      for (const handle of handles) {
+        const key = `tributary:v2:account:{network}:${handle}`;
+        const entry = JSON.parse(await server.command("GET", key));
+        const [now] = await server.command("TIME");
+        const aged = { ...entry, writtenAt: (now - ageSeconds) * 1000 };
+        await server.command("SET", key, JSON.stringify(aged), "KEEPTTL");
+      }
+      const cache = cacheOf(cacheSeconds);
+      await cache.fetchShared(handles);
+      return handles.map((handle) => cache.get(handle) !== undefined);
+    };
+    expect(await read(300, 0)).toEqual([true, true]);
+    expect(await read(200, 100)).toEqual([true, false]);
+    expect(await read(100, 100)).toEqual([false, false]);
+    expect(await read(50, 20)).toEqual([true, true]);
+    expect(await read(20, 20)).toEqual([false, false]);
+    expect(await read(0, 0)).toEqual([false, false]);
+  });
+
+  it("is read for at most SOCIAL_CACHE_SECONDS, even if Redis's clock was set back after the write", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    vi.advanceTimersByTime(1); // The cache treats a start time of 0 as unset.
+    const entry = { writtenAt: Date.now() + 86_400_000, account: found };
+    const key = "tributary:v2:account:{network}:creator";
+    await server.command("SET", key, JSON.stringify(entry), "PX", 86_400_000);
+    const cache = cacheOf(300);
+    await cache.fetchShared(["creator"]);
+    vi.advanceTimersByTime(300_001);
+    expect(cache.get("creator")).toBeUndefined();
+    vi.useRealTimers();
   });
 
   it("expires on time when Redis was frozen during the write", async () => {
@@ -94,7 +138,7 @@ describeWithRedis("the account cache in Redis", () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     server.thaw();
     await expect.poll(() => redis.run(PING, [], [])).toBe(1);
-    expect(await server.command("GET", "tributary:account:network:creator")).toBeNull();
+    expect(await server.command("GET", "tributary:v2:account:{network}:creator")).toBeNull();
   });
 
   it("keeps accounts of different networks apart", async () => {
@@ -105,16 +149,18 @@ describeWithRedis("the account cache in Redis", () => {
   });
 
   it.each([
-    ["of another handle", JSON.stringify({ ...found, handle: "Other" })],
-    ["with an invalid id", JSON.stringify({ ...found, id: "007" })],
+    ["of another handle", JSON.stringify({ writtenAt: Date.now(), account: { ...found, handle: "Other" } })],
+    ["with an invalid id", JSON.stringify({ writtenAt: Date.now(), account: { ...found, id: "007" } })],
+    ["without the time of the write", JSON.stringify({ account: found })],
     ["that is not JSON", "{"],
   ])("ignores a stored account %s", async (_name, value) => {
-    await server.command("SET", "tributary:account:network:creator", value, "PX", 60_000);
+    await server.command("SET", "tributary:v2:account:{network}:creator", value, "PX", 60_000);
     expect(await fetched("creator")).toEqual([undefined]);
   });
 
   it("ignores an account without an expiry", async () => {
-    await server.command("SET", "tributary:account:network:creator", JSON.stringify(found));
+    const entry = { writtenAt: Date.now(), account: found };
+    await server.command("SET", "tributary:v2:account:{network}:creator", JSON.stringify(entry));
     expect(await fetched("creator")).toEqual([undefined]);
   });
 });

@@ -31,7 +31,7 @@ export function eachWithRedis(use: (server: RedisServer, redis: Redis) => void):
   beforeEach(async () => {
     server = await startRedis();
     redis = createRedis({
-      url: new URL(server.url),
+      urls: [new URL(server.url)],
       log: createLogger("silent"),
       registry: new Registry(),
       answerTimeoutMs: ANSWER_TIMEOUT_MS,

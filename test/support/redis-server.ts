@@ -6,22 +6,23 @@ import { endWithTests } from "./ended-children.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
-/** Starts a redis-server on a free port, without persistence. */
-export async function startRedis() {
+/** Starts a redis-server on a free port, without persistence. `more` returns further options. */
+export async function startRedis(more: () => readonly string[] | Promise<readonly string[]> = () => []) {
   for (;;) {
     const port = await freePort();
-    const server = await startAt(port);
+    const server = await startAt(port, await more());
     // Another process may have taken the port first.
     if (server) return server;
   }
 }
 
-async function startAt(port: number) {
+async function startAt(port: number, more: readonly string[]) {
   let server: ChildProcess;
 
   /** Returns false when the server exits at once, because another process has taken its port. */
   async function start(): Promise<boolean> {
-    const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    const common = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    const options = [...common, ...more];
     server = spawn("redis-server", options, { cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
     endWithTests(server);
     return new Promise<boolean>((resolve, reject) => {
@@ -43,6 +44,7 @@ async function startAt(port: number) {
   if (!(await start())) return undefined;
   return {
     url: `redis://127.0.0.1:${port}`,
+    port,
     /** Starts a stopped server again, empty, on the same port. */
     async start(): Promise<void> {
       if (!(await start())) throw new Error(`redis-server could not be started again on port ${port}`);
@@ -62,7 +64,7 @@ async function startAt(port: number) {
   };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

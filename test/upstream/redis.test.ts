@@ -17,7 +17,7 @@ let logLines: string[];
 const log = () => createLogger("trace", { write: (line) => void logLines.push(line) });
 /** Without `answerTimeoutMs`, the service's own timeout applies. */
 const connect = (url: string, answerTimeoutMs?: number) =>
-  createRedis({ url: new URL(url), log: log(), registry: (registry = new Registry()), answerTimeoutMs });
+  createRedis({ urls: [new URL(url)], log: log(), registry: (registry = new Registry()), answerTimeoutMs });
 type Arguments<T> = [Script<T>, string[], (string | number)[]];
 const add = (by: number): Arguments<number> => [
   { text: "return redis.call('INCRBY', KEYS[1], ARGV[1])", answer: z.int() },
@@ -114,6 +114,35 @@ describeWithRedis("Redis", () => {
     await expect.poll(() => server.command("GET", "tributary:text")).toMatch(/e$/);
     // Scripts sent before the timeout may run twice; none is lost or reordered.
     expect(await server.command("GET", "tributary:text")).toMatch(/^abcd(b?c?d?)e$/);
+  });
+
+  it("does not repeat a queued script that fails, and logs its failure", async () => {
+    await server.command("SET", "tributary:sum", "no number");
+    redis.runLater(...add(1));
+    await redis.flush(600_000);
+    expect(redis.unwritten()).toBe(0);
+    expect(logLines.join()).toContain("a Redis script failed");
+    // After an outage it would succeed.
+    await server.command("DEL", "tributary:sum");
+    await server.stop();
+    await expect.poll(() => redis.run(...add(1))).toBeUndefined();
+    await server.start();
+    await isBack(redis);
+    expect(await server.command("EXISTS", "tributary:sum")).toBe(0);
+  });
+
+  it("says how many queued scripts have not run, and waits for them as long as it is asked to", async () => {
+    await reconnect();
+    await server.stop();
+    await expect.poll(() => redis.run(...add(1))).toBeUndefined();
+    for (let i = 0; i < 3; i++) redis.runLater(...add(1));
+    await redis.flush(1);
+    expect(redis.unwritten()).toBe(3);
+    const flushed = redis.flush(600_000);
+    await server.start();
+    await flushed;
+    expect(redis.unwritten()).toBe(0);
+    expect(await server.command("GET", "tributary:sum")).toBe("3");
   });
 
   it("still receives the next script after one has failed", async () => {

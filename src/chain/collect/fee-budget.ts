@@ -57,7 +57,7 @@ export function createFeeBudget({
   budgetLamportsPerHour: Lamports;
   redis: Redis | undefined;
 }) {
-  const keys = [`fees:${feePayer}`];
+  const keys = [`v2:fees:${feePayer}`];
   const spentInMinute = new Map<number, bigint>();
 
   function add(minute: number, lamports: bigint): void {

@@ -73,6 +73,8 @@ export interface CollectNeeds {
   simulator: Simulator;
   feePayer: FeePayer;
   locks: AccountLocks;
+  /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
+  announceLanded: (slot: number) => void;
   metrics: CollectMetrics;
   /** How long a caller waits; also how long the amounts of a landed transaction may take to read. */
   timeoutMs: number;
@@ -81,7 +83,7 @@ export interface CollectNeeds {
 
 /** Returns a function that starts a collect of an account. Start at most one per account at a time. */
 export function createStartCollect(needs: CollectNeeds): (account: AccountAddresses) => InFlightCollect {
-  const { rpc, balances, simulator, feePayer, locks, metrics, timeoutMs, log } = needs;
+  const { rpc, balances, simulator, feePayer, locks, announceLanded, metrics, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
   /** The fees of the transactions in flight, which the fee payer has not paid yet. */
@@ -218,6 +220,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
         throw new CollectError({ kind: "expired", signature });
       }
       lease.release(outcome.slot);
+      announceLanded(outcome.slot);
       state = { kind: "landed", signature };
       return readOutcome(account, signature, outcome.err, own);
     }

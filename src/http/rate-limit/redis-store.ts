@@ -39,7 +39,7 @@ return {counted, at, next and math.min(next + window - now, window) or window}
  */
 export function createRedisStore(redis: Redis, { max, windowMs }: Limit) {
   return async (caller: string, cost: number, replaces?: number): Promise<Reservation | undefined> => {
-    const answer = await redis.run(RESERVE, [`limit:${caller}`], [max, windowMs, cost, replaces ?? ""]);
+    const answer = await redis.run(RESERVE, [`v2:limit:${caller}`], [max, windowMs, cost, replaces ?? ""]);
     if (!answer) return undefined;
     const [counted, at, waitMs] = answer;
     return { counted, at, waitMs };

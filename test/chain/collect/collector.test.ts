@@ -308,7 +308,7 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
     return { slow, fast, removeFault, slowCollect };
   }
   const spentFees = async (feePayer: string) => {
-    const entries: string[] = await server.command("HGETALL", `tributary:fees:${feePayer}`);
+    const entries: string[] = await server.command("HGETALL", `tributary:v2:fees:${feePayer}`);
     return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
   };
 

@@ -10,7 +10,7 @@ let redis: Redis;
 const replica = () =>
   createFeeBudget({ feePayer: "payer", budgetLamportsPerHour: toLamports(20_000), redis });
 const spentLamports = async () => {
-  const entries: string[] = await server.command("HGETALL", "tributary:fees:payer");
+  const entries: string[] = await server.command("HGETALL", "tributary:v2:fees:payer");
   return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
 };
 
@@ -41,7 +41,7 @@ describeWithRedis("the fee budget in Redis", () => {
 
   it("ignores fees that are older than an hour", async () => {
     const minute = Math.floor((await server.command("TIME"))[0] / 60);
-    await server.command("HSET", "tributary:fees:payer", minute - 60, 15_000, minute - 61, 20_000);
+    await server.command("HSET", "tributary:v2:fees:payer", minute - 60, 15_000, minute - 61, 20_000);
     expect(await replica().reserve(toLamports(5_001))).toBeUndefined();
     expect(await replica().reserve(toLamports(5_000))).toBeDefined();
   });

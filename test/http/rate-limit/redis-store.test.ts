@@ -60,13 +60,13 @@ describeWithRedis("the rate limit in Redis", () => {
   it("keeps a caller's list for one window, and stores nothing for a caller without admitted requests", async () => {
     const rateLimit = createRateLimit({ max: 20, windowSeconds: 60 }, redis);
     await rateLimit("a", 20);
-    const ttl = await server.command("PTTL", "tributary:limit:a");
+    const ttl = await server.command("PTTL", "tributary:v2:limit:a");
     await rateLimit("a", 1);
     expect(ttl).toBeLessThanOrEqual(60_001);
-    expect(await server.command("PTTL", "tributary:limit:a")).toBeLessThanOrEqual(ttl);
-    expect(await server.command("LLEN", "tributary:limit:a")).toBe(20);
+    expect(await server.command("PTTL", "tributary:v2:limit:a")).toBeLessThanOrEqual(ttl);
+    expect(await server.command("LLEN", "tributary:v2:limit:a")).toBe(20);
     await rateLimit("b", 21);
-    expect(await server.command("EXISTS", "tributary:limit:b")).toBe(0);
+    expect(await server.command("EXISTS", "tributary:v2:limit:b")).toBe(0);
   });
 
   it("applies per replica during a Redis outage", async () => {

@@ -1,0 +1,163 @@
+import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
+
+/** The prefix of all keys and channels. */
+export const KEY_PREFIX = "tributary:";
+
+/** A connection is replaced if an answer is due and nothing arrives for this long, or `answerTimeoutMs` if longer. */
+export const SILENT_CONNECTION_MS = 3_000;
+const RECONNECT_MAX_MS = 1_000;
+const CLUSTER_SLOTS = 16_384;
+
+/**
+ * Connects to the Redis at one URL, or to all masters of the cluster that has nodes at several. Reconnects by
+ * itself.
+ */
+export function createConnection({
+  urls,
+  answerTimeoutMs,
+  onLost,
+}: {
+  urls: readonly URL[];
+  answerTimeoutMs: number;
+  /** Called when the connection to the Redis, or to a master of the cluster, is lost. */
+  onLost: () => void;
+}) {
+  let lastError = "";
+  let isNoCluster = false;
+  const commonOptions = {
+    // Do not resend the scripts of a broken connection: their callers no longer wait.
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
+    connectTimeout: SILENT_CONNECTION_MS,
+    // After a failover the name resolves to another server, but the connection still goes to the old one.
+    reconnectOnError: ({ message }: Error) => message.startsWith("READONLY"),
+  };
+  const client = urls.length > 1 ? connectToCluster() : connectToServer();
+
+  function connectToServer(): Client {
+    const server = new Client({
+      ...toOptions(urls[0]!),
+      ...commonOptions,
+      enableOfflineQueue: false,
+      retryStrategy: reconnectDelay,
+    });
+    server.on("error", keepError);
+    server.on("close", onLost);
+    return server;
+  }
+
+  function connectToCluster(): Cluster {
+    const nodes = urls.map(toOptions);
+    const { username, password, tls } = nodes[0]!;
+    const cluster = new Cluster(
+      nodes.map(({ host, port }) => ({ host, port })),
+      {
+        redisOptions: { ...commonOptions, username, password, tls },
+        enableOfflineQueue: false,
+        // Only resend scripts that a node refused to run: one that it had received may have run.
+        retryDelayOnFailover: 0,
+        retryDelayOnClusterDown: 0,
+        clusterRetryStrategy: reconnectDelay,
+        // Connect to names, not to the addresses that they have now: certificates are for names.
+        dnsLookup: (name, done) => {
+          done(null, name);
+        },
+      },
+    );
+    cluster.on("error", ({ lastNodeError }: { lastNodeError?: Error }) => {
+      isNoCluster ||= lastNodeError?.message.includes("cluster support disabled") ?? false;
+    });
+    cluster.on("node error", keepError);
+    cluster.on("-node", (node: Client) => {
+      if (!node.options.readOnly) onLost();
+    });
+    return cluster;
+  }
+
+  /** Keeps only the message: the client's errors contain commands, and so the password. */
+  function keepError(error: NodeJS.ErrnoException): void {
+    lastError = error.message || (error.code ?? "");
+  }
+
+  return {
+    isCluster: client.isCluster,
+
+    /** Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never rejects. */
+    evaluate(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+      const { promise, resolve } = Promise.withResolvers<unknown>();
+      const prefixed = keys.map((key) => KEY_PREFIX + key);
+      const command = new Command("eval", [script, keys.length, ...prefixed, ...args], {
+        replyEncoding: "utf8",
+      });
+      const timer = setTimeout(() => {
+        // If this process was busy, the answer is already in the socket and is read before this runs.
+        setImmediate(() => {
+          // A node of a cluster may still answer that the keys have moved: do not follow them then.
+          command.reject = () => undefined;
+          resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
+        });
+      }, answerTimeoutMs);
+      (client.sendCommand(command) as Promise<unknown>).then(resolve, resolve);
+      return promise.finally(() => {
+        clearTimeout(timer);
+      });
+    },
+
+    /** Keys that begin with `name`, at least one on each master; none while a part of the cluster has no master. */
+    keyOnEachMaster(name: string): string[] {
+      if (!(client instanceof Cluster)) return [name];
+      const masters = new Set<string>();
+      for (let slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        const master = client.slots[slot]?.[0];
+        if (master === undefined) return [];
+        masters.add(master);
+      }
+      const keys: string[] = [];
+      for (let i = 0; masters.size > 0; i++) {
+        const key = `${name}:${i}`;
+        if (masters.delete(client.slots[slotOf(KEY_PREFIX + key)]![0]!)) keys.push(key);
+      }
+      return keys;
+    },
+
+    /** The last error of the connection. */
+    lastError: () => lastError,
+    /** True if none of the several URLs is a node of a cluster. */
+    isNoCluster: () => isNoCluster,
+    close(): void {
+      client.disconnect();
+    },
+  };
+}
+
+/** Whether Redis answered with an error; all other errors are those of the connection. */
+export function isRefusal(answer: unknown): answer is Error {
+  return answer instanceof ReplyError;
+}
+
+/** The client's options for the server at `url`. */
+export function toOptions(url: URL) {
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(url.port || 6379),
+    username: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    db: Number(url.pathname.slice(1)),
+    tls: url.protocol === "rediss:" ? {} : undefined,
+  };
+}
+
+/** The slot of a key without a hash tag: its CRC-16 (XMODEM). Source: the Redis Cluster specification. */
+function slotOf(key: string): number {
+  let crc = 0;
+  for (const byte of Buffer.from(key)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1) & 0xffff;
+  }
+  return crc % CLUSTER_SLOTS;
+}
+
+function reconnectDelay(attempts: number): number {
+  return Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS);
+}

@@ -1,0 +1,65 @@
+import { Redis as Client } from "ioredis";
+import { isRefusal, SILENT_CONNECTION_MS, toOptions } from "./redis-connection.ts";
+
+const RECONNECT_MS = 500;
+/** Without this, a connection that no longer delivers anything would look like a quiet one. */
+const PING_MS = 1_000;
+
+/**
+ * Receives the messages of a channel on a connection of its own, which reconnects by itself: in a cluster to
+ * the next of `urls`, because a cluster passes every message to all its nodes. Messages sent while it is
+ * disconnected are lost.
+ */
+export function createSubscription({
+  urls,
+  channel,
+  onMessage,
+  onSubscribed,
+  onRefused,
+}: {
+  urls: readonly URL[];
+  channel: string;
+  onMessage: (message: string) => void;
+  /** Called after each (re)connect. */
+  onSubscribed: () => void;
+  /** Called when Redis does not permit the subscription. */
+  onRefused: (reason: string) => void;
+}) {
+  let client: Client;
+  let isClosed = false;
+
+  function connect(attempt: number): void {
+    if (isClosed) return;
+    client = new Client({
+      ...toOptions(urls[attempt % urls.length]!),
+      retryStrategy: () => null,
+      connectTimeout: SILENT_CONNECTION_MS,
+      socketTimeout: SILENT_CONNECTION_MS,
+    });
+    const ping = setInterval(() => {
+      client.ping().catch(() => undefined);
+    }, PING_MS);
+    ping.unref();
+    // The connection that runs scripts reports the errors of Redis.
+    client.on("error", () => undefined);
+    client.on("message", (_channel, message) => {
+      onMessage(message);
+    });
+    client.once("end", () => {
+      clearInterval(ping);
+      setTimeout(connect, RECONNECT_MS, attempt + 1).unref();
+    });
+    client.subscribe(channel).then(onSubscribed, (error: unknown) => {
+      if (isRefusal(error)) onRefused(error.message);
+      client.disconnect();
+    });
+  }
+  connect(0);
+
+  return {
+    close(): void {
+      isClosed = true;
+      client.disconnect();
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import { Registry } from "@prometheus-io/client";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
+import { createLandedSlots } from "../../src/chain/landed-slots.ts";
+import { toLamports } from "../../src/chain/lamports.ts";
+import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
+import { createLogger } from "../../src/observability/log.ts";
+import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
+import { SocialError } from "../../src/social/social-error.ts";
+import { createRedis, type Redis } from "../../src/upstream/redis.ts";
+import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
+import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
+
+const apiUrl = new URL("http://network");
+
+describeWithRedis("on a Redis Cluster, two replicas", () => {
+  let cluster: RedisCluster;
+  let replicas: Redis[];
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+    const { urls } = cluster;
+    const connect = () =>
+      createRedis({ urls, log: createLogger("silent"), registry: new Registry(), answerTimeoutMs: 600_000 });
+    replicas = [connect(), connect()];
+    await Promise.all(replicas.map(isBack));
+  });
+  afterAll(async () => {
+    for (const redis of replicas) redis.close();
+    await cluster.stop();
+  });
+
+  it("let exactly 20 of 100 concurrent requests of each of 30 callers pass", async () => {
+    const limits = replicas.map((redis) => createRateLimit({ max: 20, windowSeconds: 3_600 }, redis));
+    const callers = Array.from({ length: 30 }, (_, i) => `192.0.2.${i}`);
+    const passed = await Promise.all(
+      callers.map(async (caller) => {
+        const verdicts = await Promise.all(Array.from({ length: 100 }, (_, i) => limits[i % 2]!(caller, 1)));
+        return verdicts.filter(({ refusal }) => !refusal).length;
+      }),
+    );
+    expect(passed).toEqual(callers.map(() => 20));
+    // The callers are spread over all nodes.
+    for (const master of cluster.masters)
+      expect(await master.command("KEYS", "tributary:v2:limit:*")).not.toEqual([]);
+  });
+
+  it("share 100 accounts of one lookup, which are all on one node", async () => {
+    const [one, other] = replicas.map((redis) => createAccountCache({ apiUrl, cacheSeconds: 300, redis }));
+    const accounts = new Map<string, CachedAccount>(
+      Array.from({ length: 100 }, (_, i) => [
+        `handle${i}`,
+        i % 10 ? { id: String(i), handle: `Handle${i}` } : new SocialError({ kind: "not-found" }),
+      ]),
+    );
+    const handles = [...accounts.keys()];
+    await one!.fetchShared(handles);
+    one!.store(accounts);
+    await expect.poll(async () => (await cluster.keys("tributary:v2:account:*")).length).toBe(100);
+    await other!.fetchShared(handles);
+    expect(handles.map(other!.get)).toEqual([...accounts.values()]);
+  });
+
+  it("share the fee budgets of different fee payers", async () => {
+    for (const feePayer of ["payer1", "payer2", "payer3"]) {
+      const budgets = replicas.map((redis) =>
+        createFeeBudget({ feePayer, budgetLamportsPerHour: toLamports(20_000), redis }),
+      );
+      const reservations = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => budgets[i % 2]!.reserve(toLamports(5_000))),
+      );
+      expect(reservations.filter((reservation) => reservation)).toHaveLength(4);
+    }
+  });
+
+  it("tell each other the slots in which transactions landed", async () => {
+    const slots = replicas.map((redis) => {
+      const received: number[] = [];
+      const requireSlot = (slot: number) => received.push(slot);
+      return { received, ...createLandedSlots({ feePayer: "payer", redis, requireSlot }) };
+    });
+    slots[0]!.announce(42);
+    await expect.poll(() => slots[1]!.received).toContain(42);
+  });
+});

@@ -1,0 +1,267 @@
+import { Registry } from "@prometheus-io/client";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { createLogger } from "../../src/observability/log.ts";
+import { createRedis, type Redis, type Script } from "../../src/upstream/redis.ts";
+import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
+import { eventually } from "../support/eventually.ts";
+import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+
+/** The service's timeout for an answer. */
+const DEFAULT_TIMEOUT_MS = 120;
+/** Short enough for tests that wait for it, and long enough for a busy machine. */
+const SHORT_TIMEOUT_MS = 2_000;
+
+let redis: Redis;
+let registry: Registry;
+let logLines: string[];
+/** Without `answerTimeoutMs`, the service's own timeout applies. */
+function connect(urls: readonly URL[], answerTimeoutMs?: number): Redis {
+  logLines = [];
+  registry = new Registry();
+  const log = createLogger("trace", { write: (line) => void logLines.push(line) });
+  return (redis = createRedis({ urls, log, registry, answerTimeoutMs }));
+}
+afterEach(() => {
+  vi.useRealTimers();
+  redis.close();
+});
+
+const INCREMENT: Script<number> = { text: "return redis.call('INCR', KEYS[1])", answer: z.int() };
+const increment = (key: string) => redis.run(INCREMENT, [key], []);
+/** Keys that reach all masters. */
+const KEYS = Array.from({ length: 30 }, (_, i) => `spread:${i}`);
+const isUp = async () => (await registry.getSingleMetric("tributary_redis_up")!.get()).values[0]!.value;
+const isDown = () =>
+  eventually(async () => {
+    expect(await isUp()).toBe(0);
+  });
+
+describeWithRedis("a Redis Cluster", () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await startRedisCluster();
+  });
+  afterAll(() => cluster.stop());
+  beforeEach(async () => {
+    for (const master of cluster.masters) await master.command("FLUSHALL");
+    connect(cluster.urls, 600_000);
+    await isBack(redis);
+  });
+
+  it("runs each script on the node of its keys", async () => {
+    expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
+    for (const master of cluster.masters)
+      expect(await master.command("KEYS", "tributary:spread:*")).not.toEqual([]);
+    expect(redis.isCluster).toBe(true);
+    expect(await isUp()).toBe(1);
+  });
+
+  it("fails only the script whose keys are on different nodes", async () => {
+    const text = "return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}";
+    expect(await redis.run({ text, answer: z.unknown() }, ["a", "b"], [])).toBeUndefined();
+    expect(await redis.run({ text, answer: z.unknown() }, ["{tag}a", "{tag}b"], [])).toEqual([1, 1]);
+    expect(await isUp()).toBe(1);
+  });
+
+  it("delays one caller for 120 ms when one node is frozen, and is down for all keys until the node answers", async () => {
+    // Faked before the connection is made, so that none of its timers is real.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    redis.close();
+    connect(cluster.urls);
+    await isBack(redis);
+    const frozen = await cluster.masterOf("tributary:frozen");
+    frozen.freeze();
+    let answer: unknown = "none yet";
+    const first = increment("frozen").then((value) => (answer = value));
+    await vi.advanceTimersByTimeAsync(DEFAULT_TIMEOUT_MS - 1);
+    expect(answer).toBe("none yet");
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await first).toBeUndefined();
+    for (const key of KEYS) expect(await increment(key)).toBeUndefined();
+    expect(await isUp()).toBe(0);
+
+    vi.useRealTimers();
+    frozen.thaw();
+    await isBack(redis);
+    expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
+  });
+
+  it.each([0, 1, 2])("stays down while master %i is frozen, although the others answer", async (i) => {
+    redis.close();
+    connect(cluster.urls, DEFAULT_TIMEOUT_MS);
+    await isBack(redis);
+    const frozen = cluster.masters[i]!;
+    const other = cluster.masters[(i + 1) % 3]!;
+    frozen.freeze();
+    await eventually(() => Promise.all(KEYS.map(increment)).then(isDown));
+    const probes = async () =>
+      Number(/^cmdstat_eval:calls=(\d+)/m.exec(await other.command("INFO", "commandstats"))![1]);
+    const probesBefore = await probes();
+    await expect.poll(probes).toBeGreaterThan(probesBefore + 20);
+    expect(await isUp()).toBe(0);
+    frozen.thaw();
+    await isBack(redis);
+  });
+
+  it("does not resend a script when the connection breaks before its answer", async () => {
+    const node = await cluster.masterOf("tributary:once");
+    await node.command("CLIENT", "PAUSE", 3_600_000, "WRITE");
+    const answer = increment("once");
+    await expect.poll(() => node.command("INFO", "clients")).toContain("blocked_clients:1");
+    await node.command("CLIENT", "KILL", "TYPE", "normal");
+    await node.command("CLIENT", "UNPAUSE");
+    expect(await answer).toBeUndefined();
+    await isBack(redis);
+    expect(await node.command("EXISTS", "tributary:once")).toBe(0);
+  });
+
+  it("is down as soon as a node is killed, and is used again after the node's restart", async () => {
+    await cluster.masters[1]!.stop();
+    await isDown();
+    await cluster.masters[1]!.start();
+    await isBack(redis);
+    expect(await Promise.all(KEYS.map(increment))).toHaveLength(KEYS.length);
+  });
+
+  it("is never logged with its password", async () => {
+    const urls = cluster.urls.map(({ href }) => new URL(href.replace("//", "//user:pass-that-is-secret@")));
+    // Repeats until the refusal arrives within the second that the start waits for Redis.
+    await expect
+      .poll(async () => {
+        redis.close();
+        await connect(urls, 600_000).ready;
+        return logLines.join();
+      })
+      .toContain("WRONGPASS");
+    expect(logLines.join()).not.toContain("pass-that-is-secret");
+  });
+
+  describe("whose slot moves to another node", () => {
+    const KEY = "moving";
+    let slot: number;
+    let from: RedisServer;
+    let to: RedisServer;
+    beforeEach(async () => {
+      slot = await cluster.masters[0]!.command("CLUSTER", "KEYSLOT", `tributary:${KEY}`);
+      from = await cluster.masterOf(`tributary:${KEY}`);
+      to = cluster.masters.find((master) => master.url !== from.url)!;
+      return async () => {
+        await to.command("FLUSHALL");
+        await assignSlot(from);
+      };
+    });
+    /** Moves the slot, which must be empty. */
+    async function assignSlot(owner: RedisServer): Promise<void> {
+      const id: string = await owner.command("CLUSTER", "MYID");
+      // The owner first: the slot is then never without one.
+      for (const master of [owner, ...cluster.masters])
+        await master.command("CLUSTER", "SETSLOT", slot, "NODE", id);
+    }
+
+    it("still runs the slot's scripts, and is never down", async () => {
+      await assignSlot(to);
+      expect(await increment(KEY)).toBe(1);
+      expect(await increment(KEY)).toBe(2);
+      expect(await to.command("GET", `tributary:${KEY}`)).toBe("2");
+      expect(logLines.join()).not.toContain("Redis is unavailable");
+    });
+
+    it("does not run a script there after its caller has stopped waiting", async () => {
+      redis.close();
+      connect(cluster.urls, SHORT_TIMEOUT_MS);
+      await isBack(redis);
+      await from.command("CLIENT", "PAUSE", 3_600_000, "WRITE");
+      expect(await increment(KEY)).toBeUndefined();
+      await assignSlot(to);
+      // The node now answers the script: its slot has moved.
+      await from.command("CLIENT", "UNPAUSE");
+      await isBack(redis);
+      expect(await to.command("EXISTS", `tributary:${KEY}`)).toBe(0);
+    });
+  });
+
+  it("delivers messages whichever node they are published on, also after the subscriber's node was killed", async () => {
+    const publish = { text: "return redis.call('PUBLISH', KEYS[1], ARGV[1])", answer: z.int() };
+    const received: string[] = [];
+    let reconnects = 0;
+    redis.subscribe("news", {
+      onMessage: (message) => received.push(message),
+      onReconnect: () => reconnects++,
+    });
+    await eventually(async () => {
+      await redis.run(publish, ["news"], ["first"]);
+      expect(received).toContain("first");
+    });
+    // A node that does not have the key of the channel delivers the message too.
+    for (const [i, master] of cluster.masters.entries()) {
+      await master.command("PUBLISH", "tributary:news", `from ${i}`);
+      await expect.poll(() => received).toContain(`from ${i}`);
+    }
+    const reconnectsBefore = reconnects;
+    await cluster.masters[0]!.stop();
+    await expect.poll(() => reconnects).toBeGreaterThan(reconnectsBefore);
+    await cluster.masters[1]!.command("PUBLISH", "tributary:news", "while the node is down");
+    await expect.poll(() => received).toContain("while the node is down");
+    await cluster.masters[0]!.start();
+    await isBack(redis);
+  });
+});
+
+describeWithRedis("a Redis Cluster with a replica", () => {
+  it("is used again once the replica of a dead master is promoted", async () => {
+    const cluster = await startRedisCluster({ nodeTimeoutMs: 2_000 });
+    connect(cluster.urls, SHORT_TIMEOUT_MS);
+    await isBack(redis);
+    await cluster.masters[0]!.stop();
+    await isDown();
+    await isBack(redis);
+    const answers = await Promise.all(KEYS.map(increment));
+    expect(answers).toEqual(KEYS.map(() => 1));
+    expect(await cluster.replica!.command("KEYS", "tributary:spread:*")).not.toEqual([]);
+    await cluster.stop();
+  });
+});
+
+describeWithRedis("REDIS_URL", () => {
+  const isNotUsed = async () => {
+    expect(await increment("a")).toBeUndefined();
+    expect(await isUp()).toBe(0);
+    expect(logLines.join("")).toMatch(/"level":50.*REDIS_URL: .*Redis is not used/);
+  };
+  /** Repeats until Redis answers within the second that the start waits for it. */
+  const problemWith = async (urls: readonly URL[]) => {
+    for (;;) {
+      const problem = await connect(urls, 600_000).ready;
+      if (problem !== undefined) return problem;
+      redis.close();
+    }
+  };
+
+  it.each([0, 1, 2])("with one URL must not be node %i of a cluster", async (i) => {
+    const cluster = await startRedisCluster();
+    expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain("list the URLs of several nodes");
+    await isNotUsed();
+    await cluster.stop();
+  });
+
+  it("with several URLs must not be servers without a cluster", async () => {
+    const servers = await Promise.all([startRedis(), startRedis()]);
+    const urls = servers.map(({ url }) => new URL(url));
+    expect(await problemWith(urls)).toContain("must be nodes of one Redis Cluster");
+    await isNotUsed();
+    for (const server of servers) await server.stop();
+  });
+
+  it("is also checked when Redis was down at the start", async () => {
+    const servers = await Promise.all([startRedis(), startRedis()]);
+    for (const server of servers) await server.stop();
+    expect(await connect(servers.map(({ url }) => new URL(url))).ready).toBeUndefined();
+    redis.runLater(INCREMENT, ["a"], []);
+    await servers[0].start();
+    await eventually(isNotUsed);
+    expect(redis.unwritten()).toBe(0);
+    await servers[0].stop();
+  });
+});
