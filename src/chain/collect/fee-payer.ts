@@ -3,7 +3,7 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../lamports.ts";
 import type { FeeBudget, Reservation } from "./fee-budget.ts";
-import { priorityFee } from "./priority-fee.ts";
+import { priorityFee } from "../priority-fee.ts";
 
 /** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
 export const BASE_FEE_LAMPORTS = 5_000n;
