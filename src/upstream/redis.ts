@@ -14,6 +14,8 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
 /** The state that all replicas share. */
 export interface Redis {
+  /** Whether it is a Redis Cluster, where all keys of a script must have the same hash tag. */
+  readonly isCluster?: boolean;
   /**
    * Runs a script in one round trip. Returns undefined if Redis is unavailable: at once if it is known to be
    * down, otherwise after at most `answerTimeoutMs`; in that case the script may still have run.
