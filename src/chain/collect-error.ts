@@ -1,8 +1,8 @@
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /**
- * Why a caller receives no result. For the kinds of the first group, the collect has ended and this replica sent no
- * transaction of its own.
+ * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended, and this
+ * replica sent no transaction of its own.
  */
 export type CollectFailure =
   /** The request timed out before this collect started. */

@@ -12,8 +12,10 @@ it.each([
   ["is not base58", "0OIl"],
   ["is too short", "1".repeat(31)],
 ])("a blockhash that %s is reported as a fault of the chain, not as a bug", async (_, blockhash) => {
-  const result = { context: { slot: 1 }, value: { blockhash, lastValidBlockHeight: 10 ** 9 } };
-  world.sandbox.rpc.faults.add({
+  const { chain, rpc } = world.sandbox;
+  const { lastValidBlockHeight } = chain.latestBlockhash("confirmed");
+  const result = { context: { slot: chain.slot("confirmed") }, value: { blockhash, lastValidBlockHeight } };
+  rpc.faults.add({
     when: isMethod("getLatestBlockhash"),
     then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }) },
   });
@@ -26,6 +28,6 @@ it.each([
     "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL",
   );
 
-  world.sandbox.rpc.faults.clear();
+  rpc.faults.clear();
   expect((await world.collect(id)).body).toMatchObject({ success: true });
 });

@@ -8,7 +8,7 @@ import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import { FEW_COLLECTS } from "./fee-payer.ts";
-import type { Confirmation } from "./send-and-confirm.ts";
+import type { createConfirmation } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
@@ -30,14 +30,14 @@ interface Own {
   readonly reserved: Lamports;
 }
 
-type LandedTransaction = Awaited<ReturnType<Confirmation["readLanded"]>>;
+type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
 
 /** A caller who lost the connection asks again within this time. */
 const RECENT_SECONDS = 90;
 
 /** Reads what landed transactions moved. */
 export function createLandedOutcome(needs: {
-  readLanded: Confirmation["readLanded"];
+  readLanded: ReadLanded;
   balances: Balances;
   backoff: FailureBackoff;
   /** The fee payer's address. */
@@ -52,7 +52,7 @@ export function createLandedOutcome(needs: {
   async function toOutcome(
     account: AccountAddresses,
     signature: string,
-    landed: LandedTransaction,
+    landed: Awaited<ReturnType<ReadLanded>>,
     own: Own | undefined,
   ): Promise<CollectOutcome> {
     const { address } = account;
@@ -85,19 +85,20 @@ export function createLandedOutcome(needs: {
 
   return {
     /**
-     * The outcome of a transaction that landed with `err`. `own` is undefined when another replica signed it: that
-     * replica counts the fee. Throws {@link CollectError} `fee-payer-short`, `failed-on-chain` or
-     * `landed-unreadable`.
+     * The outcome of a transaction that landed, with `statusErr` according to its status; the transaction itself is
+     * more certain. `own` is undefined when another replica signed it: that replica counts the fee. Throws
+     * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
     async read(
       account: AccountAddresses,
       transaction: StoredTransaction,
-      err: TransactionError | null,
+      statusErr: TransactionError | null,
       own: Own | undefined,
     ): Promise<CollectOutcome> {
       const { address } = account;
       const { signature } = transaction;
-      const landed = err === null ? await readLanded(transaction, timeoutMs) : undefined;
+      const landed = await readLanded(transaction, timeoutMs);
+      const err = landed ? landed.err : statusErr;
       // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
       if (own) metrics.paid(landed && landed.fee < own.fee ? landed.fee : own.fee);
       if (err !== null) {

@@ -14,8 +14,6 @@ export type TransactionOutcome =
   /** Its blockhash has certainly expired, so it can no longer land, but the endpoints do not agree on whether it landed. */
   | { readonly kind: "unknown" };
 
-export type Confirmation = ReturnType<typeof createConfirmation>;
-
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
 /** All transactions in flight share one read of the newest finalized block. */

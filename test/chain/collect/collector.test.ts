@@ -134,6 +134,22 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
 
+  it("is reported as it landed when a node's status wrongly says that it failed", async () => {
+    const slot = chain.slot("confirmed");
+    const status = {
+      slot,
+      err: "InsufficientFundsForFee",
+      confirmations: null,
+      confirmationStatus: "finalized",
+    };
+    rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      times: 1,
+      then: answer({ context: { slot }, value: [status] }),
+    });
+    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
+  });
+
   it("is reported landed although the block height cannot be read", async () => {
     rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 6, then: UNKNOWN_SIGNATURE });
     rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
@@ -221,13 +237,10 @@ describe("a collect", () => {
 
   it("charges the budget the signed fee, not the fee that a node reports", async () => {
     collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" } });
-    const { address } = sandbox.account("creator");
-    const wrong = {
-      transaction: { message: { accountKeys: [address] } },
-      meta: { err: null, fee: 1_000_000, preBalances: [2], postBalances: [1] },
-    };
-    rpc.faults.add({ when: isMethod("getTransaction"), times: 1, then: answer(wrong) });
-    expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
+    onFirstCall("getTransaction", () => {
+      Object.assign(sandbox.landedCollects()[0]!, { feeLamports: 1_000_000n });
+    });
+    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
   });
 
