@@ -219,7 +219,7 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     ...collect,
     rpc,
     balances,
-    simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer }),
+    simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer, log }),
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     announceLanded: landedSlots.announce,

@@ -10,7 +10,10 @@ import type { ReadWallets, WalletAccounts } from "./wallets.ts";
 export interface UncollectedFees {
   /** What a collect would move now: both vaults, less the rent-exempt minimum of the creator vault. */
   readonly collectable: Lamports;
-  /** The part of `collectable` in the AMM's vault; 0 when it is too little for the AMM to move. */
+  /**
+   * The lamports in the AMM's vault; 0 when they are too few for the AMM to move. Can exceed `collectable`, when
+   * the creator vault keeps some of them as its rent-exempt minimum.
+   */
   readonly inAmm: Lamports;
   /** All lamports of the creator vault, its rent-exempt minimum included. */
   readonly inCreatorVault: Lamports;
@@ -31,7 +34,10 @@ const RENT_MINIMUM_MAX_AGE_MS = 600_000;
 
 export type Balances = ReturnType<typeof createBalances>;
 
-/** Account sizes whose rent-exempt minimum is cached: none, a token account, and the escrow program's few. */
+/**
+ * The most account sizes whose rent-exempt minimum is cached: 0 bytes, a token account's, and the few of the escrow
+ * program.
+ */
 const MAX_SIZES = 100;
 
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
@@ -62,14 +68,14 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
    * The lamports at an address that its owner cannot withdraw: once the escrow program keeps data there, the
    * rent-exempt minimum of that data.
    */
-  async function getReserved(account: Account): Promise<Lamports> {
+  async function reservedIn(account: Account): Promise<Lamports> {
     return holdsEscrowData(account) ? rentMinimums.memo(account.space!)() : toLamports(0);
   }
 
   async function reservedOrError(wallet: WalletAccounts | Error): Promise<Lamports | Error> {
     return wallet instanceof Error
       ? wallet
-      : getReserved(wallet.address).catch((error: unknown) => error as Error);
+      : reservedIn(wallet.address).catch((error: unknown) => error as Error);
   }
 
   async function readWallet(account: AccountAddresses): Promise<WalletAccounts> {
@@ -85,7 +91,7 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      const reserved = await getReserved(wallet.address);
+      const reserved = await reservedIn(wallet.address);
       return { ...toUncollectedFees(wallet, rentMinimum, tokenRentMinimum), reserved };
     },
 
@@ -112,7 +118,7 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
     },
 
     /** The lamports at an account's address that its owner cannot withdraw. */
-    getReserved: async (account: AccountAddresses) => getReserved((await readWallet(account)).address),
+    getReserved: async (account: AccountAddresses) => reservedIn((await readWallet(account)).address),
 
     /** The rent-exempt minimum of an account without data. */
     getRentMinimum,

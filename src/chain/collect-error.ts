@@ -1,11 +1,14 @@
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
-/** Why a collect ended without a result. For the kinds of the first group, this replica sent no transaction. */
+/**
+ * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended, and this
+ * replica sent no transaction of its own.
+ */
 export type CollectFailure =
   /** The request timed out before this collect started. */
   | { readonly kind: "not-started" }
   | { readonly kind: "too-many-in-flight" }
-  /** Another replica held the account's lock until a caller timed out. */
+  /** Another replica prepared its transaction until this collect's deadline. */
   | { readonly kind: "lease-not-acquired" }
   /** The transaction that another replica stored is unreadable; the lock is released. */
   | { readonly kind: "stored-transaction-unreadable" }
@@ -13,16 +16,17 @@ export type CollectFailure =
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
   | { readonly kind: "budget-spent" }
-  /** Another caller timed out before the transaction was signed, so it is not sent. */
-  | { readonly kind: "abandoned" }
-  /** This caller timed out before a transaction was signed; none will be sent. */
-  | { readonly kind: "not-sent" }
+  /** No transaction was signed until the collect's deadline. */
+  | { readonly kind: "timed-out" }
 
   /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */
   | { readonly kind: "fee-payer-short"; readonly detail: string }
 
-  /** The caller timed out; the transaction may still land. */
-  | { readonly kind: "outcome-unknown"; readonly signature: string }
+  /** The caller timed out, the collect continues. With a signature, its transaction is sent and may still land. */
+  | { readonly kind: "still-running"; readonly signature: string | undefined }
+
+  /** The transaction can no longer land; it is not known whether it did. */
+  | { readonly kind: "unknown"; readonly signature: string }
   /** The transaction did not land and never can. */
   | { readonly kind: "expired"; readonly signature: string }
   | { readonly kind: "failed-on-chain"; readonly signature: string; readonly err: TransactionError }
@@ -51,7 +55,7 @@ function describe(failure: CollectFailure): string {
     case "too-many-in-flight":
       return "too many collects are in flight";
     case "lease-not-acquired":
-      return "a caller timed out while another replica held the account's lock";
+      return "another replica held the account's lock until the collect's deadline";
     case "stored-transaction-unreadable":
       return "the transaction that another replica stored cannot be read";
     case "simulation-failed":
@@ -60,14 +64,16 @@ function describe(failure: CollectFailure): string {
       return `the account backs off for ${Math.ceil(failure.leftMs)} ms more`;
     case "budget-spent":
       return "the hour's budget for fees is used up";
-    case "abandoned":
-      return "another caller timed out before the transaction was signed, so it was not sent";
-    case "not-sent":
-      return "the caller timed out before a transaction was signed";
+    case "timed-out":
+      return "the collect's deadline passed before a transaction was signed";
     case "fee-payer-short":
       return `the fee payer cannot pay: ${failure.detail}`;
-    case "outcome-unknown":
-      return `the caller timed out before the outcome of transaction ${failure.signature} was known`;
+    case "still-running":
+      return failure.signature === undefined
+        ? "the caller timed out before a transaction was sent"
+        : `the caller timed out before the outcome of transaction ${failure.signature} was known`;
+    case "unknown":
+      return `it is not known whether transaction ${failure.signature} landed, and it no longer can`;
     case "expired":
       return `transaction ${failure.signature} did not land and never can`;
     case "failed-on-chain":

@@ -50,17 +50,26 @@ function detailsOf(error: CollectError): ErrorDetails {
       };
     case "budget-spent":
       return { message: "The service has spent its fee budget for this hour. Try again in an hour." };
-    case "abandoned":
-      return forOperator(
-        "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
-      );
-    case "not-sent":
-      return { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." };
+    case "timed-out":
+      return {
+        message: "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
+        ...forOperator("the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL"),
+      };
     case "fee-payer-short":
       return forOperator("the fee payer cannot pay for a transaction: fund it");
-    case "outcome-unknown":
+    case "still-running":
       return {
-        message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again to wait for it.`,
+        message:
+          failure.signature === undefined
+            ? "The collect is still running; no transaction has been sent yet. Collect again to wait for its result."
+            : `The collect is still running; it is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again to wait for it.`,
+      };
+    case "unknown":
+      return {
+        message: `It is not known whether transaction ${failure.signature} landed; it no longer can. Look it up by its signature. Collecting again never moves the same fees twice.`,
+        ...forOperator(
+          "the endpoints in SOLANA_RPC_URL do not agree on whether a transaction landed: look it up by its signature, and replace the endpoint that is wrong",
+        ),
       };
     case "expired":
       return {

@@ -14,7 +14,7 @@ export const TOKEN_ACCOUNT_BYTES = 165;
 /** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
 export const TOKEN_AMOUNT: DataSlice = { offset: 64, length: 8 };
 
-/** The amount of a wrapped SOL account that was read with {@link TOKEN_AMOUNT}; 0 for any other account. */
+/** The amount of a wrapped SOL account that was read with {@link TOKEN_AMOUNT}; 0 if it has too little data for one. */
 export function readWrappedSol({ data }: Account): Lamports {
   return toLamports(data.length === TOKEN_AMOUNT.length ? data.readBigUInt64LE() : 0n);
 }

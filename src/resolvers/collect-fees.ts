@@ -1,5 +1,5 @@
 import type { Collector } from "../chain/collect/collector.ts";
-import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
+import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import { toContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { RequestScope } from "./request-scope.ts";

@@ -1,4 +1,4 @@
-import type { CollectOutcome } from "../chain/collect/in-flight-collect.ts";
+import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { builder } from "./builder.ts";

@@ -38,20 +38,30 @@ const CASES: {
     {},
     { message: "The service has spent its fee budget for this hour. Try again in an hour." },
   ],
-  abandoned: [{}, { message: COLLECT_FAILED, hint: "COLLECT_TIMEOUT_MS" }],
-  "not-sent": [
+  "timed-out": [
     {},
-    { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." },
+    {
+      message: "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
+      hint: "COLLECT_TIMEOUT_MS",
+    },
   ],
   "fee-payer-short": [
     { detail: "why" },
     { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS, hint: "fund it" },
   ],
-  "outcome-unknown": [
+  "still-running": [
     { signature: "sig" },
     {
       message:
-        "It is not known yet whether transaction sig lands. Look it up by its signature, or collect again to wait for it.",
+        "The collect is still running; it is not known yet whether transaction sig lands. Look it up by its signature, or collect again to wait for it.",
+    },
+  ],
+  unknown: [
+    { signature: "sig" },
+    {
+      message:
+        "It is not known whether transaction sig landed; it no longer can. Look it up by its signature. Collecting again never moves the same fees twice.",
+      hint: "do not agree on whether a transaction landed",
     },
   ],
   expired: [
@@ -89,6 +99,13 @@ describe("a CollectError", () => {
     if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
     else expect(converted.operatorHint).toContain(hint);
     expect(converted.retryAfterSeconds).toBeUndefined();
+  });
+
+  it("of kind still-running says so when no transaction has been sent", () => {
+    const error = new CollectError({ kind: "still-running", signature: undefined });
+    expect(toContractError(error, "COLLECT_FAILED").message).toBe(
+      "The collect is still running; no transaction has been sent yet. Collect again to wait for its result.",
+    );
   });
 
   it("includes the chain's logs and error in its own message", () => {

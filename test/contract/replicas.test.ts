@@ -114,6 +114,8 @@ describeWithRedis("a replica that is killed", () => {
     await killAt("getSignatureStatuses", id);
     const [transaction, ...others] = sandbox.landedCollectsOf(handle);
     expect(others).toEqual([]);
+    // Recent, however slow the machine is: otherwise it is not reported.
+    Object.assign(transaction!, { blockTime: Math.floor(Date.now() / 1000) });
     const bytes = sent();
     lift();
 
@@ -143,44 +145,33 @@ describeWithRedis("a replica that is killed", () => {
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
-  it("before its transaction lands loses nothing: after the blockhash expires, a new one is signed", async () => {
-    const { id, handle } = newAccount();
-    const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-    await killAt("sendTransaction", id);
-    sandbox.chain.advanceSlots(300);
-    lift();
-
-    const { status, body } = await replicas.at(1).collect(id);
-    expect([status, body.error]).toEqual([500, "COLLECT_FAILED"]);
-    expect(body.message).toMatch(/^Transaction \w+ did not land and never can/);
-    expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
-  });
-
   it("before signing blocks other collects of the account only until its lock expires", async () => {
     const { id, handle, address } = newAccount();
-    const key = async () => ((await redis.command("KEYS", `tributary:collect:*:${address}`)) as string[])[0]!;
+    const keys = (): Promise<string[]> => redis.command("KEYS", `tributary:*collect:*${address}*`);
+    /** Runs a command for the lock under each of its names. */
+    const onLock = async (name: string, ...args: number[]) =>
+      Promise.all((await keys()).map((key) => redis.command(name, key, ...args)));
     const lift = sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "hang" });
     const lost = replicas
       .at(0)
       .collect(id)
       .catch(() => "lost");
-    await expect.poll(key).toBeDefined();
-    const expires = await redis.command("PTTL", await key());
-    expect(expires).toBeGreaterThan(0);
-    expect(expires).toBeLessThanOrEqual(15_000);
-    // From here on the test decides when the lock expires.
-    await redis.command("PERSIST", await key());
     await nextCall("simulateTransaction");
+    for (const expires of await onLock("PTTL")) {
+      expect(expires).toBeGreaterThan(0);
+      expect(expires).toBeLessThanOrEqual(15_000);
+    }
     replicas.kill(0);
     expect(await lost).toBe("lost");
+    // From here on the test decides when the lock expires.
+    expect(await onLock("PERSIST")).toEqual([1, 1]);
     lift();
 
     sandbox.rpc.calls.length = 0;
     const collect = replicas.at(1).collect(id);
     await replicas.restart(0);
     expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toEqual([]);
-    await redis.command("PEXPIRE", await key(), 1);
+    await onLock("PEXPIRE", 1);
     expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });

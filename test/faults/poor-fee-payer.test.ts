@@ -1,5 +1,10 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
+import type { Redis } from "../../src/upstream/redis.ts";
+import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
+import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -19,4 +24,35 @@ it("a fee payer that can pay only the base fee is INSUFFICIENT_FUNDS, and no tra
 
   chain.setBalance(feePayer, chain.rentExemptMinimum(0) + 5_000n + 50_000n);
   expect((await world.collect(world.account("creator").id)).body).toMatchObject({ success: true });
+});
+
+describeWithRedis("a fee payer that can pay for three more collects", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
+  });
+
+  it("signs no fourth, however slowly Redis counts the fees of the first three", async () => {
+    const { sandbox } = world;
+    const collector = createSandboxCollector(sandbox, { redis, env: { RPC_TIMEOUT_MS: "600000" } });
+    sandbox.chain.setBalance(collector.feePayer, sandbox.chain.rentExemptMinimum(0) + 3n * 5_100n);
+    const drop = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "dropped" }) };
+    const removeFault = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: drop });
+    const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
+    const outcomes: string[] = [];
+    const collects = [1, 2, 3, 4, 5, 6].map(async (i) =>
+      outcomes.push((await collector.collect(`artist00${i}`)).kind),
+    );
+    await expect.poll(() => sandbox.rpc.calls.filter(isMethod("getLatestBlockhash")).length).toBe(6);
+    server.freeze();
+    release();
+    await expect.poll(() => outcomes).toEqual(Array(3).fill("fee-payer-short"));
+    removeFault();
+    await Promise.all(collects);
+    expect(outcomes.slice(3)).toEqual(Array(3).fill("collected"));
+    expect(sandbox.landedCollects()).toHaveLength(3);
+    server.thaw();
+  });
 });

@@ -1,6 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
-import type { CollectOutcome } from "../../src/chain/collect/in-flight-collect.ts";
+import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { readConfig } from "../../src/config.ts";
 import { createChain } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";

@@ -12,10 +12,15 @@ export interface StoredTransaction {
   readonly lastValidBlockHeight: number;
 }
 
-/** The exclusive right to sign an account's next transaction, once `openTransaction` has an outcome. */
+/** An account's lock: the right to sign its next transaction, or else a transaction to follow. */
 export interface Lease {
-  /** A transaction that another replica signed. Sign nothing else before its outcome is known. */
+  /**
+   * A transaction that another replica signed. A lease with one never gives the right to sign: find out its
+   * outcome, release the lease, and acquire the lock again.
+   */
   readonly openTransaction: StoredTransaction | undefined;
+  /** Whether `openTransaction` was stored before the lock was requested: it may have landed long ago. */
+  readonly isEarlier: boolean;
   /** The slot in which the account's last transaction landed, if within the last minute; else 0. */
   readonly landedSlot: number;
   /**
@@ -27,8 +32,10 @@ export interface Lease {
   release(landedSlot?: number): void;
 }
 
-/** A lease without a transaction expires after this time, in case its replica has died. */
+/** A lock without a transaction expires this long after its holder last renewed it, in case that has died. */
 const LEASE_MS = 15_000;
+/** Two renewals may fail before the lock expires. */
+const RENEW_MS = LEASE_MS / 3;
 /**
  * A signed transaction is stored until its outcome is known, or for this long. Blockhashes do not expire while
  * the cluster is halted; the longest halt so far took most of a day.
@@ -39,48 +46,90 @@ const LANDED_MS = 60_000;
 const POLL_MS = 100;
 
 /**
- * KEYS: the lock; the slot of the last landed transaction. ARGV: a new token; the token of the holder this
- * replica waits for, or ""; LEASE_MS. Returns the holder's token, its transaction or "", and the slot or 0.
+ * KEYS of all scripts: the lock and the slot of the last landed transaction, under each of their names. A lock
+ * held under one name is held. Every name is written in the same script, with the same values.
+ */
+function keysOf(id: string, redis: Redis | undefined): string[] {
+  const keys = [`v2:collect:{${id}}`, `v2:landed:{${id}}`];
+  // The names of version 1, whose replicas still run during an upgrade. Remove them after the first release with
+  // version 2. In a cluster they are on other nodes than the names above; version 1 does not run with a cluster.
+  if (!redis?.isCluster) keys.push(`collect:${id}`, `landed:${id}`);
+  return keys;
+}
+
+/**
+ * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns the holder's token,
+ * its transaction or "", and the slot or 0.
  *
- * A lock that is `done` is free, but a replica that waits for its holder still receives the transaction. The
- * first command is a write, so that the script fails on a read-only Redis, whose data may be stale.
+ * A lock that is `done` is free, but a replica that waits for its holder still receives the transaction. Each
+ * branch begins with a write, so that the script fails on a read-only Redis, whose data may be stale.
  */
 const ACQUIRE: Script<[holder: string, transaction: string, slot: number]> = {
   answer: z.tuple([z.string(), z.string(), z.int()]),
   text: `
-redis.call('HSET', KEYS[1], 'asked', '1')
-local token, transaction, done = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction', 'done'))
-local slot = tonumber(redis.call('GET', KEYS[2])) or 0
-if token and (not done or token == ARGV[2]) then return {token, transaction or '', slot} end
-redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'token', ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+local slot = 0
+for i = 2, #KEYS, 2 do slot = math.max(slot, tonumber(redis.call('GET', KEYS[i])) or 0) end
+for i = 1, #KEYS, 2 do
+  local token, transaction, done = unpack(redis.call('HMGET', KEYS[i], 'token', 'transaction', 'done'))
+  if token and (not done or token == ARGV[2]) then
+    redis.call('HSET', KEYS[i], 'asked', '1')
+    return {token, transaction or '', slot}
+  end
+end
+for i = 1, #KEYS, 2 do
+  redis.call('HSET', KEYS[i], 'token', ARGV[1])
+  redis.call('HDEL', KEYS[i], 'transaction', 'done', 'asked')
+  redis.call('PEXPIRE', KEYS[i], ARGV[3])
+end
 return {ARGV[1], '', slot}
 `,
 };
 
-/** KEYS: the lock. ARGV: the token, its transaction, SIGNED_MS. Returns 1, or 0 when another token holds the lock. */
-const STORE: Script<number> = {
-  answer: z.int(),
+/** ARGV: the token, LEASE_MS. Renews the locks of this token, unless they have a transaction. */
+const RENEW: Script<unknown> = {
+  answer: z.unknown(),
   text: `
-local token = redis.call('HGET', KEYS[1], 'token')
-if token and token ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'token', ARGV[1], 'transaction', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+for i = 1, #KEYS, 2 do
+  local token, transaction = unpack(redis.call('HMGET', KEYS[i], 'token', 'transaction'))
+  if token == ARGV[1] and not transaction then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
+end
 return 1
 `,
 };
 
-/** KEYS: as for ACQUIRE. ARGV: the token, the slot or 0, LANDED_MS. Keeps a lock that another token holds. */
+/** ARGV: the token, its transaction, SIGNED_MS. Returns 1, or 0 when another token is in the lock. */
+const STORE: Script<number> = {
+  answer: z.int(),
+  text: `
+for i = 1, #KEYS, 2 do
+  local token = redis.call('HGET', KEYS[i], 'token')
+  if token and token ~= ARGV[1] then return 0 end
+end
+for i = 1, #KEYS, 2 do
+  redis.call('HSET', KEYS[i], 'token', ARGV[1], 'transaction', ARGV[2])
+  redis.call('PEXPIRE', KEYS[i], ARGV[3])
+end
+return 1
+`,
+};
+
+/** ARGV: the token, the slot or 0, LANDED_MS. Keeps a lock that another token holds. */
 const RELEASE: Script<unknown> = {
   answer: z.unknown(),
   text: `
-local slot, known = tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[2])) or 0
-if slot > known then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
-if slot == 0 then return redis.call('DEL', KEYS[1]) end
-redis.call('HSET', KEYS[1], 'done', '1')
-return redis.call('PEXPIRE', KEYS[1], ARGV[3])
+local slot = tonumber(ARGV[2])
+for i = 1, #KEYS, 2 do
+  local known = tonumber(redis.call('GET', KEYS[i + 1])) or 0
+  if slot > known then redis.call('SET', KEYS[i + 1], ARGV[2], 'PX', ARGV[3]) end
+  if redis.call('HGET', KEYS[i], 'token') == ARGV[1] then
+    if slot == 0 then redis.call('DEL', KEYS[i])
+    else
+      redis.call('HSET', KEYS[i], 'done', '1')
+      redis.call('PEXPIRE', KEYS[i], ARGV[3])
+    end
+  end
+end
+return 1
 `,
 };
 
@@ -98,10 +147,10 @@ export type AccountLocks = ReturnType<typeof createAccountLocks>;
  * A replica acquires the account's lock with a random token, signs, and stores the signed transaction in the
  * lock before it sends it for the first time. A replica that finds the lock held waits until the lock contains
  * a transaction, then sends and confirms that transaction itself, so it does not matter whether the signer is
- * still alive. A lock without a transaction expires after 15 s; a slower signer finds another token in the lock
- * when it stores, and does not send. Once a transaction is stored, only a known outcome releases the lock. Any
- * replica that knows the outcome releases it, with the token it read there, so that it cannot release a later
- * lock.
+ * still alive. The holder renews a lock without a transaction every 5 s; 15 s after the last renewal it expires.
+ * A signer that lost it finds another token in the lock when it stores, and does not send. Once a transaction is
+ * stored, only a known outcome releases the lock. Any replica that knows the outcome releases it, with the token
+ * it read there, so that it cannot release a later lock.
  *
  * Without Redis, or while Redis is down, every lease is granted. The money is still safe: the same fees never
  * move twice, so two replicas that collect an account at the same time only waste one transaction fee, which
@@ -109,14 +158,15 @@ export type AccountLocks = ReturnType<typeof createAccountLocks>;
  */
 export function createAccountLocks({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
   /** Waits while another replica prepares its transaction. Undefined when Redis is down. */
-  async function acquireLock(keys: string[], token: string, hasGivenUp: () => boolean) {
+  async function acquireLock(keys: string[], token: string, endsAt: number) {
     let awaitedHolder = "";
     for (;;) {
-      if (hasGivenUp()) throw new CollectError({ kind: "lease-not-acquired" });
       const answer = await redis?.run(ACQUIRE, keys, [token, awaitedHolder, LEASE_MS]);
       if (!answer) return undefined;
-      const [holder, transaction] = answer;
-      if (holder === token || transaction !== "") return answer;
+      const [holder, transaction, landedSlot] = answer;
+      if (holder === token || transaction !== "")
+        return { holder, transaction, landedSlot, isEarlier: awaitedHolder === "" };
+      if (performance.now() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
       awaitedHolder = holder;
       await sleep(POLL_MS);
     }
@@ -125,17 +175,22 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
   return {
     /**
      * Acquires the lock of the account with this address; waits while another replica prepares its
-     * transaction. Throws {@link CollectError} `lease-not-acquired` once `hasGivenUp` returns true, or
+     * transaction. Throws {@link CollectError} `lease-not-acquired` at `endsAt`, a `performance.now()` time, or
      * `stored-transaction-unreadable`.
      */
-    async acquire(address: string, hasGivenUp: () => boolean): Promise<Lease> {
-      const keys = [`collect:${feePayer}:${address}`, `landed:${feePayer}:${address}`];
+    async acquire(address: string, endsAt: number): Promise<Lease> {
+      const keys = keysOf(`${feePayer}:${address}`, redis);
       const token = randomUUID();
-      const [holder, transaction, slot] = (await acquireLock(keys, token, hasGivenUp)) ?? [token, "", 0];
+      const granted = { holder: token, transaction: "", landedSlot: 0, isEarlier: false };
+      const answer = (await acquireLock(keys, token, endsAt)) ?? granted;
+      const { holder, transaction, landedSlot, isEarlier } = answer;
       let hasTransaction = holder !== token;
+      const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);
+      const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
 
-      const release = (landedSlot = 0) => {
-        const args = [holder, landedSlot, LANDED_MS];
+      const release = (slot = 0) => {
+        clearInterval(renewal);
+        const args = [holder, slot, LANDED_MS];
         // A lock without a transaction expires by itself, so losing its release is harmless.
         if (hasTransaction) redis?.runLater(RELEASE, keys, args);
         else void redis?.run(RELEASE, keys, args);
@@ -147,12 +202,14 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       }
       return {
         openTransaction: stored.data,
-        landedSlot: slot,
+        isEarlier,
+        landedSlot,
         async store(signed) {
+          clearInterval(renewal);
           hasTransaction = true;
           const args = [token, JSON.stringify(signed), SIGNED_MS];
           // Only 0 forbids sending. Undefined means that Redis is down; collects continue without it.
-          return (await redis?.run(STORE, keys.slice(0, 1), args)) !== 0;
+          return (await redis?.run(STORE, keys, args)) !== 0;
         },
         release,
       };

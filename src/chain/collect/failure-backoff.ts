@@ -8,6 +8,8 @@ const REMEMBERED_MS = 3_600_000;
 /** Evicting an entry takes 10,000 paid failures, which the hourly fee budget limits. */
 const MAX_ACCOUNTS = 10_000;
 
+export type FailureBackoff = ReturnType<typeof createFailureBackoff>;
+
 /**
  * Backs off accounts whose transactions fail on the chain although their simulation succeeded: each such
  * failure costs a fee, and anyone who can cause one can repeat it. The backoff is one minute and doubles with

@@ -4,7 +4,7 @@ import type { Lamports } from "../lamports.ts";
 
 /** A fee reserved in the budget. */
 export interface Reservation {
-  /** Returns the fee to the budget; call only if its transaction was never sent. */
+  /** Returns the fee to the budget; call only if its transaction was never sent, or certainly never landed. */
   release(): void;
 }
 

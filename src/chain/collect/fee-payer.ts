@@ -2,8 +2,10 @@ import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../lamports.ts";
-import type { FeeBudget, Reservation } from "./fee-budget.ts";
-import { priorityFee } from "./priority-fee.ts";
+import { CollectError } from "../collect-error.ts";
+import { RpcError } from "../rpc/rpc-error.ts";
+import type { FeeBudget } from "./fee-budget.ts";
+import { priorityFee } from "../priority-fee.ts";
 
 /** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
 export const BASE_FEE_LAMPORTS = 5_000n;
@@ -20,8 +22,11 @@ export interface SignedTransaction {
   readonly signature: string;
   /** The most it can cost, whether it succeeds or fails. */
   readonly fee: Lamports;
-  /** The reservation of `fee` in the budget. */
-  readonly reservation: Reservation;
+  /**
+   * Call once: when it is certain that it will not be sent, or when its outcome is known. Until then the fee payer
+   * keeps `fee` for it. With `refund` the fee also returns to the budget: only if it was never sent, or never landed.
+   */
+  close(options: { refund: boolean }): void;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
@@ -29,7 +34,8 @@ export type FeePayer = ReturnType<typeof createFeePayer>;
 /**
  * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs a message
  * only if it calls no programs other than `programIds` and the compute budget program, no instruction uses the
- * fee payer's account, and the priority fee is at most `maxPriorityFee`.
+ * fee payer's account, the priority fee is at most `maxPriorityFee`, and the fee payer can pay for it besides the
+ * transactions in flight.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
@@ -41,6 +47,8 @@ export function createFeePayer(needs: {
   const key = toPrivateKey(keypair);
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([...needs.programIds, computeBudget]);
+  /** The fees of the transactions in flight, which the fee payer has not paid yet. */
+  let openFees = 0n;
 
   /** The fee of a message that is safe to sign; throws for any other. */
   function assertSafeToSign(message: Message): Lamports {
@@ -82,24 +90,47 @@ export function createFeePayer(needs: {
 
     /**
      * Reserves the message's fee in the budget, then signs it; undefined when the fee exceeds the rest of the
-     * budget. Throws when the message is not safe to sign.
+     * budget. `spendable`: the lamports that the fee payer may still spend after this fee; undefined when unknown.
+     * Throws {@link CollectError} `fee-payer-short` when they do not cover the transactions in flight,
+     * {@link RpcError} when the chain's blockhash is invalid, and any other error when the message is not safe to
+     * sign.
      */
-    async sign(message: Message): Promise<SignedTransaction | undefined> {
+    async sign(message: Message, spendable: bigint | undefined): Promise<SignedTransaction | undefined> {
       const fee = assertSafeToSign(message);
-      // Serialize before reserving the fee, because this throws for an invalid blockhash.
-      const bytes = message.serialize();
+      const bytes = serialize(message);
+      // No await between this check and the addition, so that concurrent collects cannot pass together.
+      if (spendable !== undefined && spendable < openFees) {
+        const detail = "its balance does not cover this transaction besides those in flight";
+        throw new CollectError({ kind: "fee-payer-short", detail });
+      }
+      openFees += fee;
       const reservation = await budget.reserve(fee);
-      if (!reservation) return undefined;
+      if (!reservation) {
+        openFees -= fee;
+        return undefined;
+      }
       const transaction = new VersionedTransaction(message);
       transaction.addSignature(keypair.publicKey, sign(null, bytes, key));
       return {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
         fee,
-        reservation,
+        close({ refund }) {
+          openFees -= fee;
+          if (refund) reservation.release();
+        },
       };
     },
   };
+}
+
+function serialize(message: Message): Uint8Array {
+  try {
+    return message.serialize();
+  } catch (cause) {
+    // Only the blockhash comes from outside.
+    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
+  }
 }
 
 /** The key for node:crypto, which signs about twenty times as fast as web3.js. */

@@ -1,67 +1,38 @@
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
-import { saturatingSubtract, type Lamports } from "../lamports.ts";
+import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import { createConfirmation } from "./send-and-confirm.ts";
+import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
-import { FEW_COLLECTS, type FeePayer, type SignedTransaction } from "./fee-payer.ts";
+import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
+import { createLandedOutcome, type CollectOutcome } from "./landed-outcome.ts";
 import type { Simulator } from "./simulation.ts";
 
-/** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
-export type CollectOutcome =
-  | {
-      readonly kind: "collected";
-      /** The lamports that the transaction moved to the address. */
-      readonly collected: Lamports;
-      /** The withdrawable lamports at the address right after the transaction. */
-      readonly newBalance: Lamports;
-      readonly signature: string;
-    }
-  | { readonly kind: "nothing" };
-
-/** A collect, from its first read until its transaction has landed or expired. */
+/** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export interface InFlightCollect {
   /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
   readonly outcome: Promise<CollectOutcome>;
-  /** The signature of its transaction, once it is signed. */
+  /** The signature of its transaction, once it is sent. */
   signature(): string | undefined;
-  /**
-   * Call when a caller times out; returns the error for that caller. A collect without a signed transaction
-   * sends no new one afterwards, so that the error stays true; a signed one is still confirmed.
-   */
-  giveUp(): CollectError;
+  /** The error for a caller who times out now. */
+  timeoutError(): CollectError;
 }
 
-/**
- * The progress of a collect, which decides the error for a caller who times out.
- *
- * - preparing → storing → sent → landed: the normal order
- * - storing → preparing: the lease is lost
- * - preparing → abandoned: a caller timed out
- * - storing → abandoned: a caller timed out, and the lease is lost
- * - preparing or abandoned → sent: another replica signed the transaction
- */
-type State =
-  /** Nothing is sent yet. A caller who times out receives `not-sent`. */
+/** The progress of a collect, which decides the error for a caller who times out. */
+type Progress =
+  /** Nothing is sent yet. A transaction that is being stored may turn out not to be sent. */
   | { readonly kind: "preparing" }
-  /** A caller received `not-sent`: send nothing except a transaction that another replica signed. */
-  | { readonly kind: "abandoned" }
-  /** Signed; sent next unless the lease is lost. */
-  | { readonly kind: "storing"; readonly signature: string; readonly hasCallerTimedOut: boolean }
-  /** Sent by this replica or another; may land at any moment. */
+  /** Sent by this replica or another. It may land at any moment, unless its outcome is already unknown. */
   | { readonly kind: "sent"; readonly signature: string }
   /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
 
-/** What is known of a transaction that this replica signed. */
-interface Own {
-  /** The most it can cost. */
-  readonly fee: Lamports;
+/** A transaction that this replica signed. */
+interface Signed extends SignedTransaction, StoredTransaction {
   /** The lamports at the address that its owner cannot withdraw. */
   readonly reserved: Lamports;
 }
@@ -76,34 +47,35 @@ export interface CollectNeeds {
   /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
   announceLanded: (slot: number) => void;
   metrics: CollectMetrics;
-  /** How long a caller waits; also how long the amounts of a landed transaction may take to read. */
+  /**
+   * How long a caller waits, from its request; how long a collect may take to sign, from its own start; and how
+   * long the amounts of a landed transaction may take to read.
+   */
   timeoutMs: number;
   log: Logger;
 }
 
+/** One endpoint alone may lie about an expired transaction, to raise spending. */
+const ENDPOINTS_FOR_REFUND = 2;
+
 /** Returns a function that starts a collect of an account. Start at most one per account at a time. */
 export function createStartCollect(needs: CollectNeeds): (account: AccountAddresses) => InFlightCollect {
-  const { rpc, balances, simulator, feePayer, locks, announceLanded, metrics, timeoutMs, log } = needs;
+  const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
-  /** The fees of the transactions in flight, which the fee payer has not paid yet. */
-  let openFees = 0n;
+  const payer = feePayer.publicKey.toBase58();
+  const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
 
-  /** Simulates and signs a collect; undefined when it would move too little. */
-  async function sign(
-    account: AccountAddresses,
-  ): Promise<(SignedTransaction & StoredTransaction & Own) | undefined> {
+  /** Simulates and signs a collect; undefined when it would move too little. Signs nothing after `endsAt`. */
+  async function sign(account: AccountAddresses, endsAt: number): Promise<Signed | undefined> {
     const simulation = await simulator.simulate(account);
     if (!simulation) return undefined;
     const { terms, spendable, reserved } = simulation;
     backoff.assertReady(account.address);
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
-    if (spendable !== undefined && spendable < openFees) {
-      const detail = "its balance does not cover this transaction besides those in flight";
-      throw new CollectError({ kind: "fee-payer-short", detail });
-    }
-    const signed = await feePayer.sign(simulator.compose(account, blockhash, terms));
+    assertInTime(endsAt);
+    const signed = await feePayer.sign(simulator.compose(account, blockhash, terms), spendable);
     if (!signed) {
       log.error(
         "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
@@ -113,135 +85,101 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     return { ...signed, lastValidBlockHeight, reserved };
   }
 
-  /**
-   * The outcome of a landed transaction. `own` is undefined when another replica signed it: that replica counts
-   * the fee.
-   */
-  async function readOutcome(
-    account: AccountAddresses,
-    signature: string,
-    err: TransactionError | null,
-    own: Own | undefined,
-  ): Promise<CollectOutcome> {
-    const { address } = account;
-    const fee = own?.fee;
-    const landed = err === null ? await readLanded(signature, timeoutMs) : undefined;
-    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
-    if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
-    if (err !== null) {
-      log.warn({ signature, address, error: err }, "a collect's transaction failed");
-      if (isFeePayerShort(err)) {
-        const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
-        throw new CollectError({ kind: "fee-payer-short", detail });
-      }
-      backoff.failed(address);
-      throw new CollectError({ kind: "failed-on-chain", signature, err });
-    }
-    backoff.succeeded(address);
-    if (landed) void warnWhenLow(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
-    const { before, after } = landed?.balances.get(address) ?? {};
-    if (before === undefined || after === undefined) {
-      throw new CollectError({ kind: "landed-unreadable", signature });
-    }
-    const reserved = own?.reserved ?? (await balances.getReserved(account).catch(() => undefined));
-    if (reserved === undefined) throw new CollectError({ kind: "landed-unreadable", signature });
-    const collected = saturatingSubtract(after, before);
-    if (fee !== undefined) metrics.collected(collected);
-    log.info({ signature, address, lamports: collected.toString() }, "collected");
-    // Anyone may collect directly on the chain, and may have moved the fees to this address first.
-    return collected > 0n
-      ? { kind: "collected", collected, newBalance: saturatingSubtract(after, reserved), signature }
-      : { kind: "nothing" };
-  }
-
-  /** `lamports`: the fee payer's balance after a transaction that cost `fee`. */
-  async function warnWhenLow(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
-    if (lamports === undefined) return;
-    metrics.setBalance(lamports);
-    const rentMinimum = await balances.getRentMinimum().catch(() => 0n);
-    if (lamports - rentMinimum >= fee * FEW_COLLECTS) return;
-    log.warn(
-      { lamports: lamports.toString() },
-      `the fee payer can pay for fewer than ${FEW_COLLECTS} more collects: fund it`,
-    );
+  /** The slot in which a transaction landed; undefined while no node knows that it has. */
+  async function findLandedSlot({ signature }: StoredTransaction): Promise<number | undefined> {
+    const { statuses } = await rpc.getSignatureStatuses([signature], { searchTransactionHistory: true });
+    return statuses[0]?.confirmed ? statuses[0].slot : undefined;
   }
 
   return (account) => {
-    let state: State = { kind: "preparing" };
-    const isAbandoned = () => state.kind === "abandoned";
+    const endsAt = performance.now() + timeoutMs;
+    let progress: Progress = { kind: "preparing" };
 
     async function run(): Promise<CollectOutcome> {
+      let earlier: StoredTransaction | undefined;
       for (;;) {
-        const lease = await locks.acquire(account.address, isAbandoned);
+        assertInTime(endsAt);
+        const lease = await locks.acquire(account.address, endsAt);
         rpc.requireSlot(lease.landedSlot);
-        if (lease.openTransaction) return land(lease, lease.openTransaction, undefined);
 
-        const signed = await sign(account).catch((error: unknown) => {
+        const { openTransaction } = lease;
+        if (openTransaction) {
+          // What landed before this collect began is not its result.
+          const slot = lease.isEarlier ? await findLandedSlot(openTransaction) : undefined;
+          if (slot !== undefined) {
+            lease.release(slot);
+            earlier = openTransaction;
+            continue;
+          }
+          const outcome = await land(lease, openTransaction);
+          if (outcome.kind === "landed")
+            return landedOutcome.read(account, openTransaction, outcome.err, undefined);
+          continue;
+        }
+
+        const signed = await sign(account, endsAt).catch((error: unknown) => {
           lease.release();
           throw error;
         });
         if (!signed) {
           lease.release();
-          return { kind: "nothing" };
-        }
-        // No await between this check and the change of state: a caller who times out there would receive a
-        // wrong error.
-        if (isAbandoned()) {
-          signed.reservation.release();
-          lease.release();
-          throw new CollectError({ kind: "abandoned" });
+          // The transaction that this collect followed may have moved everything.
+          if (progress.kind === "sent")
+            throw new CollectError({ kind: "unknown", signature: progress.signature });
+          return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : { kind: "nothing" };
         }
         const { base64, signature, lastValidBlockHeight } = signed;
-        state = { kind: "storing", signature, hasCallerTimedOut: false };
         const transaction = { base64, signature, lastValidBlockHeight };
-        if (await lease.store(transaction)) return land(lease, transaction, signed);
-        // The lease expired, and another replica acquired the lock: never send this transaction; acquire again.
-        signed.reservation.release();
-        state = state.hasCallerTimedOut ? { kind: "abandoned" } : { kind: "preparing" };
+        if (!(await lease.store(transaction))) {
+          // The lease expired, and another replica acquired the lock: never send this transaction; acquire again.
+          signed.close({ refund: true });
+          continue;
+        }
+        const outcome = await land(lease, transaction);
+        signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
+        if (outcome.kind === "landed") return landedOutcome.read(account, transaction, outcome.err, signed);
+        throw new CollectError({ kind: outcome.kind, signature });
       }
     }
 
-    async function land(
-      lease: Lease,
-      transaction: StoredTransaction,
-      own: Own | undefined,
-    ): Promise<CollectOutcome> {
+    /** Sends a stored transaction until it has landed or no longer can; then releases the lock. */
+    async function land(lease: Lease, transaction: StoredTransaction): Promise<TransactionOutcome> {
       const { signature } = transaction;
-      state = { kind: "sent", signature };
-      openFees += own?.fee ?? 0n;
-      const maybeSent = lease.openTransaction !== undefined;
-      const outcome = await confirm(transaction, { maybeSent }).finally(() => {
-        openFees -= own?.fee ?? 0n;
-      });
-      if (outcome.kind === "expired") {
-        lease.release();
-        // Do not release the fee: only the nodes say that the transaction did not land, and they may be wrong.
-        log.warn({ signature, address: account.address }, "a collect's transaction did not land");
-        throw new CollectError({ kind: "expired", signature });
+      progress = { kind: "sent", signature };
+      const outcome = await confirm(transaction, { maybeSent: lease.openTransaction !== undefined });
+      if (outcome.kind === "landed") {
+        lease.release(outcome.slot);
+        announceLanded(outcome.slot);
+        progress = { kind: "landed", signature };
+        return outcome;
       }
-      lease.release(outcome.slot);
-      announceLanded(outcome.slot);
-      state = { kind: "landed", signature };
-      return readOutcome(account, signature, outcome.err, own);
+      lease.release();
+      if (outcome.kind === "expired") progress = { kind: "preparing" };
+      const message =
+        outcome.kind === "expired"
+          ? "a collect's transaction did not land"
+          : "the endpoints do not agree on whether a collect's transaction landed";
+      log.warn({ signature, address: account.address }, message);
+      return outcome;
     }
 
     return {
       outcome: run(),
-      signature: () => ("signature" in state ? state.signature : undefined),
-      giveUp() {
-        switch (state.kind) {
+      signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
+      timeoutError() {
+        switch (progress.kind) {
           case "preparing":
-          case "abandoned":
-            state = { kind: "abandoned" };
-            return new CollectError({ kind: "not-sent" });
-          case "storing":
+            return new CollectError({ kind: "still-running", signature: undefined });
           case "sent":
-            if (state.kind === "storing") state = { ...state, hasCallerTimedOut: true };
-            return new CollectError({ kind: "outcome-unknown", signature: state.signature });
+            return new CollectError({ kind: "still-running", signature: progress.signature });
           case "landed":
-            return new CollectError({ kind: "landed-unreadable", signature: state.signature });
+            return new CollectError({ kind: "landed-unreadable", signature: progress.signature });
         }
       },
     };
   };
+}
+
+function assertInTime(endsAt: number): void {
+  if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
 }

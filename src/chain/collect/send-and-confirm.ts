@@ -9,7 +9,10 @@ import { createSignaturePoller } from "./signature-poller.ts";
 /** A transaction's outcome: it landed in a block, successfully or with `err`, or expired without landing. */
 export type TransactionOutcome =
   | { readonly kind: "landed"; readonly err: TransactionError | null; readonly slot: number }
-  | { readonly kind: "expired" };
+  /** It never landed and never can; nothing was moved. `agreeing`: how many endpoints said so. */
+  | { readonly kind: "expired"; readonly agreeing: number }
+  /** Its blockhash has certainly expired, so it can no longer land, but the endpoints do not agree on whether it landed. */
+  | { readonly kind: "unknown" };
 
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
@@ -53,7 +56,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     });
     const [status] = statuses;
     if (status) return status.confirmed ? toLanded(status) : undefined;
-    return slot >= absoluteSlot ? { kind: "expired" } : undefined;
+    return slot >= absoluteSlot ? { kind: "expired", agreeing: 1 } : undefined;
   }
 
   return {
@@ -84,7 +87,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
      * A landed transaction with its balances. Retries, because a node may return it only some time after it is
      * confirmed; undefined after `timeoutMs`.
      */
-    async readLanded(signature: string, timeoutMs: number) {
+    async readLanded({ signature }: StoredTransaction, timeoutMs: number) {
       const giveUpAt = performance.now() + timeoutMs;
       for (;;) {
         const transaction = await orUndefined(rpc.getTransaction(signature));

@@ -5,14 +5,15 @@ import {
   VersionedTransaction,
   type Message,
 } from "@solana/web3.js";
+import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
-import type { Balances } from "../balances.ts";
-import type { Lamports } from "../lamports.ts";
+import type { Balances, UncollectedFees } from "../balances.ts";
+import { saturatingSubtract, type Lamports } from "../lamports.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import { CollectError } from "../collect-error.ts";
-import { choosePrice, priorityFee, type PricePolicy } from "./priority-fee.ts";
+import { choosePrice, priorityFee, type PricePolicy } from "../priority-fee.ts";
 
 /** What varies between the transactions of collects, besides the account and the blockhash. */
 interface TransactionTerms {
@@ -30,7 +31,7 @@ interface Simulation {
   readonly reserved: Lamports;
 }
 
-/** Far above what a collect uses; for the simulation only. */
+/** Far above what a collect uses. Also the basis of the real limit when the node does not report the used units. */
 const SIMULATION_UNIT_LIMIT = 400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
 /** A placeholder: the node replaces the blockhash of a simulation. */
@@ -46,19 +47,41 @@ export function createSimulator(
     launchpad: Launchpad;
     payer: PublicKey;
     minLamports: Lamports;
+    log: Logger;
   },
 ) {
-  const { rpc, balances, launchpad, payer, minLamports } = needs;
+  const { rpc, balances, launchpad, payer, minLamports, log } = needs;
 
   /**
    * Simulates a collect; undefined when it would move less than `minLamports`, or leave the address below its
-   * rent-exempt minimum. Throws {@link CollectError} `fee-payer-short` or `simulation-failed`.
+   * rent-exempt minimum. Leaves the AMM's vault out if the simulation fails with it, and the creator vault alone has
+   * enough. Throws {@link CollectError} `fee-payer-short` or `simulation-failed`.
    */
   async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
-    const { collectable, inAmm, inCreatorVault, reserved } = await balances.getUncollectedFees(account);
-    if (collectable < minLamports) return undefined;
+    const fees = await balances.getUncollectedFees(account);
+    if (fees.collectable < minLamports) return undefined;
+    const withAmm = fees.inAmm > 0n;
+    try {
+      return await simulateWith(account, fees, withAmm);
+    } catch (error) {
+      const isFailed = error instanceof CollectError && error.failure.kind === "simulation-failed";
+      if (!isFailed || !withAmm) throw error;
+      const inCurve = saturatingSubtract(fees.inCreatorVault, await balances.getRentMinimum());
+      if (inCurve < minLamports) throw error;
+      const { address } = account;
+      log.warn(
+        { address, err: error },
+        "a collect leaves out the AMM's fees, because they fail its simulation",
+      );
+      return simulateWith(account, fees, false);
+    }
+  }
 
-    const withAmm = inAmm > 0n;
+  async function simulateWith(
+    account: AccountAddresses,
+    { inCreatorVault, inAmm, reserved }: UncollectedFees,
+    withAmm: boolean,
+  ): Promise<Simulation | undefined> {
     const message = compose(account, NO_BLOCKHASH, {
       unitLimit: SIMULATION_UNIT_LIMIT,
       price: 0n,
@@ -79,7 +102,8 @@ export function createSimulator(
     }
     const [vaultAfter, feePayerAfter] = simulated.balances ?? [];
     // Compare what the vaults lose, not what the address gains: its owner may withdraw at any moment.
-    if (vaultAfter !== undefined && inCreatorVault + inAmm - vaultAfter < minLamports) return undefined;
+    const inVaults = inCreatorVault + (withAmm ? inAmm : 0n);
+    if (vaultAfter !== undefined && inVaults - vaultAfter < minLamports) return undefined;
 
     const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const writable = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];

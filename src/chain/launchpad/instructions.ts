@@ -37,8 +37,8 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
       }),
 
     /**
-     * Unwraps everything in the AMM's vault into the creator vault, which must exist. Must come before
-     * `collectCreatorFee` in the transaction.
+     * Unwraps everything in the AMM's vault, which must exist, into the creator vault, which need not. Must come
+     * before `collectCreatorFee` in the transaction.
      */
     transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) =>
       new TransactionInstruction({

@@ -219,7 +219,7 @@ export function createRpc(needs: {
       const balances = new Map(
         keys.map((key, i) => [key, { before: preBalances[i], after: postBalances[i] }] as const),
       );
-      return { err, fee, balances };
+      return { err, fee, balances, blockTime: found.blockTime ?? undefined };
     },
   };
 }

@@ -53,6 +53,7 @@ export const RPC_RESULTS = {
   getGenesisHash: z.string(),
   getTransaction: z
     .object({
+      blockTime: z.int().nullish(),
       transaction: z.object({ message: z.object({ accountKeys: z.array(z.string()) }) }),
       meta: z.object({
         err: transactionError,

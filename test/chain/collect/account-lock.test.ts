@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createAccountLocks } from "../../../src/chain/collect/account-lock.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
@@ -6,15 +6,16 @@ import { describeWithRedis, eachWithRedis } from "../../support/describe-with-re
 import type { RedisServer } from "../../support/redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
-const KEY = "tributary:collect:payer:address";
+const KEY = "tributary:v2:collect:{payer:address}";
+/** The name that replicas of version 1 use. */
+const KEY_OF_VERSION_1 = "tributary:collect:payer:address";
 const PING = { text: "return 1", answer: z.int() };
-const never = () => false;
 
 describe("an account's lock without Redis", () => {
   it("is always acquired", async () => {
     const locks = createAccountLocks({ feePayer: "payer", redis: undefined });
     for (let i = 0; i < 2; i++) {
-      const lease = await locks.acquire("address", never);
+      const lease = await locks.acquire("address", Infinity);
       expect([lease.openTransaction, lease.landedSlot, await lease.store(transaction)]).toEqual([
         undefined,
         0,
@@ -32,8 +33,9 @@ describeWithRedis("an account's lock in Redis", () => {
     server = newServer;
     redis = newRedis;
   });
-  const acquire = (callerHasLeft = never) =>
-    createAccountLocks({ feePayer: "payer", redis }).acquire("address", callerHasLeft);
+  const acquire = (endsAt = Infinity) =>
+    createAccountLocks({ feePayer: "payer", redis }).acquire("address", endsAt);
+  const expire = () => server.command("DEL", KEY, KEY_OF_VERSION_1);
   /** Resolves when a second replica has requested the lock while it is held. */
   const secondReplicaWaits = () => expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
   const redisIsUp = () => expect.poll(() => redis.run(PING, [], [])).toBe(1);
@@ -51,11 +53,56 @@ describeWithRedis("an account's lock in Redis", () => {
     expect((await second).openTransaction).toBeUndefined();
   });
 
-  it("is no longer requested after the caller has left", async () => {
+  it("is no longer waited for after the deadline", async () => {
     await acquire();
-    let polls = 0;
-    await expect(acquire(() => ++polls > 2)).rejects.toMatchObject({
+    await expect(acquire(performance.now())).rejects.toMatchObject({
       failure: { kind: "lease-not-acquired" },
+    });
+  });
+
+  describe("is renewed", () => {
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+    /** The time to live of the lock under each of its names after the next renewal; 100 s without one. */
+    async function ttlsAfterRenewal(): Promise<number[]> {
+      for (const key of [KEY, KEY_OF_VERSION_1]) await server.command("PEXPIRE", key, 100_000);
+      vi.advanceTimersByTime(5_000);
+      await redis.run(PING, [], []);
+      return Promise.all([KEY, KEY_OF_VERSION_1].map((key) => server.command("PTTL", key)));
+    }
+    const holdByAnother = async () => {
+      for (const key of [KEY, KEY_OF_VERSION_1]) await server.command("HSET", key, "token", "another");
+    };
+    const isRenewed = async () => {
+      const isShort = (await ttlsAfterRenewal()).map((ttl) => ttl <= 15_000);
+      expect(isShort[0]).toBe(isShort[1]);
+      return isShort[0];
+    };
+
+    it("every 5 seconds while its holder prepares a transaction", async () => {
+      await acquire();
+      for (let i = 0; i < 2; i++) expect(await isRenewed()).toBe(true);
+    });
+
+    it("no longer once it stores a transaction, is released, or has another holder", async () => {
+      const first = await acquire();
+      await first.store(transaction);
+      expect(await isRenewed()).toBe(false);
+      first.release();
+
+      await acquire();
+      await holdByAnother();
+      expect(await isRenewed()).toBe(false);
+      await expire();
+
+      const third = await acquire();
+      third.release();
+      await holdByAnother();
+      expect(await isRenewed()).toBe(false);
     });
   });
 
@@ -71,8 +118,8 @@ describeWithRedis("an account's lock in Redis", () => {
   it("gives its signed transaction to every replica that acquires it later", async () => {
     const first = await acquire();
     expect(await first.store(transaction)).toBe(true);
-    expect((await acquire()).openTransaction).toEqual(transaction);
-    expect((await acquire()).openTransaction).toEqual(transaction);
+    for (let i = 0; i < 2; i++)
+      expect(await acquire()).toMatchObject({ openTransaction: transaction, isEarlier: true });
   });
 
   it("gives its transaction to a replica that was waiting, even after the outcome is known", async () => {
@@ -81,7 +128,7 @@ describeWithRedis("an account's lock in Redis", () => {
     await secondReplicaWaits();
     await first.store(transaction);
     first.release(42);
-    expect((await second).openTransaction).toEqual(transaction);
+    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
   });
 
   it("is free once the outcome is known, and the next holder knows the slot", async () => {
@@ -95,7 +142,7 @@ describeWithRedis("an account's lock in Redis", () => {
     await third.store(transaction);
     third.release(41); // An older slot, as a slow replica reports it.
     expect((await acquire()).landedSlot).toBe(42);
-    expect(await server.command("PTTL", "tributary:landed:payer:address")).toBeLessThanOrEqual(60_000);
+    expect(await server.command("PTTL", "tributary:v2:landed:{payer:address}")).toBeLessThanOrEqual(60_000);
   });
 
   it("can be released by any replica that knows the outcome of its transaction", async () => {
@@ -106,7 +153,7 @@ describeWithRedis("an account's lock in Redis", () => {
 
   it("that has expired stores no transaction once another replica has acquired it", async () => {
     const slow = await acquire();
-    await server.command("DEL", KEY);
+    await expire();
     const next = await acquire();
     expect(await slow.store(transaction)).toBe(false);
     slow.release();
@@ -116,7 +163,7 @@ describeWithRedis("an account's lock in Redis", () => {
 
   it("that has expired still stores a transaction while no other replica has acquired it", async () => {
     const slow = await acquire();
-    await server.command("DEL", KEY);
+    await expire();
     expect(await slow.store(transaction)).toBe(true);
     expect((await acquire()).openTransaction).toEqual(transaction);
   });
@@ -133,7 +180,7 @@ describeWithRedis("an account's lock in Redis", () => {
     server.freeze();
     first.release(42);
     const others = createAccountLocks({ feePayer: "payer", redis });
-    for (let i = 0; i < 10_001; i++) (await others.acquire(`other${i}`, never)).release();
+    for (let i = 0; i < 10_001; i++) (await others.acquire(`other${i}`, Infinity)).release();
     server.thaw();
     await redisIsUp();
     expect((await acquire()).openTransaction).toBeUndefined();

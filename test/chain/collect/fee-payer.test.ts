@@ -51,7 +51,7 @@ describe("the fee payer", () => {
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
       call(programId, { pubkey: other, isSigner: false, isWritable: true }),
     );
-    const transaction = await feePayer.sign(allowed);
+    const transaction = await feePayer.sign(allowed, undefined);
     expect(transaction?.fee).toBe(5_000n);
     const signed = VersionedTransaction.deserialize(Buffer.from(transaction!.base64, "base64"));
     expect(signed.signatures).toHaveLength(1);
@@ -70,13 +70,16 @@ describe("the fee payer", () => {
     const good = message(keypair.publicKey, limit(1), call(programId));
     const bad = message(keypair.publicKey, limit(1), call(programId));
     bad.recentBlockhash = "1".repeat(31);
-    await expect(poor.sign(bad)).rejects.toThrow();
-    expect(await poor.sign(good)).toBeDefined();
+    await expect(poor.sign(bad, undefined)).rejects.toMatchObject({
+      name: "RpcError",
+      failure: "unreadable",
+    });
+    expect(await poor.sign(good, undefined)).toBeDefined();
   });
 
   it("computes a transaction's fee as 5,000 lamports plus the price of its unit limit, rounded up", async () => {
     const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
-    expect((await feePayer.sign(priced))?.fee).toBe(6_000n);
+    expect((await feePayer.sign(priced, undefined))?.fee).toBe(6_000n);
   });
 
   it.each([
@@ -116,7 +119,7 @@ describe("the fee payer", () => {
       message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
   ])("refuses %s", async (_name, rejected) => {
-    await expect(feePayer.sign(rejected)).rejects.toThrow("refused to sign");
+    await expect(feePayer.sign(rejected, undefined)).rejects.toThrow("refused to sign");
   });
 
   it("stays within its budget in any hour, and does not count released fees", async () => {
@@ -128,11 +131,14 @@ describe("the fee payer", () => {
       budget: budget(20_000),
     });
     const sign = (fee: number) =>
-      limited.sign(message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)));
+      limited.sign(
+        message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)),
+        undefined,
+      );
     const first = await sign(15_000);
     expect(first?.fee).toBe(15_000n);
     expect(await sign(5_001)).toBeUndefined();
-    first!.reservation.release();
+    first!.close({ refund: true });
     expect(await sign(20_000)).toBeDefined();
     expect(await sign(5_000)).toBeUndefined();
     vi.advanceTimersByTime(3_599_999);

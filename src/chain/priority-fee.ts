@@ -1,5 +1,5 @@
-import type { Lamports } from "../lamports.ts";
-import type { Rpc } from "../rpc/rpc-client.ts";
+import type { Lamports } from "./lamports.ts";
+import type { Rpc } from "./rpc/rpc-client.ts";
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 

@@ -1,0 +1,134 @@
+import type { Logger } from "../../observability/log.ts";
+import type { AccountAddresses } from "../addresses.ts";
+import type { Balances } from "../balances.ts";
+import { CollectError } from "../collect-error.ts";
+import { saturatingSubtract, type Lamports } from "../lamports.ts";
+import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
+import type { StoredTransaction } from "./account-lock.ts";
+import type { CollectMetrics } from "./collect-metrics.ts";
+import type { FailureBackoff } from "./failure-backoff.ts";
+import { FEW_COLLECTS } from "./fee-payer.ts";
+import type { createConfirmation } from "./send-and-confirm.ts";
+
+/** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
+export type CollectOutcome =
+  | {
+      readonly kind: "collected";
+      /** The lamports that the transaction moved to the address. */
+      readonly collected: Lamports;
+      /** The withdrawable lamports at the address right after the transaction. */
+      readonly newBalance: Lamports;
+      readonly signature: string;
+    }
+  | { readonly kind: "nothing" };
+
+/** What is known of a transaction that this replica signed. */
+interface Own {
+  /** The most it can cost. */
+  readonly fee: Lamports;
+  /** The lamports at the address that its owner cannot withdraw. */
+  readonly reserved: Lamports;
+}
+
+type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
+
+/** A caller who lost the connection asks again within this time. */
+const RECENT_SECONDS = 90;
+
+/** Reads what landed transactions moved. */
+export function createLandedOutcome(needs: {
+  readLanded: ReadLanded;
+  balances: Balances;
+  backoff: FailureBackoff;
+  /** The fee payer's address. */
+  payer: string;
+  metrics: CollectMetrics;
+  /** How long the amounts of a landed transaction may take to read. */
+  timeoutMs: number;
+  log: Logger;
+}) {
+  const { readLanded, balances, backoff, payer, metrics, timeoutMs, log } = needs;
+
+  async function toOutcome(
+    account: AccountAddresses,
+    signature: string,
+    landed: Awaited<ReturnType<ReadLanded>>,
+    own: Own | undefined,
+  ): Promise<CollectOutcome> {
+    const { address } = account;
+    const { before, after } = landed?.balances.get(address) ?? {};
+    if (before === undefined || after === undefined) {
+      throw new CollectError({ kind: "landed-unreadable", signature });
+    }
+    const reserved = own?.reserved ?? (await balances.getReserved(account).catch(() => undefined));
+    if (reserved === undefined) throw new CollectError({ kind: "landed-unreadable", signature });
+    const collected = saturatingSubtract(after, before);
+    if (own) metrics.collected(collected);
+    log.info({ signature, address, lamports: collected.toString() }, "collected");
+    // Anyone may collect directly on the chain, and may have moved the fees to this address first.
+    return collected > 0n
+      ? { kind: "collected", collected, newBalance: saturatingSubtract(after, reserved), signature }
+      : { kind: "nothing" };
+  }
+
+  /** `lamports`: the fee payer's balance after a transaction that cost `fee`. */
+  async function warnWhenLow(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
+    if (lamports === undefined) return;
+    metrics.setBalance(lamports);
+    const rentMinimum = await balances.getRentMinimum().catch(() => 0n);
+    if (lamports - rentMinimum >= fee * FEW_COLLECTS) return;
+    log.warn(
+      { lamports: lamports.toString() },
+      `the fee payer can pay for fewer than ${FEW_COLLECTS} more collects: fund it`,
+    );
+  }
+
+  return {
+    /**
+     * The outcome of a transaction that landed, with `statusErr` according to its status; the transaction itself is
+     * more certain. `own` is undefined when another replica signed it: that replica counts the fee. Throws
+     * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
+     */
+    async read(
+      account: AccountAddresses,
+      transaction: StoredTransaction,
+      statusErr: TransactionError | null,
+      own: Own | undefined,
+    ): Promise<CollectOutcome> {
+      const { address } = account;
+      const { signature } = transaction;
+      const landed = await readLanded(transaction, timeoutMs);
+      const err = landed ? landed.err : statusErr;
+      // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
+      if (own) metrics.paid(landed && landed.fee < own.fee ? landed.fee : own.fee);
+      if (err !== null) {
+        log.warn({ signature, address, error: err }, "a collect's transaction failed");
+        if (isFeePayerShort(err)) {
+          const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
+          throw new CollectError({ kind: "fee-payer-short", detail });
+        }
+        backoff.failed(address);
+        throw new CollectError({ kind: "failed-on-chain", signature, err });
+      }
+      backoff.succeeded(address);
+      if (landed) void warnWhenLow(landed.balances.get(payer)?.after, landed.fee);
+      return toOutcome(account, signature, landed, own);
+    },
+
+    /**
+     * The outcome of a transaction that landed before this collect began: `nothing`, unless it succeeded within the
+     * last 90 seconds. Reads until `endsAt`, a `performance.now()` time.
+     */
+    async readEarlier(
+      account: AccountAddresses,
+      transaction: StoredTransaction,
+      endsAt: number,
+    ): Promise<CollectOutcome> {
+      const landed = await readLanded(transaction, endsAt - performance.now());
+      const landedAt = landed?.blockTime ?? -Infinity;
+      const isRecent = Date.now() / 1000 - landedAt <= RECENT_SECONDS;
+      if (!isRecent || landed?.err !== null) return { kind: "nothing" };
+      return toOutcome(account, transaction.signature, landed, undefined);
+    },
+  };
+}

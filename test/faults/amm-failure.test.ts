@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld();
+});
+afterEach(() => world.close());
+
+/** Gives the token account of graduate's AMM vault a size that the AMM refuses; its amount stays readable. */
+function breakAmmVault() {
+  const { chain } = world.sandbox;
+  const { ammVault } = world.account("graduate");
+  const { lamports, owner, data } = chain.account(ammVault)!;
+  chain.setAccount(ammVault, {
+    lamports: lamports + 10n ** 9n,
+    owner,
+    data: Buffer.concat([data, Buffer.alloc(35)]),
+  });
+}
+const AMM_REFUSES = { InstructionError: [1, "InvalidAccountData"] };
+
+describe("a failure of the AMM's part", () => {
+  it("does not keep the curve's fees from being collected, and is logged", async () => {
+    breakAmmVault();
+    const { id } = world.account("graduate");
+    const { body } = await world.collect(id);
+    expect(body).toMatchObject({ success: true, collected: "1.0000", newBalance: "1.7500" });
+    const { LAUNCHPAD_AMM_PROGRAM_ID } = world.sandbox.env;
+    const { message } = world.sandbox.chain.landed(body.txSignature)!;
+    expect(message.staticAccounts).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
+    const [line] = world.logLines.filter((text) => text.includes("leaves out the AMM's fees"));
+    const { level, err } = JSON.parse(line!);
+    expect(level).toBe(40);
+    expect(err.message).toContain(JSON.stringify(AMM_REFUSES));
+    // Only the AMM's fees are left, and no collect can move them.
+    expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
+  });
+
+  it("fails the collect when the curve's fees alone are too few", async () => {
+    breakAmmVault();
+    const { id, creatorVault } = world.account("graduate");
+    const { chain } = world.sandbox;
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 99_999n);
+    expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0001" });
+  });
+
+  it("is not assumed when the fee payer cannot pay", async () => {
+    const { feePayer } = readConfig(world.sandbox.env).secrets;
+    world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 0n);
+    const { body } = await world.collect(world.account("graduate").id);
+    expect(body.error).toBe("INSUFFICIENT_FUNDS");
+    expect(world.sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(1);
+  });
+});

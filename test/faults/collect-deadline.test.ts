@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Redis } from "../../src/upstream/redis.ts";
+import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
+import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const NOTHING_SENT_YET = { kind: "still-running", signature: undefined };
+
+let sandbox: TestSandbox;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+});
+afterEach(async () => {
+  await sandbox.close();
+});
+const create = (env: Record<string, string> = {}, redis?: Redis) =>
+  createSandboxCollector(sandbox, { env: { RPC_TIMEOUT_MS: "600000", ...env }, ...(redis && { redis }) });
+const wasCalled = (method: string) => expect.poll(() => sandbox.rpc.calls.some(isMethod(method))).toBe(true);
+
+describe("a collect", () => {
+  it("is not cancelled by a caller who joins it with little time left", async () => {
+    const collector = create();
+    const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
+    const patient = collector.collect("creator");
+    await wasCalled("getLatestBlockhash");
+    expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
+    release();
+    expect(await patient).toMatchObject(ALL_FEES);
+  });
+
+  it("continues after all its callers have timed out, and the next caller receives its result", async () => {
+    const collector = create();
+    const releaseBlockhash = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
+    expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
+    await wasCalled("getLatestBlockhash");
+    const releaseStatuses = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+    releaseBlockhash();
+    await expect.poll(collector.openSignatures).toHaveLength(1);
+    const [signature] = collector.openSignatures();
+    expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "still-running", signature });
+    const next = collector.collect("creator");
+    releaseStatuses();
+    expect(await next).toEqual({ ...ALL_FEES, signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("that has not signed a transaction by its own deadline sends none", async () => {
+    const collector = create({ COLLECT_TIMEOUT_MS: "500" });
+    const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
+    const { collect } = collector.collector;
+    const account = sandbox.account("creator");
+    await expect(collect(account, performance.now())).rejects.toMatchObject({ failure: NOTHING_SENT_YET });
+    // A caller who still waits when the collect, which started earlier, has to end.
+    const late = collect(account, performance.now() + 600_000);
+    await sleep(100);
+    release();
+    await expect(late).rejects.toMatchObject({ failure: { kind: "timed-out" } });
+    await collector.settled();
+    expect(sandbox.rpc.calls.filter(isMethod("sendTransaction"))).toEqual([]);
+  });
+});
+
+let redis: Redis;
+
+describeWithRedis("a caller who times out while the transaction is being stored", () => {
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
+  });
+
+  it("is told that nothing is sent yet, because it may never be", async () => {
+    const { promise: stored, resolve: store } = Promise.withResolvers<undefined>();
+    let isStoring = false;
+    const slowRedis: Redis = {
+      ...redis,
+      async run(script, keys, args) {
+        if (String(args[1]).includes("lastValidBlockHeight")) {
+          isStoring = true;
+          await stored;
+        }
+        return redis.run(script, keys, args);
+      },
+    };
+    const collector = create({}, slowRedis);
+    const patient = collector.collect("creator");
+    await expect.poll(() => isStoring).toBe(true);
+    expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
+    expect(collector.openSignatures()).toEqual([]);
+    store(undefined);
+    expect(await patient).toMatchObject(ALL_FEES);
+  });
+});

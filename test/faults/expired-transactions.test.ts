@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  createSandboxCollector,
+  type ChainRpc,
+  type SandboxCollector,
+} from "../support/collector-on-sandbox.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+/** The budget of one transaction. */
+const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
+const answer = (result: unknown) => ({
+  status: 200,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }),
+});
+const COLLECTED = { kind: "collected", collected: 3_100_000_000n };
+
+let sandbox: TestSandbox;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+});
+afterEach(async () => {
+  for (const rpc of [sandbox.rpc, sandbox.secondRpc]) rpc.faults.clear();
+  await sandbox.close();
+});
+
+/** Starts a collect at endpoints that accept its transaction and drop it. */
+async function startDropped(collector: SandboxCollector, rpcs: readonly ChainRpc[]) {
+  for (const { faults } of rpcs) faults.add({ when: isMethod("sendTransaction"), then: answer("dropped") });
+  const collect = collector.collect("creator");
+  await expect.poll(() => sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
+  return { collect, signature: collector.openSignatures()[0] };
+}
+
+describe("the fee of a transaction that was dropped until it expired", () => {
+  it("returns to the budget when two endpoints report so, and the next collect succeeds", async () => {
+    const rpcs = [sandbox.rpc, sandbox.secondRpc];
+    const collector = createSandboxCollector(sandbox, { rpcs, env: ONE_FEE });
+    const { collect, signature } = await startDropped(collector, rpcs);
+    sandbox.chain.advanceSlots(200);
+    expect(await collect).toEqual({ kind: "expired", signature });
+    for (const { faults } of rpcs) faults.clear();
+    expect(await collector.collect("creator")).toMatchObject(COLLECTED);
+    expect(await collector.collect("artist001")).toEqual({ kind: "budget-spent" });
+  });
+
+  it("stays spent with a single endpoint, which may lie", async () => {
+    const collector = createSandboxCollector(sandbox, { env: ONE_FEE });
+    const { collect, signature } = await startDropped(collector, [sandbox.rpc]);
+    sandbox.chain.advanceSlots(200);
+    expect(await collect).toEqual({ kind: "expired", signature });
+    sandbox.rpc.faults.clear();
+    expect(await collector.collect("creator")).toEqual({ kind: "budget-spent" });
+  });
+
+  it("stays spent when one of two endpoints hides that it landed", async () => {
+    const rpcs = [sandbox.rpc, sandbox.secondRpc];
+    const collector = createSandboxCollector(sandbox, { rpcs, env: ONE_FEE });
+    sandbox.rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      then: answer({ context: { slot: 10 ** 9 }, value: [null] }),
+    });
+    const collect = collector.collect("creator");
+    await expect.poll(sandbox.landedCollects).toHaveLength(1);
+    sandbox.chain.advanceSlots(200);
+    await collect;
+    sandbox.rpc.faults.clear();
+    expect(await collector.collect("artist001")).toEqual({ kind: "budget-spent" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+});

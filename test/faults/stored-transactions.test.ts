@@ -1,0 +1,157 @@
+import { Registry } from "@prometheus-io/client";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { z } from "zod";
+import { createLogger } from "../../src/observability/log.ts";
+import { createRedis, type Redis } from "../../src/upstream/redis.ts";
+import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
+import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const REFUSED = { status: 429, body: "" };
+
+let server: RedisServer;
+let redis: Redis;
+let sandbox: TestSandbox;
+/** A replica that stops during a test, with an endpoint of its own; and the replica that its caller asks next. */
+let dying: SandboxCollector;
+let living: SandboxCollector;
+
+describeWithRedis("a transaction that a replica stored before it stopped", () => {
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
+  });
+  beforeEach(async () => {
+    sandbox = await startTestSandbox();
+    dying = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+    living = createSandboxCollector(sandbox, { redis });
+  });
+  afterEach(async () => {
+    sandbox.secondRpc.faults.clear();
+    await dying.settled();
+    await sandbox.close();
+  });
+
+  const isConfirmed = () =>
+    expect.poll(() => {
+      const [landed] = sandbox.landedCollects();
+      return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
+    });
+  const addFees = (lamports: bigint) => {
+    const { creatorVault } = sandbox.account("creator");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + lamports);
+  };
+  const secondsAgo = (seconds: number) => Math.floor(Date.now() / 1000) - seconds;
+
+  /** A replica sends a transaction, which lands, and stops before it learns so. */
+  async function leaveLanded(blockTime: number | null = secondsAgo(0)) {
+    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    void dying.collect("creator");
+    await isConfirmed().toBe(true);
+    const [landed] = sandbox.landedCollects();
+    Object.assign(landed!, { blockTime });
+    return landed!;
+  }
+
+  it("and that landed before a request is not its result: its new fees are collected", async () => {
+    const earlier = await leaveLanded();
+    addFees(500_000_000n);
+    const outcome = await living.collect("creator");
+    expect(outcome).toMatchObject({ kind: "collected", collected: 500_000_000n, newBalance: 8_800_000_000n });
+    expect(outcome).not.toHaveProperty("signature", earlier.signature);
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
+  it("and that landed in the last 90 seconds is the result of a caller who asks again, if no fees wait", async () => {
+    const { signature } = await leaveLanded();
+    expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
+    // The lock is released: nothing is left to report.
+    expect(await living.collect("creator")).toEqual({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it.each([
+    ["more than 90 seconds ago", () => secondsAgo(91)],
+    ["at an unknown time", () => null],
+  ])("and that landed %s is nobody's result", async (_, blockTime) => {
+    await leaveLanded(blockTime());
+    expect(await living.collect("creator")).toEqual({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("and that failed before a request is not its result", async () => {
+    Object.assign(await leaveLanded(), { err: { InstructionError: [1, "InvalidArgument"] } });
+    expect(await living.collect("creator")).toEqual({ kind: "nothing" });
+    addFees(500_000_000n);
+    expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
+  });
+
+  it("and that has not landed is followed, and is the result of the request", async () => {
+    sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+    void dying.collect("creator");
+    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+    const [signature] = dying.openSignatures();
+    expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("and that can no longer land does not fail a caller who never requested it: a new one is signed", async () => {
+    const { faults } = sandbox.secondRpc;
+    faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+    const first = dying.collect("creator");
+    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+    const [signature] = dying.openSignatures();
+    faults.clear();
+    faults.add({ then: REFUSED });
+    sandbox.chain.advanceSlots(300);
+
+    expect(await living.collect("creator")).toMatchObject(ALL_FEES);
+    expect(sandbox.landedCollects().map((landed) => landed.signature)).not.toContain(signature);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    // The first replica returns: it reports the truth, and leaves the next lock alone.
+    faults.clear();
+    expect(await first).toMatchObject({ kind: "expired", signature });
+  });
+
+  it("is left in its lock when its status cannot be read", async () => {
+    const { signature } = await leaveLanded();
+    sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    await expect(living.collect("creator")).rejects.toMatchObject({ name: "RpcError" });
+    sandbox.rpc.faults.clear();
+    expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
+  });
+});
+
+describeWithRedis("a replica that stops while Redis is unreachable", () => {
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
+  });
+  it("leaves a lock that gives its old transaction to nobody", async () => {
+    sandbox = await startTestSandbox();
+    const log = createLogger("silent");
+    const url = new URL(server.url);
+    const itsRedis = createRedis({ urls: [url], log, registry: new Registry(), answerTimeoutMs: 2_000 });
+    await isBack(itsRedis);
+    const stopping = createSandboxCollector(sandbox, { redis: itsRedis });
+    const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    const collect = stopping.collect("creator");
+    await expect.poll(sandbox.landedCollects).toHaveLength(1);
+    server.freeze();
+    // Now the replica knows that Redis is down, so it does not send the release.
+    expect(await itsRedis.run({ text: "return 1", answer: z.int() }, [], [])).toBeUndefined();
+    lift();
+    expect(await collect).toMatchObject(ALL_FEES);
+    itsRedis.close();
+    server.thaw();
+    await isBack(redis);
+
+    const { creatorVault } = sandbox.account("creator");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + 500_000_000n);
+    const outcome = await createSandboxCollector(sandbox, { redis }).collect("creator");
+    expect(outcome).toMatchObject({ kind: "collected", collected: 500_000_000n });
+    await sandbox.close();
+  });
+});
