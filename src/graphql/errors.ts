@@ -1,5 +1,6 @@
 import { GraphQLError } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
+import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets one of its own. */
 const BAD_REQUEST = "BAD_REQUEST";
@@ -68,20 +69,21 @@ export function shorten(error: GraphQLError): GraphQLError {
 }
 
 /** The response to a request that is refused as a whole. */
-export function respondGraphQLError(error: ContractError): Response {
+export function respondGraphQLError(error: ContractError, type?: ResponseType): Response {
   const { status, message, code, retryAfterSeconds } = error;
-  return respondErrors(status, { message, code, retryAfterSeconds }, errorHeaders(error));
+  return respondErrors(status, { message, code, retryAfterSeconds }, type, errorHeaders(error));
 }
 
 /** A response with one error, BAD_REQUEST unless it has a code. */
 export function respondErrors(
   status: number,
   { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
+  type: ResponseType = RESPONSE_TYPES[0],
   headers: Record<string, string> = {},
 ): Response {
   const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
   return new Response(JSON.stringify({ errors: [error] }), {
     status,
-    headers: { "content-type": "application/json; charset=utf-8", ...headers },
+    headers: { "content-type": type, ...headers },
   });
 }
