@@ -40,7 +40,7 @@ export function toGraphQLError(
     return shorten(source);
   }
   const shown = toCallerError(cause ?? error);
-  const { code, status, retryAfterSeconds } = shown;
+  const { code, status, retryAfterSeconds, handle } = shown;
   return new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
@@ -49,6 +49,7 @@ export function toGraphQLError(
     extensions: {
       code,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(handle === undefined ? {} : { handle }),
       // Only RATE_LIMITED refuses the whole request. Other errors concern one field, so they must not set the status.
       ...(code === "RATE_LIMITED" ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },

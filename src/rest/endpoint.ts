@@ -21,6 +21,8 @@ export interface Endpoint {
 
 /** A response body generated from the operation's result. */
 export interface EndpointAnswer {
+  /** The name of its schema in the OpenAPI document. */
+  readonly name: string;
   readonly status: number;
   readonly description: string;
   /** The result's members that the body has, all non-null. Default: all that the operation selects. */

@@ -76,7 +76,7 @@ const post = (body: unknown, headers: Record<string, string> = JSON_HEADERS): Se
   };
 };
 
-const WALLET = "handle socialId address";
+const WALLET = "id handle socialId address";
 const ALL = `${WALLET} balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports }`;
 const HANDLES = [
   "creator",
@@ -123,7 +123,7 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
   ]),
   ...["99", "x", "", "98"].flatMap((id) => [
     [
-      `mutation C($id: String!) { collect(socialId: $id) { success collected error message newBalance txSignature __typename } }`,
+      `mutation C($id: String!) { collect(socialId: $id) { success collected error message newBalance txSignature wallet { id address } __typename } }`,
       { id },
     ] as const,
     [
