@@ -32,9 +32,10 @@ export function toGraphQLError(
     if (extensions.code === YOGA_BODY_TOO_LARGE) {
       return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, 413);
     }
-    // A request that is not GraphQL is a 400 for every media type. Yoga also copies the request's body into the error.
+    // Without this, Yoga would answer a malformed request with 200 if the caller prefers application/json.
     if (extensions.code === BAD_REQUEST && extensions.http)
       extensions.http = { ...extensions.http, spec: false };
+    // Yoga's copy of the request's body.
     delete extensions.originalError;
     extensions.code ??= BAD_REQUEST;
     return shorten(source);

@@ -15,7 +15,7 @@ export interface Endpoint {
   /** The text of the GraphQL operation that it runs. */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
-  /** Examples of errors whose message or status differs from their code's row of the table. */
+  /** Examples of the errors whose message or status is not that of the table in error-codes.ts. */
   readonly errorExamples: readonly ContractError[];
 }
 
