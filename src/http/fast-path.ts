@@ -12,9 +12,9 @@ import type { HandleNode } from "./server.ts";
 const PLAIN_VALUE = /^\w*$/;
 
 /**
- * Answers the two most frequent requests, a lookup and a cached GraphQL operation, directly on node:http:
- * without a Request, a Response or Yoga. Handles only their simplest form and passes everything else to
- * `fallback`, which gives the same answers.
+ * Answers lookups and known GraphQL operations directly on node:http, without Request, Response and Yoga. Yoga
+ * answers operations that are not known. Requests of another form go to `fallback`, which would give the same
+ * answers to all.
  */
 export function createFastPath(
   needs: RequestScopeNeeds & {
@@ -75,11 +75,13 @@ export function createFastPath(
     if (typeof answer === "string") {
       const headers = Object.assign(scope.headers, JSON_HEADERS);
       if (type) headers["content-type"] = type;
-      headers["content-length"] = String(Buffer.byteLength(answer));
-      response.writeHead(200, headers).end(answer);
+      const length = Buffer.byteLength(answer);
+      headers["content-length"] = String(length);
+      // Node writes ASCII faster as latin1.
+      response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
       const text = await answer.text();
-      // Yoga's header names keep their case; in lower case they replace ours instead of adding a second header.
+      // Yoga writes `Content-Type`, which would not replace `content-type`.
       const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
       response.writeHead(answer.status, { ...headers, ...scope.headers });
@@ -111,7 +113,7 @@ class Connection {
   }
 }
 
-/** Whether the body is JSON with an allowed `Content-Length`, which node:http enforces. */
+/** Whether the body is JSON, not compressed and not too large. node:http reads no more than `Content-Length` says. */
 function isPlainJson({ headers }: IncomingMessage): boolean {
   return (
     isJson(headers["content-type"]) &&
