@@ -1,19 +1,42 @@
 /**
  * Measures lookups over HTTP, compared with the server in reference.ts. Needs Debian's `wrk`. The servers share
- * one core, the load generator and the fake upstreams the other. The servers take turns in each round.
+ * one core, the load generator and the fake upstreams the other. The servers take turns in each round. The CPU
+ * time is the server's own, so it depends less on what else the machine does; its ratio is the reference's time
+ * divided by the server's.
+ *
+ *     node bench/edge/edge.ts [rounds] [seconds] [rows whose title contains this]
  */
-import { cacheHandles, folder, gatewayEnv, load, rssMb, start, stopAll, type Result } from "./servers.ts";
+import {
+  cacheHandles,
+  cpuMicroseconds,
+  folder,
+  gatewayEnv,
+  load,
+  rssMb,
+  start,
+  stopAll,
+  type Result,
+} from "./servers.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SECONDS = Number(process.argv[3] ?? 4);
 const CACHED_HANDLES = 1_000;
+const CLIENTS = ["curl", "urql", "apollo", "graphql-request"];
 
 const CASES = [
   { name: "rest", title: "REST lookup with a live balance" },
-  { name: "balance", title: "GraphQL `wallet` with balance" },
-  { name: "plain", title: "GraphQL `wallet` without balance" },
+  ...CLIENTS.map((client) => ({
+    name: "balance",
+    client,
+    title: `GraphQL \`wallet\` with balance, ${client}`,
+  })),
+  ...CLIENTS.map((client) => ({
+    name: "plain",
+    client,
+    title: `GraphQL \`wallet\` without balance, ${client}`,
+  })),
   { name: "aliases", title: "100 aliased wallets with balance" },
-];
+].filter(({ title }) => title.includes(process.argv[4] ?? ""));
 
 const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
@@ -35,7 +58,7 @@ try {
   ];
   for (let round = 0; round <= ROUNDS; round++) {
     for (const { url, name, results } of sequential) {
-      const result = await load(url, name, SECONDS, CACHED_HANDLES, 1);
+      const result = await load(url, { name }, SECONDS, CACHED_HANDLES, 1);
       if (round > 0) results.push(result); // The first round is a warm-up.
     }
   }
@@ -46,38 +69,49 @@ try {
   }
 
   console.log(
-    "\n| | server | requests/s | ratio | p50 ms | p99 ms | chain calls per request | refused | memory MB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|",
+    "\n| | server | requests/s | ratio | CPU µs per request | CPU ratio | p50 ms | p99 ms | chain calls per request | refused | memory MB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
   );
-  for (const { name, title } of CASES.filter((one) => !process.argv[4] || one.name === process.argv[4])) {
+  for (const one of CASES) {
     const servers = [
-      { server: "reference", ...reference, rates: [] as number[], results: [] as Result[], calls: 0 },
-      {
-        server: "reference, limited",
-        ...limitedReference,
-        rates: [] as number[],
-        results: [] as Result[],
-        calls: 0,
-      },
-      { server: "gateway", ...gateway, rates: [] as number[], results: [] as Result[], calls: 0 },
-    ];
-    for (const { url } of servers) await load(url, name, 3, CACHED_HANDLES); // A warm-up.
+      { server: "reference", ...reference },
+      { server: "reference, limited", ...limitedReference },
+      { server: "gateway", ...gateway },
+    ].map((server) => ({
+      ...server,
+      results: [] as Result[],
+      rates: [] as number[],
+      cpu: [] as number[],
+      calls: 0,
+    }));
+    for (const { url } of servers) await load(url, one, 3, CACHED_HANDLES); // A warm-up.
     for (let round = 0; round < ROUNDS; round++) {
       for (const server of servers) {
-        const before = await counts();
-        const result = await load(server.url, name, SECONDS, CACHED_HANDLES);
+        const before = { ...(await counts()), cpu: cpuMicroseconds(server.child) };
+        const result = await load(server.url, one, SECONDS, CACHED_HANDLES);
+        server.cpu.push((cpuMicroseconds(server.child) - before.cpu) / result.requests);
         server.calls += (await counts()).chain - before.chain;
         server.results.push(result);
         server.rates.push(result.requests / result.seconds);
       }
     }
-    const base = median(servers[0]!.rates);
-    for (const { server, rates, results, calls, child } of servers) {
+    const [base] = servers;
+    for (const { server, rates, cpu, results, calls, child } of servers) {
       const requests = results.reduce((sum, result) => sum + result.requests, 0);
       const refused = results.reduce((sum, result) => sum + result.refused + result.errors, 0);
-      const rate = median(rates);
-      console.log(
-        `| ${title} | ${server} | ${rate.toFixed(0)} | ${(rate / base).toFixed(2)} | ${median(results.map(({ p50 }) => p50))} | ${median(results.map(({ p99 }) => p99))} | ${(calls / requests).toFixed(3)} | ${refused} | ${rssMb(child)} |`,
-      );
+      const cells = [
+        one.title,
+        server,
+        median(rates).toFixed(0),
+        (median(rates) / median(base!.rates)).toFixed(2),
+        median(cpu).toFixed(1),
+        (median(base!.cpu) / median(cpu)).toFixed(2),
+        median(results.map(({ p50 }) => p50)),
+        median(results.map(({ p99 }) => p99)),
+        (calls / requests).toFixed(3),
+        refused,
+        rssMb(child),
+      ];
+      console.log(`| ${cells.join(" | ")} |`);
     }
   }
 } finally {

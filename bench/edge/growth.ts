@@ -18,8 +18,8 @@ try {
   let first: number | undefined;
   for (const handles of [1, 100, 10_000, 1_000_000]) {
     if (handles <= 10_000) await cacheHandles(gateway.url, handles);
-    await load(gateway.url, "rest", SECONDS, handles);
-    const { requests, seconds, p50 } = await load(gateway.url, "rest", SECONDS, handles);
+    await load(gateway.url, { name: "rest" }, SECONDS, handles);
+    const { requests, seconds, p50 } = await load(gateway.url, { name: "rest" }, SECONDS, handles);
     const rate = requests / seconds;
     first ??= rate;
     console.log(
@@ -36,7 +36,7 @@ try {
   for (const handles of [100_000, 200_000, 500_000, 1_000_000]) {
     await lookUpHandles(observed.url, lookedUp, handles);
     lookedUp = handles;
-    await load(observed.url, "plain", SECONDS, 1_000); // Fills the rate limit's store.
+    await load(observed.url, { name: "plain" }, SECONDS, 1_000); // Fills the rate limit's store.
     const heaps = () => [...observed.output().matchAll(/^heap (\d+)$/gm)].map(([, heap]) => heap);
     const count = heaps().length;
     observed.child.kill("SIGUSR2");
@@ -56,8 +56,8 @@ try {
     const servers = [];
     for (let i = 0; i < replicas; i++) servers.push(await start(i, MAIN, { ...env, REDIS_URL: redisUrl }));
     for (const { url } of servers) await cacheHandles(url, 100);
-    for (const { url } of servers) await load(url, "rest", 3, 100);
-    const results = await Promise.all(servers.map(({ url }) => load(url, "rest", SECONDS, 100)));
+    for (const { url } of servers) await load(url, { name: "rest" }, 3, 100);
+    const results = await Promise.all(servers.map(({ url }) => load(url, { name: "rest" }, SECONDS, 100)));
     const rate = results.reduce((sum, { requests, seconds }) => sum + requests / seconds, 0);
     alone ??= rate;
     console.log(

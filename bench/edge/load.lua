@@ -1,29 +1,55 @@
--- The load of bench/edge: `wrk -s load.lua <url> -- <case> <handles>`. Each request comes from a random one of a
--- million client addresses, for a random one of the first <handles> handles.
-local case, handles
+-- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles>`. Each request comes from a random one
+-- of a million client addresses, for a random one of the first <handles> handles.
+local case, client, handles, body, headers
+
+-- What Node's fetch adds.
+local FETCH = { ["accept-language"] = "*", ["sec-fetch-mode"] = "cors", ["user-agent"] = "node", ["accept-encoding"] = "gzip, deflate" }
+
+-- Headers and bodies as @apollo/client 4.3.8, @urql/core 6.0.3 and graphql-request 7.4.0 send them from Node.
+local CLIENTS = {
+  curl = {
+    headers = { accept = "*/*", ["user-agent"] = "curl/7.88.1" },
+    balance = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }","variables":{"h":"name%d"}}]],
+    plain = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address } }","variables":{"h":"name%d"}}]],
+  },
+  urql = {
+    accept = "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
+    balance = [[{"operationName":"W","query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    balance {\n      vault\n      pda\n      total\n      __typename\n    }\n    __typename\n  }\n}","variables":{"h":"name%d"}}]],
+    plain = [[{"operationName":"W","query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    __typename\n  }\n}","variables":{"h":"name%d"}}]],
+  },
+  apollo = {
+    accept = "application/graphql-response+json,application/json;q=0.9",
+    balance = [[{"operationName":"W","variables":{"h":"name%d"},"extensions":{"clientLibrary":{"name":"@apollo/client","version":"4.3.8"}},"query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    balance {\n      vault\n      pda\n      total\n      __typename\n    }\n    __typename\n  }\n}"}]],
+    plain = [[{"operationName":"W","variables":{"h":"name%d"},"extensions":{"clientLibrary":{"name":"@apollo/client","version":"4.3.8"}},"query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    __typename\n  }\n}"}]],
+  },
+  ["graphql-request"] = {
+    accept = "application/graphql-response+json, application/json",
+    balance = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }","variables":{"h":"name%d"},"operationName":"W"}]],
+    plain = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address } }","variables":{"h":"name%d"},"operationName":"W"}]],
+  },
+}
 
 function init(args)
-  case, handles = args[1], tonumber(args[2])
+  case, client, handles = args[1], CLIENTS[args[2]], tonumber(args[3])
   math.randomseed(os.time())
-  local headers = { ["Content-Type"] = "application/json" }
+  headers = client.headers or FETCH
+  headers.accept = headers.accept or client.accept
+  if case == "rest" then return end
+  headers["content-type"] = "application/json"
+  body = client[case]
   if case == "aliases" then
     local fields = {}
     for i = 1, 100 do fields[i] = "w" .. i .. ": wallet(handle: \\\"name" .. i .. "\\\") { address balance { vault } }" end
-    aliases = '{"query":"{ ' .. table.concat(fields, " ") .. ' }"}'
+    body = '{"query":"{ ' .. table.concat(fields, " ") .. ' }"}'
   end
 end
 
-local balance = '{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }","variables":{"h":"name%d"}}'
-local plain = '{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address } }","variables":{"h":"name%d"}}'
-
 function request()
   local caller = math.random(0, 999999)
-  local headers = { ["X-Forwarded-For"] = string.format("10.%d.%d.%d", math.floor(caller / 65536), math.floor(caller / 256) % 256, caller % 256) }
+  headers["x-forwarded-for"] = string.format("10.%d.%d.%d", math.floor(caller / 65536), math.floor(caller / 256) % 256, caller % 256)
   local handle = math.random(1, handles)
   if case == "rest" then return wrk.format("GET", "/wallet/lookup?handle=name" .. handle, headers) end
-  headers["Content-Type"] = "application/json"
-  local body = case == "aliases" and aliases or string.format(case == "balance" and balance or plain, handle)
-  return wrk.format("POST", "/graphql", headers, body)
+  return wrk.format("POST", "/graphql", headers, string.format(body, handle))
 end
 
 function done(summary, latency)

@@ -40,17 +40,17 @@ export interface Result {
   readonly refused: number;
 }
 
-/** Runs load.lua's case `name` with the first `handles` handles. */
+/** Runs a case of load.lua with the first `handles` handles, as `client` sends it. */
 export async function load(
   url: string,
-  name: string,
+  { name, client = "curl" }: { name: string; client?: string },
   seconds: number,
   handles: number,
   connections = 50,
 ): Promise<Result> {
   const { stdout } = await promisify(execFile)("taskset", [
     ...["-c", "1", "wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "--latency"],
-    ...["-s", `${folder}/load.lua`, url, "--", name, String(handles)],
+    ...["-s", `${folder}/load.lua`, url, "--", name, client, String(handles)],
   ]);
   return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
 }
@@ -66,6 +66,13 @@ export async function cacheHandles(url: string, count: number): Promise<void> {
 /** A process's resident memory, in MB. */
 export const rssMb = ({ pid }: ChildProcess): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024);
+
+/** The CPU time that a process has used, in µs. Linux counts it in ticks of 10 ms. */
+export function cpuMicroseconds({ pid }: ChildProcess): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [utime, stime] = stat.slice(stat.lastIndexOf(")")).split(" ").slice(12, 14);
+  return (Number(utime) + Number(stime)) * 10_000;
+}
 
 export function stopAll(): void {
   for (const child of started) child.kill("SIGKILL");

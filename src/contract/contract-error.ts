@@ -11,7 +11,9 @@ export interface ErrorDetails {
   /** What went wrong, for the log; callers never see it. */
   readonly cause?: unknown;
   /** What happened and what the operator should do, for the log. A cause without a hint marks a bug. */
-  readonly operatorHint?: string;
+  readonly operatorHint?: string | undefined;
+  /** The handle that failed, if the request has several. */
+  readonly handle?: string;
 }
 
 /** The one error that callers see: a code of the contract with its status and message. */
@@ -21,6 +23,7 @@ export class ContractError extends Error {
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
   readonly operatorHint: string | undefined;
+  readonly handle: string | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const row = rowOf(code);
@@ -29,6 +32,13 @@ export class ContractError extends Error {
     this.status = details.status ?? row.status;
     this.retryAfterSeconds = details.retryAfterSeconds ?? row.retryAfterSeconds;
     this.operatorHint = details.operatorHint;
+    this.handle = details.handle;
+  }
+
+  /** The same error, for one handle of several. */
+  forHandle(handle: string): ContractError {
+    const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
+    return new ContractError(code, { message, status, retryAfterSeconds, cause, operatorHint, handle });
   }
 }
 

@@ -1,5 +1,12 @@
-import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
+import {
+  GraphQLError,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLSchema,
+} from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
+import { LRUCache } from "lru-cache";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
@@ -8,10 +15,11 @@ import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
+import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { createOperationCache } from "./operation-cache.ts";
 
-const JSON_BODY = /^application\/json *(;|$)/;
-const ACCEPTABLE = ["*/*", "application/*", "application/json", "application/graphql-response+json"];
+/** How many `Accept` headers are cached. Each client sends one. */
+const MAX_ACCEPT_HEADERS = 100;
 
 export type GraphQLEndpoint = ReturnType<typeof createGraphQLEndpoint>;
 
@@ -27,6 +35,27 @@ export function createGraphQLEndpoint(needs: {
 }) {
   const { schema, useCases } = needs;
   const cache = createOperationCache(schema);
+  const responseTypes = new LRUCache<string, ResponseType | "none", undefined>({
+    max: MAX_ACCEPT_HEADERS,
+    memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
+  });
+
+  /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */
+  function responseType(accept: string | null | undefined): ResponseType | undefined {
+    const type = responseTypes.memo(accept ?? "");
+    return type === "none" ? undefined : type;
+  }
+
+  /** Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text. */
+  const refusePersistedQueries: Plugin = {
+    onParams({ params: { query, extensions } }) {
+      if (query || !extensions?.persistedQuery) return;
+      const http = { spec: true, status: 400 };
+      throw new GraphQLError("PersistedQueryNotSupported", {
+        extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED", http },
+      });
+    },
+  };
 
   /** Refuses a document or an operation that is too large. */
   const limit: Plugin<Context & YogaInitialContext> = {
@@ -47,7 +76,7 @@ export function createGraphQLEndpoint(needs: {
         contextValue: Context & YogaInitialContext;
       };
       const { scope, params } = contextValue;
-      scope.log.debug("parsed an operation that was not cached");
+      scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
       if (operation && operation.cost > 1) await scope.admit(operation.cost);
       (args as ExecutionArgs).hideSuggestions = true;
@@ -65,7 +94,7 @@ export function createGraphQLEndpoint(needs: {
   const yoga = createYoga<Context>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [limit, admitAndConvertErrors],
+    plugins: [refusePersistedQueries, limit, admitAndConvertErrors],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
@@ -82,8 +111,20 @@ export function createGraphQLEndpoint(needs: {
 
   /** Answers a request whose caller has been admitted. */
   async function answer(request: Request, scope: RequestScope): Promise<Response> {
-    const refusal = mediaTypeRefusal(request);
-    if (refusal) return refusal;
+    const { method, headers } = request;
+    const type = responseType(headers.get("accept"));
+    if (method === "POST" && !isJson(headers.get("content-type"))) {
+      const message = "The body must be JSON, with the header `Content-Type: application/json`.";
+      return respondErrors(415, { message }, type);
+    }
+    // Yoga checks this only after it has run the operation, even a mutation.
+    if (!type) {
+      const message = "`Accept` must allow application/json or application/graphql-response+json.";
+      return respondErrors(406, { message });
+    }
+    // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
+    headers.set("accept", type);
+    if (method === "POST") headers.set("content-type", "application/json");
     const response = await yoga.fetch(request, { useCases, scope });
     // Yoga stops reading in the middle of the body, so the connection cannot be used for another request.
     if (response.status === 413) response.headers.set("connection", "close");
@@ -91,6 +132,7 @@ export function createGraphQLEndpoint(needs: {
   }
 
   return {
+    responseType,
     answer,
 
     /** Answers any request to the endpoint. Takes one request from the caller's rate limit before it reads the body. */
@@ -101,7 +143,7 @@ export function createGraphQLEndpoint(needs: {
       } catch (error) {
         if (!(error instanceof ContractError)) throw error;
         scope.recordCode(error.code);
-        return respondGraphQLError(error);
+        return respondGraphQLError(error, responseType(request.headers.get("accept")));
       }
     },
 
@@ -130,17 +172,21 @@ interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether a body has only a query, an operation name of word characters, and an object of variables. */
+/** Whether a body has only a query, an operation name of word characters, and objects of variables and extensions. */
 function isPlain(body: unknown): body is PlainParams {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return false;
-  const { query, variables = null, operationName = null, ...rest } = body as Record<string, unknown>;
+  const { query, variables, operationName = null, extensions, ...rest } = body as Record<string, unknown>;
   return (
     typeof query === "string" &&
-    typeof variables === "object" &&
-    !Array.isArray(variables) &&
+    isObjectOrAbsent(variables) &&
+    isObjectOrAbsent(extensions) &&
     (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName))) &&
     Object.keys(rest).length === 0
   );
+}
+
+function isObjectOrAbsent(value: unknown): boolean {
+  return value === undefined || (typeof value === "object" && !Array.isArray(value));
 }
 
 function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionResult {
@@ -152,29 +198,4 @@ function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionR
 
 function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void {
   if (errors?.[0]) scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
-}
-
-function mediaTypeRefusal({ method, headers }: Request): Response | undefined {
-  if (method === "POST" && !JSON_BODY.test(headers.get("content-type") ?? "")) {
-    return respondErrors(415, {
-      message: "The body must be JSON, with the header `Content-Type: application/json`.",
-    });
-  }
-  if (!isAcceptable(headers.get("accept") || "*/*")) {
-    const message = "`Accept` must allow application/json or application/graphql-response+json.";
-    return respondErrors(406, { message });
-  }
-  return undefined;
-}
-
-/** Yoga checks this only after it has run the operation, even a mutation. */
-function isAcceptable(accept: string): boolean {
-  return accept
-    .toLowerCase()
-    .split(",")
-    .some((range) => {
-      const [type, ...parameters] = range.split(";").map((part) => part.trim());
-      const charset = parameters.find((parameter) => parameter.startsWith("charset=")) ?? "charset=utf-8";
-      return ACCEPTABLE.includes(type!) && charset === "charset=utf-8";
-    });
 }

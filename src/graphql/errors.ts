@@ -1,5 +1,6 @@
 import { GraphQLError } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
+import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets one of its own. */
 const BAD_REQUEST = "BAD_REQUEST";
@@ -31,15 +32,16 @@ export function toGraphQLError(
     if (extensions.code === YOGA_BODY_TOO_LARGE) {
       return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, 413);
     }
-    // A request that is not GraphQL is a 400 for every media type. Yoga also copies the request's body into the error.
+    // Without this, Yoga would answer a malformed request with 200 if the caller prefers application/json.
     if (extensions.code === BAD_REQUEST && extensions.http)
       extensions.http = { ...extensions.http, spec: false };
+    // Yoga's copy of the request's body.
     delete extensions.originalError;
     extensions.code ??= BAD_REQUEST;
     return shorten(source);
   }
   const shown = toCallerError(cause ?? error);
-  const { code, status, retryAfterSeconds } = shown;
+  const { code, status, retryAfterSeconds, handle } = shown;
   return new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
@@ -48,6 +50,7 @@ export function toGraphQLError(
     extensions: {
       code,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(handle === undefined ? {} : { handle }),
       // Only RATE_LIMITED refuses the whole request. Other errors concern one field, so they must not set the status.
       ...(code === "RATE_LIMITED" ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
@@ -68,20 +71,21 @@ export function shorten(error: GraphQLError): GraphQLError {
 }
 
 /** The response to a request that is refused as a whole. */
-export function respondGraphQLError(error: ContractError): Response {
+export function respondGraphQLError(error: ContractError, type?: ResponseType): Response {
   const { status, message, code, retryAfterSeconds } = error;
-  return respondErrors(status, { message, code, retryAfterSeconds }, errorHeaders(error));
+  return respondErrors(status, { message, code, retryAfterSeconds }, type, errorHeaders(error));
 }
 
 /** A response with one error, BAD_REQUEST unless it has a code. */
 export function respondErrors(
   status: number,
   { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
+  type: ResponseType = RESPONSE_TYPES[0],
   headers: Record<string, string> = {},
 ): Response {
   const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
   return new Response(JSON.stringify({ errors: [error] }), {
     status,
-    headers: { "content-type": "application/json; charset=utf-8", ...headers },
+    headers: { "content-type": type, ...headers },
   });
 }

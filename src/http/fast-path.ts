@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
 import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
+import { isJson, type ResponseType } from "../graphql/media-types.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
@@ -9,13 +10,11 @@ import type { HandleNode } from "./server.ts";
 
 /** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;
-const JSON_TYPES = ["application/json", "application/json; charset=utf-8"];
-const ACCEPT_HEADERS = [undefined, "*/*", "application/json"];
 
 /**
- * Answers the two most frequent requests, a lookup and a cached GraphQL operation, directly on node:http:
- * without a Request, a Response or Yoga. Handles only their simplest form and passes everything else to
- * `fallback`, which gives the same answers.
+ * Answers lookups and known GraphQL operations directly on node:http, without Request, Response and Yoga. Yoga
+ * answers operations that are not known. Requests of another form go to `fallback`, which would give the same
+ * answers to all.
  */
 export function createFastPath(
   needs: RequestScopeNeeds & {
@@ -40,6 +39,7 @@ export function createFastPath(
 
   async function answerOperation(
     request: IncomingMessage,
+    type: ResponseType,
     scope: HttpRequestScope,
   ): Promise<string | Response> {
     try {
@@ -51,7 +51,7 @@ export function createFastPath(
       if (scope.signal.aborted) return respondFailure(error, scope);
       const shown = scope.toCallerError(error);
       scope.recordCode(shown.code);
-      return respondGraphQLError(shown);
+      return respondGraphQLError(shown, type);
     }
   }
 
@@ -61,22 +61,27 @@ export function createFastPath(
       method === "GET" &&
       url.startsWith(lookupUrlPrefix) &&
       PLAIN_VALUE.test(url.slice(lookupUrlPrefix.length));
-    const isOperation = method === "POST" && url === graphqlUrl && isPlainJson(request);
-    if (!isLookup && !isOperation) return fallback(request, response, context);
+    const isGraphQL = url === graphqlUrl || url.startsWith(`${graphqlUrl}?`);
+    const isOperation = method === "POST" && isGraphQL && isPlainJson(request);
+    const type = isOperation ? graphql.responseType(headers.accept) : undefined;
+    if (!isLookup && !type) return fallback(request, response, context);
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = { ...context, forwardedFor: forwardedFor as string | null };
     const scope = new HttpRequestScope(needs, origin, new Connection(response));
-    const answer = isLookup
-      ? await scope.answer("lookup", () => answerLookup(url.slice(lookupUrlPrefix.length), scope))
-      : await scope.answer("graphql", () => answerOperation(request, scope));
+    const answer = type
+      ? await scope.answer("graphql", () => answerOperation(request, type, scope))
+      : await scope.answer("lookup", () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
     if (typeof answer === "string") {
       const headers = Object.assign(scope.headers, JSON_HEADERS);
-      headers["content-length"] = String(Buffer.byteLength(answer));
-      response.writeHead(200, headers).end(answer);
+      if (type) headers["content-type"] = type;
+      const length = Buffer.byteLength(answer);
+      headers["content-length"] = String(length);
+      // Node writes ASCII faster as latin1.
+      response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
       const text = await answer.text();
-      // Yoga's header names keep their case; in lower case they replace ours instead of adding a second header.
+      // Yoga writes `Content-Type`, which would not replace `content-type`.
       const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
       response.writeHead(answer.status, { ...headers, ...scope.headers });
@@ -108,11 +113,10 @@ class Connection {
   }
 }
 
-/** Whether the body is JSON with an allowed `Content-Length`, which node:http enforces. */
+/** Whether the body is JSON, not compressed and not too large. node:http reads no more than `Content-Length` says. */
 function isPlainJson({ headers }: IncomingMessage): boolean {
   return (
-    JSON_TYPES.includes(headers["content-type"] ?? "") &&
-    ACCEPT_HEADERS.includes(headers.accept) &&
+    isJson(headers["content-type"]) &&
     headers["content-encoding"] === undefined &&
     Number(headers["content-length"]) <= MAX_BODY_BYTES
   );

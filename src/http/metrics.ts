@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import type { Reads } from "../resolvers/loaders.ts";
 
-/** The label of a request. `other`: everything that is not an operation of the contract. */
+/** The label of a request. `other`: requests that do not count against the rate limit. */
 export type Operation = "lookup" | "collect" | "graphql" | "other";
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { SpanKind } from "@opentelemetry/api";
 import type { ContractError } from "../contract/contract-error.ts";
-import type { Logger } from "../observability/log.ts";
+import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
@@ -90,25 +90,23 @@ export class HttpRequestScope implements RequestScope {
   async answer<A extends Response | string>(operation: Operation, run: () => Promise<A>): Promise<A> {
     const answer = await inSpan(operation, { kind: SpanKind.SERVER }, run);
     const durationMs = performance.now() - this.startedAt;
+    const requestId = this.headers["x-request-id"]!;
     const status = typeof answer === "string" ? 200 : answer.status;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
     // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
     const label = this.#clientAddress === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
     this.#needs.metrics.answered(label, code, durationMs, reads);
-    this.#needs.log[label === "other" ? "debug" : "info"](
-      {
-        requestId: this.headers["x-request-id"],
-        operation: label,
-        code,
-        status,
-        durationMs: Math.round(durationMs * 100) / 100,
-        cached: reads.cached,
-        socialReads: reads.social,
-        chainReads: reads.chain,
-      },
-      "answered",
-    );
+    const duration = Math.round(durationMs * 100) / 100;
+    const { cached, social, chain } = reads;
+    if (label === "other") {
+      this.#needs.log.debug({ requestId, operation: label, code, status, durationMs: duration }, "answered");
+    } else {
+      logMembers(
+        this.#needs.log,
+        `"requestId":"${requestId}","operation":"${label}","code":${JSON.stringify(code)},"status":${status},"durationMs":${duration},"cached":${cached},"socialReads":${social},"chainReads":${chain},"msg":"answered"`,
+      );
+    }
     return answer;
   }
 }

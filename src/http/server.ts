@@ -10,17 +10,17 @@ export type HandleNode = (
 
 /** The limits of a connection. Times in ms. */
 export interface ConnectionLimits {
-  /** For the headers of a request, then 408. For a connection's first request the time starts with the connection. */
+  /** A request whose headers take longer gets 408. The time starts when the request does, or the connection for its first. */
   readonly headersTimeout: number;
-  /** For a whole request, then 408. At shutdown, requests that are still arriving get this time again. */
+  /** A request that takes longer to arrive gets 408. A closing server disconnects requests that still arrive after this time. */
   readonly requestTimeout: number;
-  /** How often both are checked. */
+  /** How often these two times are checked. */
   readonly connectionsCheckingInterval: number;
-  /** Between two requests. Load balancers (60 s; Caddy: 120 s) must close the connection first, so this is longer. */
+  /** How long a connection may be idle. Longer than in load balancers (60 s; Caddy: 120 s), which must close it first. */
   readonly keepAliveTimeout: number;
   /** Bytes of a request's headers; more is 431. */
   readonly maxHeaderSize: number;
-  /** A caller that reads nothing of its response for this long is disconnected, at the latest after twice this time. */
+  /** How often callers that read nothing of their response are disconnected: each after one to two of these times. */
   readonly stalledMs: number;
   /** Each takes about 10 kB. Further connections are closed at once. */
   readonly maxConnections: number;
@@ -36,7 +36,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
 };
 
-/** The most pipelined requests that wait on a connection. Each takes memory, and clients rarely pipeline. */
+/** How many pipelined requests may wait on a connection; one more closes it. Clients rarely pipeline. */
 const MAX_PIPELINED = 100;
 
 /** The host in every request's URL, instead of the `Host` header. */
@@ -102,7 +102,7 @@ export async function listen(
     socket.once("close", () => connections.delete(socket));
   });
 
-  /** Disconnects callers that have read nothing since the last check. The adapter disables node:http's own timeout. */
+  /** Disconnects callers that have read nothing of their response since the last check. The adapter clears `server.timeout`. */
   const stalledCheck = setInterval(() => {
     for (const [socket, before] of connections) {
       const written = socket.writableLength > 0 ? socket.bytesWritten : undefined;

@@ -1,10 +1,11 @@
-import { destination, pino, type DestinationStream, type Logger } from "pino";
+import { destination, pino, symbols, type DestinationStream, type Logger } from "pino";
 import pretty from "pino-pretty";
 
 export type { Logger };
 
-/** The longest time that a line stays in the buffer. */
+/** Lines are written together, after this time at the latest. */
 const FLUSH_MS = 100;
+const FLUSH_CHARACTERS = 65_536;
 /** When standard output is read too slowly, lines beyond this buffer are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
@@ -16,17 +17,42 @@ export function createLogger(level: string, stream: DestinationStream = standard
   return pino({ level, base: null }, stream);
 }
 
-/** Every request logs a line, so lines are buffered and never wait for a slow reader. The buffer is flushed at exit. */
+/**
+ * Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. Every request logs one, and
+ * pino would take five times as long to build it from an object.
+ */
+export function logMembers(log: Logger, members: string): void {
+  if (!log.isLevelEnabled("info")) return;
+  const stream = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym];
+  stream.write(`{"level":${log.levels.values.info},"time":${Date.now()},${members}}\n`);
+}
+
+/** Never waits for a slow reader. Lines that are not yet written are written at exit. */
 function standardOutput(): DestinationStream {
   if (process.stdout.isTTY) return pretty({ singleLine: true });
-  const stream = destination({
-    dest: 1,
-    sync: false,
-    minLength: 4096,
-    maxLength: MAX_WAITING_BYTES,
-    periodicFlush: FLUSH_MS,
-  });
+  const output = destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
   // A full disk loses lines but must not stop the service.
-  stream.on("error", () => undefined);
-  return stream;
+  output.on("error", () => undefined);
+  let lines = "";
+  let timer: NodeJS.Timeout | undefined;
+
+  // Not the destination's `minLength`, with which it would copy all waiting lines at each new one.
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    output.write(lines);
+    lines = "";
+  }
+  process.on("exit", () => {
+    if (lines === "") return;
+    flush();
+    output.flushSync();
+  });
+  return {
+    write(line) {
+      lines += line;
+      if (lines.length >= FLUSH_CHARACTERS) flush();
+      else timer ??= setTimeout(flush, FLUSH_MS);
+    },
+  };
 }

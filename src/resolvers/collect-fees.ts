@@ -4,22 +4,28 @@ import { toContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
+import type { Wallet } from "./wallet.ts";
+
+/** The outcome of a collect, and the account's wallet. */
+export type CollectResult = CollectOutcome & { readonly wallet: Wallet };
 
 /**
  * Moves an account's fees from its vaults to its address. Any caller may do so; the service pays.
  * Rejects with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED.
  */
-export type CollectFees = (socialId: string, scope: RequestScope) => Promise<CollectOutcome>;
+export type CollectFees = (socialId: string, scope: RequestScope) => Promise<CollectResult>;
 
 export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
   const { walletById, collector } = needs;
-  return (socialId, { startedAt }) =>
+  return (socialId, { startedAt, loaders }) =>
     inSpan("collectFees", {}, async () => {
-      const { addresses } = walletById(socialId);
+      const wallet = walletById(socialId);
       try {
-        return await collector.collect(addresses, startedAt);
+        return { ...(await collector.collect(wallet.addresses, startedAt)), wallet };
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");
+      } finally {
+        loaders.clearBalance(wallet.addresses);
       }
     });
 }

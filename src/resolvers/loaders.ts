@@ -6,7 +6,10 @@ import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** How many accounts a request has read: from this process's cache, from the network, and from the chain. */
+/**
+ * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
+ * and read from the chain.
+ */
 export interface Reads {
   cached: number;
   social: number;
@@ -21,7 +24,7 @@ export interface LoaderSources {
 
 /**
  * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
- * request, even if fields load it on different ticks. Fields that load on the same tick share one batch, and
+ * request, even if fields load it on different ticks. A collect makes its account's balance be read again. Fields that load on the same tick share one batch, and
  * the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending reads
  * are dropped.
  *
@@ -71,6 +74,11 @@ export class Loaders {
       cacheKeyFn: ({ address }) => address,
     });
     return this.#balance.load(addresses);
+  }
+
+  /** Makes the next load of the account's balance read the chain again. Call it when the balance has changed. */
+  clearBalance(addresses: AccountAddresses): void {
+    this.#balance?.clear(addresses);
   }
 
   #takeFromCache(handle: string): SocialAccount | Error | undefined {

@@ -39,6 +39,7 @@ const EXAMPLE_BODY = { socialId: "1523400000000000123" };
 const BODY_EXPECTED = `The body must be a JSON object such as ${JSON.stringify(EXAMPLE_BODY)}`;
 
 const COLLECTED = {
+  name: "CollectResult",
   status: 200,
   description: "A confirmed transaction moved the fees.",
   members: ["success", "collected", "newBalance", "txSignature"],
@@ -51,7 +52,8 @@ const COLLECTED = {
   },
 } as const satisfies EndpointAnswer;
 
-const EMPTY_VAULT = {
+const NOTHING = {
+  name: "NothingToCollect",
   status: ERROR_CODES.NOTHING_TO_COLLECT.status,
   description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was sent, unless another party emptied the vault on the chain at the same moment.`,
   members: ["success", "error", "message", "collected"],
@@ -99,11 +101,11 @@ export const COLLECT_ENDPOINT: Endpoint = {
     },
   },
   graphqlOperation: COLLECT_OPERATION,
-  answers: [COLLECTED, EMPTY_VAULT],
+  answers: [COLLECTED, NOTHING],
   errorExamples: [invalidSocialId("creator"), tooLarge()],
 };
 
-/** `POST /collect`: runs the GraphQL mutation and returns its result; an empty vault is a 400. */
+/** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
 export function createCollectHandler(
   prepare: PrepareOperation,
 ): (request: Request, scope: RequestScope) => Promise<Response> {
@@ -121,7 +123,7 @@ export function createCollectHandler(
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
     });
     if (collect.error) scope.recordCode(collect.error);
-    const { status, members } = collect.success ? COLLECTED : EMPTY_VAULT;
+    const { status, members } = collect.success ? COLLECTED : NOTHING;
     return respondJson(status, Object.fromEntries(members.map((name) => [name, collect[name]])));
   };
 }
@@ -133,7 +135,7 @@ function tooLarge(): ContractError {
   });
 }
 
-/** The id in the body. A JSON number is refused: ids exceed 2^53, so it has already lost digits. */
+/** The id in the body. A JSON number is refused: ids can exceed 2^53, and such a number has already lost digits. */
 function readSocialId(body: Uint8Array): string {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;

@@ -15,12 +15,14 @@ export interface Endpoint {
   /** The text of the GraphQL operation that it runs. */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
-  /** Examples of errors whose message or status differs from their code's row of the table. */
+  /** Examples of the errors whose message or status is not that of the table in error-codes.ts. */
   readonly errorExamples: readonly ContractError[];
 }
 
 /** A response body generated from the operation's result. */
 export interface EndpointAnswer {
+  /** The name of its schema in the OpenAPI document. */
+  readonly name: string;
   readonly status: number;
   readonly description: string;
   /** The result's members that the body has, all non-null. Default: all that the operation selects. */

@@ -53,7 +53,7 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
       ],
     },
     graphqlOperation: LOOKUP_OPERATION,
-    answers: [{ status: 200, description: "The account's wallet.", example: EXAMPLE }],
+    answers: [{ name: "Wallet", status: 200, description: "The account's wallet.", example: EXAMPLE }],
     errorExamples: [
       invalidHandle(format, quote(`@${EXAMPLE.handle}`)),
       new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),

@@ -1,16 +1,16 @@
 import type { GraphQLSchema } from "graphql";
 import packageJson from "../../package.json" with { type: "json" };
 import { ContractError } from "../contract/contract-error.ts";
-import { codesOf } from "../contract/error-codes.ts";
+import { codesOf, ERROR_CODES } from "../contract/error-codes.ts";
 import { allowHeader, type Endpoint, type EndpointAnswer } from "./endpoint.ts";
 import { toErrorBody } from "./respond.ts";
-import { resultSchema } from "./result-schema.ts";
+import { resultSchema, schemaRef } from "./result-schema.ts";
 
 /** The rate limit, as the document describes it. */
 export interface RateLimitDescription {
   readonly max: number;
   readonly windowSeconds: number;
-  /** The headers of every counted response: a JSON Schema and an example each. */
+  /** The headers of responses to requests that count against the limit: a JSON Schema and an example each. */
   readonly headers: Readonly<Record<string, { description: string; schema: object; example: string }>>;
   /** An example of a RATE_LIMITED error. */
   readonly refusal: ContractError;
@@ -32,7 +32,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
   const notFound = new ContractError("NOT_FOUND");
   const paths = endpoints.map((endpoint): [string, object] => [
     endpoint.path,
-    { [endpoint.method.toLowerCase()]: toOperation(schema, rateLimit, endpoint) },
+    { [endpoint.method.toLowerCase()]: toOperation(rateLimit, endpoint) },
   ]);
   return {
     openapi: "3.1.1",
@@ -52,6 +52,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
     security: [],
     paths: Object.fromEntries(paths),
     components: {
+      schemas: toSchemas(schema, endpoints),
       responses: { NotFound: toResponse([], [notFound], REQUEST_ID) },
       headers: {
         "X-Request-Id": {
@@ -68,12 +69,39 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
   };
 }
 
-function toOperation(schema: GraphQLSchema, rateLimit: RateLimitDescription, endpoint: Endpoint): object {
-  const { method, operationId, summary, description, request } = endpoint;
-  const answers = endpoint.answers.map((answer) => ({
-    ...answer,
-    schema: toAnswerSchema(schema, endpoint, answer),
-  }));
+/** The schemas of all bodies, by name: of answers, of the objects in them, and of errors. */
+function toSchemas(schema: GraphQLSchema, endpoints: readonly Endpoint[]): Record<string, object> {
+  const schemas: Record<string, object> = {};
+  for (const { graphqlOperation, answers } of endpoints) {
+    for (const { name, members, fixed = {} } of answers) {
+      const result = resultSchema(schema, graphqlOperation, { members, schemas });
+      const properties = Object.entries(result.properties).map(([property, value]): [string, object] => [
+        property,
+        // `const` replaces `enum`.
+        property in fixed ? { ...value, enum: undefined, const: fixed[property] } : value,
+      ]);
+      schemas[name] = { ...result, properties: Object.fromEntries(properties) };
+    }
+  }
+  const answered = endpoints.flatMap(({ answers }) => answers.map(({ fixed }) => fixed?.error));
+  schemas.Error = {
+    type: "object",
+    required: ["error", "message"],
+    properties: {
+      error: {
+        type: "string",
+        // Without the codes of answers, so that a body never matches two schemas of a response.
+        enum: Object.keys(ERROR_CODES).filter((code) => !answered.includes(code)),
+        description: "The stable code, for programs. Each response lists its codes.",
+      },
+      message: { type: "string", description: "What went wrong and what to do, for people." },
+    },
+  };
+  return schemas;
+}
+
+function toOperation(rateLimit: RateLimitDescription, endpoint: Endpoint): object {
+  const { method, operationId, summary, description, request, answers } = endpoint;
   const errors = errorsOf(endpoint, rateLimit);
   const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
   const allow = allowHeader({ [method]: true });
@@ -120,31 +148,15 @@ function errorsOf(endpoint: Endpoint, rateLimit: RateLimitDescription): Contract
     });
 }
 
-/** The JSON Schema of an answer. Its `fixed` members are constants. */
-function toAnswerSchema(
-  schema: GraphQLSchema,
-  { graphqlOperation }: Endpoint,
-  { members, fixed = {} }: EndpointAnswer,
-): object {
-  const result = resultSchema(schema, graphqlOperation, members);
-  const properties = Object.entries(result.properties).map(([name, property]): [string, object] => [
-    name,
-    // `const` replaces `enum`.
-    name in fixed ? { ...property, enum: undefined, const: fixed[name] } : property,
-  ]);
-  return { ...result, properties: Object.fromEntries(properties) };
-}
-
 /** The response of one status: all answers and errors that share it. */
 function toResponse(
-  answers: readonly (EndpointAnswer & { schema: object })[],
+  answers: readonly EndpointAnswer[],
   errors: readonly ContractError[],
   headers: object,
 ): object {
-  const schemas = [
-    ...answers.map(({ schema }) => schema),
-    ...(errors.length > 0 ? [toErrorSchema(errors)] : []),
-  ];
+  const schemas = [...answers.map(({ name }) => name), ...(errors.length > 0 ? ["Error"] : [])].map(
+    schemaRef,
+  );
   const examples = [
     ...answers.map(({ fixed, example }): [string, object] => [
       String(fixed?.error ?? "OK"),
@@ -165,21 +177,6 @@ function toResponse(
         schema: schemas.length === 1 ? schemas[0] : { oneOf: schemas },
         examples: Object.fromEntries(examples),
       },
-    },
-  };
-}
-
-function toErrorSchema(errors: readonly ContractError[]): object {
-  return {
-    type: "object",
-    required: ["error", "message"],
-    properties: {
-      error: {
-        type: "string",
-        enum: errors.map(({ code }) => code),
-        description: "The stable code, for programs.",
-      },
-      message: { type: "string", description: "What went wrong and what to do, for people." },
     },
   };
 }

@@ -22,16 +22,20 @@ export interface ObjectSchema {
   readonly properties: Readonly<Record<string, object>>;
 }
 
+/** A reference to a schema of the OpenAPI document. */
+export const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+
 const SCALARS: Readonly<Record<string, string>> = { String: "string", Boolean: "boolean" };
 
 /**
  * The JSON Schema of the result of an operation's only root field: the selected members, with the types and
- * descriptions of the GraphQL schema. With `members`, only these, all non-null.
+ * descriptions of the GraphQL schema. With `members`, only these, all non-null. Adds the schemas of nested objects
+ * to `schemas`, by the names of their types, and refers to them.
  */
 export function resultSchema(
   schema: GraphQLSchema,
   operation: string,
-  members?: readonly string[],
+  { members, schemas }: { members?: readonly string[] | undefined; schemas: Record<string, object> },
 ): ObjectSchema {
   const document = parse(operation);
   const fragments = fragmentsOf(document);
@@ -62,7 +66,10 @@ export function resultSchema(
 
   function toNonNull(type: GraphQLOutputType, node: FieldNode): object {
     if (isListType(type)) return { type: "array", items: toValue(type.ofType, node) };
-    if (isObjectType(type)) return toObject(type, node);
+    if (isObjectType(type)) {
+      schemas[type.name] = toObject(type, node);
+      return schemaRef(type.name);
+    }
     if (isEnumType(type)) return { type: "string", enum: type.getValues().map(({ name }) => name) };
     const scalar = SCALARS[String(type)];
     if (!scalar) throw new Error(`the scalar ${String(type)} has no JSON Schema type`);

@@ -17,11 +17,13 @@ export const BalanceType = builder.objectRef<Balance>("Balance").implement({
   description: "An account's balance, read from the chain for this request.",
   fields: (t) => ({
     vault: t.string({
-      ...solField("The fees in the launch platform's vaults: what a collect would move now."),
+      ...solField(
+        "The fees in the launch platform's vaults that can be collected. A collect moves all of them, or nothing if they are below the operator's minimum.",
+      ),
       resolve: ({ vault }) => formatSol(vault),
     }),
     pda: t.string({
-      ...solField("The balance of the account's address: fees that are collected and not yet withdrawn."),
+      ...solField("The lamports at the account's address that its owner can withdraw."),
       resolve: ({ pda }) => formatSol(pda),
     }),
     total: t.string({

@@ -1,26 +1,28 @@
-import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
+import type { CollectResult } from "../resolvers/collect-fees.ts";
 import { builder } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, solField, withMetadata } from "./field-metadata.ts";
+import { WalletType } from "./wallet.ts";
 
-const EMPTY_VAULT = "NOTHING_TO_COLLECT" satisfies ErrorCode;
+const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
-function collected(outcome: CollectOutcome): Lamports {
-  return outcome.kind === "collected" ? outcome.collected : toLamports(0);
+function collected(result: CollectResult): Lamports {
+  return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").implement({
-  description: "The result of a collect. An empty vault is a result, not an error: `success` is false.",
+const CollectResultType = builder.objectRef<CollectResult>("CollectResult").implement({
+  description:
+    "The result of a collect. Nothing to collect (the vault is empty or holds too little) is a result, not an error: `success` is false.",
   fields: (t) => ({
     success: t.boolean({
       description: "Whether a transaction moved fees to the address.",
       resolve: ({ kind }) => kind === "collected",
     }),
     collected: t.string({
-      ...solField('The amount that the transaction moved; "0.0000" on an empty vault.'),
-      resolve: (outcome) => formatSol(collected(outcome)),
+      ...solField('The amount that the transaction moved; "0.0000" if there was nothing to collect.'),
+      resolve: (result) => formatSol(collected(result)),
     }),
     collectedLamports: t.field({
       type: "Lamports",
@@ -29,30 +31,40 @@ const CollectResultType = builder.objectRef<CollectOutcome>("CollectResult").imp
     }),
     newBalance: t.string({
       nullable: true,
-      ...solField("The balance of the address right after the transaction. Null on an empty vault."),
-      resolve: (outcome) => (outcome.kind === "collected" ? formatSol(outcome.newBalance) : null),
+      ...solField(
+        "The lamports at the account's address that its owner can withdraw, right after the transaction. Null if there was nothing to collect.",
+      ),
+      resolve: (result) => (result.kind === "collected" ? formatSol(result.newBalance) : null),
     }),
     newBalanceLamports: t.field({
       type: "Lamports",
       nullable: true,
-      description: "The exact `newBalance`. Null on an empty vault.",
-      resolve: (outcome) => (outcome.kind === "collected" ? outcome.newBalance : null),
+      description: "The exact `newBalance`. Null if there was nothing to collect.",
+      resolve: (result) => (result.kind === "collected" ? result.newBalance : null),
     }),
     txSignature: t.string({
       nullable: true,
-      description: "The signature of the transaction, in base58. Null on an empty vault.",
-      resolve: (outcome) => (outcome.kind === "collected" ? outcome.signature : null),
+      description: "The signature of the transaction, in base58. Null if there was nothing to collect.",
+      resolve: (result) => (result.kind === "collected" ? result.signature : null),
     }),
     error: t.field({
       type: ErrorCodeType,
       nullable: true,
-      description: "NOTHING_TO_COLLECT on an empty vault. Null on success.",
-      resolve: ({ kind }) => (kind === "nothing" ? EMPTY_VAULT : null),
+      description: "NOTHING_TO_COLLECT, or null on success.",
+      resolve: ({ kind }) => (kind === "nothing" ? NOTHING : null),
     }),
     message: t.string({
       nullable: true,
       description: "Explains `error` to a person. Null on success.",
-      resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[EMPTY_VAULT].message : null),
+      resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[NOTHING].message : null),
+    }),
+    wallet: t.field({
+      type: WalletType,
+      nullable: true,
+      ...withMetadata({ cost: { wallets: 1 } }),
+      description:
+        "The account's wallet. Select its `id` and `balance` to update a client's cache: the balance is read after the collect.",
+      resolve: ({ wallet }) => wallet,
     }),
   }),
 });

@@ -6,7 +6,8 @@ const values = Object.fromEntries(
 ) as Record<ErrorCode, { value: ErrorCode; description: string }>;
 
 export const ErrorCodeType = builder.enumType("ErrorCode", {
-  description: "The error codes: `extensions.code` of GraphQL errors, and `error` of REST errors.",
+  description:
+    "The error codes: `extensions.code` of GraphQL errors, and `error` of REST errors. A request that is not valid GraphQL gets other codes, which GraphQL servers share: BAD_REQUEST, GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, OPERATION_RESOLUTION_FAILURE, or PERSISTED_QUERY_NOT_SUPPORTED for a persisted query without its text.",
   values,
 });
 

@@ -6,9 +6,12 @@ import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
 import { MAX_WALLETS, withMetadata } from "./field-metadata.ts";
 
-const WalletType = builder.objectRef<Wallet>("Wallet").implement({
+export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
   fields: (t) => ({
+    id: t.exposeID("socialId", {
+      description: "Identifies the wallet in a client's cache: the same as `socialId`.",
+    }),
     handle: t.string({
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true }),
@@ -63,7 +66,7 @@ builder.queryFields((t) => ({
     type: [WalletType],
     nullable: { list: false, items: true },
     ...withMetadata({ cost: { wallets: 1, perItemOf: "handles" } }),
-    description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
+    description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
     resolve: (_root, { handles }, context) => handles.map((handle) => findWallet(handle, context)),
   }),
@@ -77,6 +80,7 @@ async function findWallet(handle: string, { useCases, scope }: Context): Promise
   try {
     return await useCases.lookUpWallet(handle, scope);
   } catch (error) {
-    return error as Error & Wallet;
+    const shown: Error = scope.toCallerError(error).forHandle(handle);
+    return shown as Error & Wallet;
   }
 }

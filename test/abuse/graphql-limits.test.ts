@@ -20,9 +20,8 @@ const collects = (count: number, fields = "success") =>
 
 const BALANCE =
   "balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports withdrawableLamports __typename }";
-const WALLET = `handle socialId address ${BALANCE} __typename`;
-const COLLECT_RESULT =
-  "success collected collectedLamports newBalance newBalanceLamports txSignature error message";
+const WALLET = `id handle socialId address ${BALANCE} __typename`;
+const COLLECT_RESULT = `success collected collectedLamports newBalance newBalanceLamports txSignature error message wallet { ${WALLET} }`;
 const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
 
 interface Refused {

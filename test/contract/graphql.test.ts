@@ -148,6 +148,22 @@ describe("wallets(handles)", () => {
       [["wallets", 3], "INVALID_HANDLE"],
     ]);
   });
+
+  it("names the handle as it was requested in each error, also for a handle in several spellings", async () => {
+    const query = "query ($handles: [String!]!) { wallets(handles: $handles) { handle } }";
+    const handles = ["nobodyatall", "creator", "NoBodyAtAll", "a b"];
+    for (let i = 0; i < 3; i++) {
+      const { body } = await world.graphql(query, { handles });
+      const named = body.errors.map(({ path, extensions }: any) => [path[1], extensions]);
+      expect(Object.fromEntries(named)).toEqual({
+        0: { code: "SOCIAL_NOT_FOUND", handle: "nobodyatall" },
+        2: { code: "SOCIAL_NOT_FOUND", handle: "NoBodyAtAll" },
+        3: { code: "INVALID_HANDLE", handle: "a b" },
+      });
+    }
+    const { body } = await world.graphql('{ wallet(handle: "nobodyatall") { handle } }');
+    expect(body.errors[0].extensions).toEqual({ code: "SOCIAL_NOT_FOUND" });
+  });
 });
 
 describe("upstream calls", () => {
@@ -225,6 +241,37 @@ describe("collect(socialId)", () => {
         },
       },
     });
+  });
+
+  it("returns the wallet, with the balance after the collect", async () => {
+    const { id, address } = world.account("graduate");
+    const { body } = await world.graphql(
+      `mutation { collect(socialId: "00${id}") { newBalance wallet { __typename id socialId handle address balance { vault pda } } } }`,
+    );
+    expect(body.errors).toBeUndefined();
+    const { newBalance, wallet } = body.data.collect;
+    expect(wallet).toEqual({
+      __typename: "Wallet",
+      id,
+      socialId: id,
+      handle: "graduate",
+      address,
+      balance: { vault: "0.0000", pda: newBalance },
+    });
+  });
+
+  it("reads the chain for the wallet only if its balance is selected", async () => {
+    const { id } = world.account("newcomer");
+    const chainCallsFor = async (fields: string) => {
+      world.forgetCalls();
+      const { body } = await world.graphql(`mutation { collect(socialId: "${id}") { error ${fields} } }`);
+      expect(body.data.collect.error).toBe("NOTHING_TO_COLLECT");
+      return upstreamCalls();
+    };
+    const { chain } = await chainCallsFor("");
+    expect(await chainCallsFor("wallet { id socialId address }")).toEqual({ social: 0, chain });
+    expect(await chainCallsFor("wallet { handle }")).toEqual({ social: 1, chain });
+    expect(await chainCallsFor("wallet { balance { total } }")).toEqual({ social: 0, chain: chain + 1 });
   });
 
   it("collects several accounts in one operation, and a failure does not affect the others", async () => {

@@ -47,11 +47,11 @@ function closed(value: any): any {
 
 const bodySchema = (response: any) => response.content["application/json"].schema;
 
+const examplesOf = (response: any): any[] =>
+  Object.values<any>(response.content["application/json"].examples).map(({ value }) => value);
+
 /** The codes that a response may have; undefined stands for success. */
-const codesOf = (response: any): (string | undefined)[] =>
-  [bodySchema(response)]
-    .flatMap((schema) => schema.oneOf ?? [schema])
-    .flatMap(({ properties: { error } }) => error?.enum ?? [error?.const]);
+const codesOf = (response: any): (string | undefined)[] => examplesOf(response).map(({ error }) => error);
 
 const operations = (): any[] => Object.values(resolved.paths).flatMap((item: any) => Object.values(item));
 const keyOf = (operationId: string, status: number | string, code: string | undefined) =>
@@ -107,12 +107,43 @@ describe("/openapi.json", () => {
     expect(new Set(pairs)).toEqual(new Set([...table, "413 INVALID_SOCIAL_ID"]));
   });
 
-  it("has an example of each code and each body, and every example matches its schema", () => {
+  it("names its schemas, and every response refers to them", () => {
+    expect(Object.keys(document.components.schemas).sort()).toEqual([
+      "Balance",
+      "CollectResult",
+      "Error",
+      "NothingToCollect",
+      "Wallet",
+    ]);
+    const namesIn = (schema: any) =>
+      (schema.oneOf ?? [schema]).map(({ $ref }: any) => $ref.replace("#/components/schemas/", ""));
+    const names = Object.entries<any>(document.paths).flatMap(([path, item]) =>
+      Object.values<any>(item).flatMap(({ responses }) =>
+        Object.entries<any>(responses).map(([status, response]) => [
+          `${path} ${status}`,
+          namesIn(bodySchema(response)),
+        ]),
+      ),
+    );
+    const errors = names.filter(([, schemas]) => schemas.join() === "Error").map(([key]) => key);
+    expect(Object.fromEntries(names)).toEqual({
+      ...Object.fromEntries(errors.map((key) => [key, ["Error"]])),
+      "/wallet/lookup 200": ["Wallet"],
+      "/collect 200": ["CollectResult"],
+      "/collect 400": ["NothingToCollect", "Error"],
+    });
+    const { Wallet, Error } = document.components.schemas;
+    expect(Wallet.properties.balance.$ref).toBe("#/components/schemas/Balance");
+    expect([...Error.properties.error.enum, "NOTHING_TO_COLLECT"].sort()).toEqual(
+      Object.keys(ERROR_CODES).sort(),
+    );
+  });
+
+  it("describes each code and has an example of each body, and every example matches its schema", () => {
     const bodies = operations().flatMap(({ responses }) => Object.values<any>(responses));
     for (const response of bodies) {
-      const examples = Object.values<any>(response.content["application/json"].examples);
-      expect(examples.map(({ value }) => value.error)).toEqual(codesOf(response));
-      for (const { value } of examples) expect(problemsOf(value, bodySchema(response))).toEqual([]);
+      for (const code of codesOf(response)) if (code) expect(response.description).toContain(`\`${code}\`: `);
+      for (const value of examplesOf(response)) expect(problemsOf(value, bodySchema(response))).toEqual([]);
     }
     const parameters = operations().flatMap((operation) => operation.parameters ?? []);
     const requests = operations().flatMap(

@@ -76,7 +76,7 @@ const post = (body: unknown, headers: Record<string, string> = JSON_HEADERS): Se
   };
 };
 
-const WALLET = "handle socialId address";
+const WALLET = "id handle socialId address";
 const ALL = `${WALLET} balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports }`;
 const HANDLES = [
   "creator",
@@ -123,7 +123,7 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
   ]),
   ...["99", "x", "", "98"].flatMap((id) => [
     [
-      `mutation C($id: String!) { collect(socialId: $id) { success collected error message newBalance txSignature __typename } }`,
+      `mutation C($id: String!) { collect(socialId: $id) { success collected error message newBalance txSignature wallet { id address } __typename } }`,
       { id },
     ] as const,
     [
@@ -191,33 +191,76 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
 const LIST = "query W($h: [String!]!) { wallets(handles: $h) { handle } }";
 const LIST_AND_MORE = `query W($h: [String!]!) { a: wallet(handle: "creator") { handle } wallets(handles: $h) { handle } }`;
 
+/** What clients send besides the query, the variables and the name. */
+const APOLLO = { clientLibrary: { name: "@apollo/client", version: "4.3.0" } };
+const PERSISTED = { persistedQuery: { version: 1, sha256Hash: "ab".repeat(32) } };
+
+/** `Accept` headers, of clients and of our own invention. */
+const ACCEPT_HEADERS = [
+  // curl
+  "*/*",
+  // Apollo Client
+  "application/graphql-response+json,application/json;q=0.9",
+  // urql
+  "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
+  // graphql-request
+  "application/graphql-response+json, application/json",
+  // Apollo Kotlin and iOS
+  "multipart/mixed;deferSpec=20220824, application/graphql-response+json, application/json",
+  "application/json",
+  "application/json; charset=utf-8",
+  "application/graphql-response+json; charset=utf-8",
+  "application/json; charset=iso-8859-1",
+  "application/graphql-response+json",
+  "Application/GraphQL-Response+JSON",
+  "application/json, */*;q=0.1",
+  "application/json;q=0.1, application/graphql-response+json;q=0.2",
+  "application/json;q=0, */*",
+  "application/graphql-response+json;q=0, application/*",
+  "application/json;q=0",
+  '*/*;x="a,b", application/json;q=0.5',
+  'text/html;x=",application/json"',
+  "text/html",
+  "image/png",
+  ",",
+  "",
+];
+
+const CLIENT_QUERY = "query W($h: String!) { wallet(handle: $h) { __typename handle balance { vault } } }";
+
 const HTTP_FORMS: readonly Sent[] = [
   ...[
     "application/json; charset=utf-8",
     "application/json;charset=utf-8",
     "application/JSON",
+    "Application/Json ; Charset=UTF-8",
+    'application/json; x="a;b"',
     "application/json; x=y",
+    "application/jsonx",
+    "application/json, text/plain",
     "text/plain",
     "application/graphql",
     "application/x-www-form-urlencoded",
     "",
   ].map((type) => post({ query: "{ __typename }" }, { "content-type": type })),
-  ...[
-    "*/*",
-    "application/json",
-    "application/graphql-response+json",
-    "application/json, */*;q=0.1",
-    "text/html",
-    "image/png",
-    "",
-  ].flatMap((accept) => [
-    post({ query: "{ __typename }" }, { ...JSON_HEADERS, accept }),
-    post(
-      { query: "query W($h: String!) { wallet(handle: $h) { handle } }", variables: {} },
-      { ...JSON_HEADERS, accept },
-    ),
-    post({ query: '{ wallet(handle: "nobody") { handle } }' }, { ...JSON_HEADERS, accept }),
-  ]),
+  ...ACCEPT_HEADERS.flatMap((accept) =>
+    [
+      { query: "{ __typename }" },
+      { query: CLIENT_QUERY, variables: {} },
+      { query: CLIENT_QUERY, variables: { h: 5 } },
+      { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W" },
+      { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W", extensions: APOLLO },
+      { query: CLIENT_QUERY, variables: { h: "creator" }, extensions: PERSISTED },
+      { query: CLIENT_QUERY, variables: { h: "nobody" }, operationName: "Other" },
+      { query: '{ wallet(handle: "nobody") { handle } }' },
+      { query: "{ nothing }" },
+      { query: "{" },
+      { extensions: PERSISTED, operationName: "W", variables: { h: "creator" } },
+      { query: null, extensions: PERSISTED },
+      { extensions: APOLLO },
+      {},
+    ].map((body) => post(body, { ...JSON_HEADERS, accept })),
+  ),
   ...[
     "",
     "null",
@@ -238,6 +281,12 @@ const HTTP_FORMS: readonly Sent[] = [
     { extensions: {} },
     { extensions: null },
     { extensions: 5 },
+    { extensions: "" },
+    { extensions: [] },
+    { extensions: APOLLO },
+    { extensions: PERSISTED },
+    { extensions: { persistedQuery: null } },
+    { extensions: APOLLO, other: 1 },
     { other: 1 },
     { other: null },
     { id: "x" },
@@ -268,9 +317,16 @@ const HTTP_FORMS: readonly Sent[] = [
   post({ query: `{ wallet(handle: "creator") { handle } ${"# ".repeat(49_000)} \n}` }),
   post({ query: `{ __typename } ${"# ".repeat(60_000)}` }),
   { method: "POST", path: "/graphql?x=1", headers: JSON_HEADERS, body: '{"query":"{ __typename }"}' },
-  {
+  { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphql?op=W" },
+  { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphqlx" },
+  ...ACCEPT_HEADERS.map((accept) => ({
     method: "GET",
     path: `/graphql?query=${encodeURIComponent("{ __typename }")}`,
+    headers: { accept },
+  })),
+  {
+    method: "GET",
+    path: `/graphql?operationName=W&extensions=${encodeURIComponent(JSON.stringify(PERSISTED))}`,
     headers: { accept: "*/*" },
   },
   {

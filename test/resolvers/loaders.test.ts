@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -55,6 +56,37 @@ describe("within one request", () => {
     }`);
     expect(body.data).toEqual({ wallet: null, walletById: { handle: "artist001" } });
     expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([["nobodyatall"], [id]]);
+  });
+});
+
+describe("within one request with several collects of an account", () => {
+  it("each collect's wallet has the balance after that collect", async () => {
+    const { id, creatorVault } = world.account("creator");
+    const other = world.account("newcomer");
+    const { chain, rpc } = world.sandbox;
+    const fields = "success newBalance wallet { balance { vault pda } }";
+    const mutation = `mutation {
+      first: collect(socialId: "${id}") { ${fields} }
+      between: collect(socialId: "${other.id}") { success }
+      second: collect(socialId: "${id}") { ${fields} }
+    }`;
+    // Parsed, compiled and cached.
+    for (let i = 0; i < 3; i++) {
+      onNext(
+        rpc,
+        ({ params }) => JSON.stringify(params).includes(other.creatorVault),
+        () => {
+          chain.setBalance(creatorVault, chain.balance(creatorVault) + 1_000_000_000n);
+        },
+      );
+      const { data, errors } = (await world.graphql(mutation)).body;
+      expect(errors).toBeUndefined();
+      for (const { success, newBalance, wallet } of [data.first, data.second]) {
+        expect([success || i > 0, wallet.balance.vault]).toEqual([true, "0.0000"]);
+        if (success) expect(wallet.balance.pda).toBe(newBalance);
+      }
+      expect(data.second.success).toBe(true);
+    }
   });
 });
 

@@ -1,4 +1,7 @@
 import { editorWorkerService, graphqlWorker, js, jsonWorker } from "@graphql-yoga/render-graphiql/graphiql";
+import { preferredType, RESPONSE_TYPES } from "../../graphql/media-types.ts";
+
+const HTML = "text/html; charset=utf-8";
 
 /** An account of the sandbox that the pages suggest to try. */
 export interface SandboxAccount {
@@ -9,7 +12,7 @@ export interface SandboxAccount {
 
 /** Whether a browser requests the page. Every other request to the endpoint is an operation. */
 export function wantsGraphiQL({ method, headers }: Request): boolean {
-  return method === "GET" && (headers.get("accept") ?? "").includes("text/html");
+  return method === "GET" && preferredType(headers.get("accept"), [...RESPONSE_TYPES, HTML]) === HTML;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
+import { LRUCache } from "lru-cache";
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { Redis } from "../../upstream/redis.ts";
@@ -32,6 +33,9 @@ interface Decision {
  * request takes nothing.
  */
 export type RateLimit = (caller: string, cost: number, replaces?: number) => Promise<Decision>;
+
+/** How many of the library's decisions are cached. */
+const MAX_DECISIONS = 10_000;
 
 const POLICY = '"address"';
 const DIGITS = "[0-9]+";
@@ -90,7 +94,8 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
  * graphql-rate-limit makes the decision: it adds the request's cost to the number of timestamps in the window
  * and compares the sum with `max`. On its own it reads, decides and writes in three steps, so concurrent
  * requests could read the same state. Our stores therefore reserve in one atomic step, by the same rule, before
- * the library decides. The library reads the number that the reservation counted, and its write is a no-op.
+ * the library decides. The library reads the number that the reservation counted, and its write is a no-op. So
+ * its decision depends only on that number and the cost, and is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -108,11 +113,10 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     formatError: () => "refused",
   });
   const policyHeader = toPolicyHeader(config);
+  const refusals = new LRUCache<string, boolean>({ max: MAX_DECISIONS });
 
-  return async (caller, cost, replaces) => {
-    const reservation =
-      (await reserveInRedis?.(caller, cost, replaces)) ?? reserveInMemory(caller, cost, replaces);
-    const refused = await decide(
+  async function isRefused(reservation: Reservation, cost: number): Promise<boolean> {
+    const message = await decide(
       {
         parent: undefined,
         args: { calls: { length: cost } },
@@ -121,10 +125,18 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       },
       { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
+    refusals.set(`${reservation.counted},${cost}`, message !== undefined);
+    return message !== undefined;
+  }
+
+  return async (caller, cost, replaces) => {
+    const inRedis = reserveInRedis && (await reserveInRedis(caller, cost, replaces));
+    const reservation = inRedis ?? reserveInMemory(caller, cost, replaces);
     const { counted, at, waitMs } = reservation;
+    const refused = refusals.get(`${counted},${cost}`) ?? (await isRefused(reservation, cost));
     const seconds = toRetryAfterSeconds(waitMs);
-    const left = refused === undefined ? max - counted - cost : max - counted;
+    const left = refused ? max - counted : max - counted - cost;
     const decision = { at, policyHeader, rateLimitHeader: toRateLimitHeader(left, seconds) };
-    return refused === undefined ? decision : { ...decision, refusal: rateLimited(config, cost, seconds) };
+    return refused ? { ...decision, refusal: rateLimited(config, cost, seconds) } : decision;
   };
 }

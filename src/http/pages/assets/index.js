@@ -74,7 +74,7 @@ async function collect() {
   markIdle(collectButton);
 }
 
-/** Calls the API. Throws an Error with the API's message, which always includes the seconds in Retry-After. */
+/** Calls the API. Throws an Error with the API's message, and with the seconds in Retry-After if there are any. */
 async function callApi(path, options) {
   const response = await fetch(path, options).catch(() => {
     throw new Error("The server is unreachable.");

@@ -1,0 +1,25 @@
+import Negotiator from "negotiator";
+
+/** The media types of responses. A caller who prefers neither gets the first. */
+export const RESPONSE_TYPES = [
+  "application/json; charset=utf-8",
+  "application/graphql-response+json; charset=utf-8",
+] as const;
+
+export type ResponseType = (typeof RESPONSE_TYPES)[number];
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+
+/** Whether a `Content-Type` is JSON. Parameters are ignored: JSON is always UTF-8. */
+export function isJson(contentType: string | null | undefined): boolean {
+  return JSON_TYPE.test(contentType ?? "");
+}
+
+/** The offered media type that an `Accept` header prefers; undefined if it allows none. Follows RFC 9110, 12.5.1. */
+export function preferredType<Type extends string>(
+  accept: string | null | undefined,
+  offered: readonly Type[],
+): Type | undefined {
+  const negotiator = new Negotiator({ headers: { accept: accept || "*/*" } });
+  return negotiator.mediaType([...offered]) as Type | undefined;
+}

@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "2" });
+});
+afterAll(() => world.close());
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const GRAPHQL_TYPE = "application/graphql-response+json; charset=utf-8";
+const APOLLO = "application/graphql-response+json,application/json;q=0.9";
+const URQL =
+  "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed";
+const GRAPHQL_REQUEST = "application/graphql-response+json, application/json";
+
+const QUERY = "query Wallet($handle: String!) { wallet(handle: $handle) { handle address } }";
+const VARIABLES = { handle: "creator" };
+
+const post = (body: unknown, headers: Record<string, string> = {}) =>
+  world.request("/graphql", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+
+describe("the media type of a GraphQL response", () => {
+  it.each([
+    [APOLLO, GRAPHQL_TYPE],
+    [URQL, GRAPHQL_TYPE],
+    [GRAPHQL_REQUEST, GRAPHQL_TYPE],
+    ["*/*", JSON_TYPE],
+    ["", JSON_TYPE],
+    ["application/*", JSON_TYPE],
+    ["application/json", JSON_TYPE],
+    ["APPLICATION/GRAPHQL-RESPONSE+JSON", GRAPHQL_TYPE],
+    ["application/json, application/graphql-response+json", JSON_TYPE],
+    ["application/json;q=0.5, application/graphql-response+json;q=0.6", GRAPHQL_TYPE],
+    ["*/*;q=0.9, application/graphql-response+json;q=0.1", JSON_TYPE],
+    ["application/json;q=0, */*", GRAPHQL_TYPE],
+    ["application/graphql-response+json;q=0, application/*;q=0.1", JSON_TYPE],
+    ['application/json;charset="UTF-8"', JSON_TYPE],
+    ['text/html;x="a,b;q=0", application/json', JSON_TYPE],
+    ["text/event-stream, application/json", JSON_TYPE],
+  ])("for the header `Accept: %s` is %s", async (accept, type) => {
+    for (const body of [{ query: QUERY, variables: VARIABLES }, { query: "{" }]) {
+      const { headers } = await post(body, { accept });
+      expect(headers.get("content-type")).toBe(type);
+    }
+  });
+
+  it.each([
+    "application/json;q=0",
+    "*/*;q=0",
+    "text/html",
+    "text/event-stream, multipart/mixed",
+    'text/html;x=",application/json"',
+    "application/json;charset=iso-8859-1",
+    "application/jsonx",
+    ",",
+  ])("cannot satisfy `Accept: %s`, which gets a 406", async (accept) => {
+    await world.graphql(QUERY, VARIABLES); // From now on the operation is cached.
+    const { status, headers, body } = await post({ query: QUERY, variables: VARIABLES }, { accept });
+    expect([status, headers.get("content-type")]).toEqual([406, JSON_TYPE]);
+    expect(body).toEqual({
+      errors: [
+        {
+          message: expect.stringContaining("application/graphql-response+json"),
+          extensions: { code: "BAD_REQUEST" },
+        },
+      ],
+    });
+  });
+
+  it.each([
+    ["a syntax error", { query: "{" }, 200, 400],
+    ["an invalid document", { query: "{ nothing }" }, 200, 400],
+    ["an invalid variable", { query: QUERY, variables: { handle: 5 } }, 400, 400],
+    ["an unknown operation name", { query: QUERY, operationName: "Other" }, 400, 400],
+    ["a request without a query", {}, 400, 400],
+    ["a failed field", { query: QUERY, variables: { handle: "nobody" } }, 200, 200],
+  ])("decides the status of %s", async (_name, body, asJson, asGraphQL) => {
+    const headers = [{}, { accept: URQL }];
+    const statuses = await Promise.all(headers.map(async (each) => (await post(body, each)).status));
+    expect(statuses).toEqual([asJson, asGraphQL]);
+  });
+
+  it("is also that of RATE_LIMITED", async () => {
+    const caller = { "x-forwarded-for": "192.0.2.1" };
+    for (let i = 0; i < 2; i++) await post({ query: QUERY, variables: VARIABLES }, caller);
+    for (const [accept, type] of [
+      [URQL, GRAPHQL_TYPE],
+      ["*/*", JSON_TYPE],
+    ] as const) {
+      const { status, headers, body } = await post({ query: QUERY }, { ...caller, accept });
+      expect([status, headers.get("content-type")]).toEqual([429, type]);
+      expect(body.errors[0].extensions.code).toBe("RATE_LIMITED");
+    }
+  });
+});
+
+describe("an operation that the service has answered before", () => {
+  it("is not parsed again, whatever headers and members a client sends", async () => {
+    const query = `${QUERY} # another text`;
+    const parsed = () => world.logLines.filter((line) => line.includes("parsed and validated")).length;
+    world.logLines.length = 0;
+    await post({ query, variables: VARIABLES, operationName: "Wallet" });
+    expect(parsed()).toBe(1);
+    const extensions = { clientLibrary: { name: "@apollo/client", version: "4.3.0" } };
+    const body = { operationName: "Wallet", variables: VARIABLES, query };
+    for (const [accept, sent] of [
+      ["*/*", body],
+      [APOLLO, { ...body, extensions }],
+      [URQL, body],
+      [GRAPHQL_REQUEST, body],
+      ["application/json", { ...body, extensions: null }],
+      [APOLLO, { ...body, extensions: { persistedQuery: { version: 1, sha256Hash: "ab" } } }],
+    ] as const) {
+      for (const type of ["application/json", "Application/JSON; charset=utf-8"]) {
+        const answer = await post(sent, { accept, "content-type": type });
+        expect([answer.status, answer.body.data.wallet.handle]).toEqual([200, "creator"]);
+      }
+    }
+    expect(parsed()).toBe(1);
+  });
+});
+
+describe("a persisted query", () => {
+  const extensions = { persistedQuery: { version: 1, sha256Hash: "ab".repeat(32) } };
+  const NOT_SUPPORTED = {
+    errors: [
+      { message: "PersistedQueryNotSupported", extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED" } },
+    ],
+  };
+
+  it("without its text is refused with the error on which clients send the text", async () => {
+    const hashed = { operationName: "Wallet", variables: VARIABLES, extensions };
+    for (const [accept, expected] of [
+      ["*/*", 200],
+      [APOLLO, 400],
+      [URQL, 400],
+    ] as const) {
+      const { status, body } = await post(hashed, { accept });
+      expect([status, body]).toEqual([expected, NOT_SUPPORTED]);
+      const search = new URLSearchParams({
+        operationName: "Wallet",
+        variables: JSON.stringify(VARIABLES),
+        extensions: JSON.stringify(extensions),
+      });
+      const byGet = await world.request(`/graphql?${search}`, { headers: { accept } });
+      expect([byGet.status, byGet.body]).toEqual([expected, NOT_SUPPORTED]);
+    }
+  });
+
+  it("with its text runs", async () => {
+    const { status, body } = await post({ query: QUERY, variables: VARIABLES, extensions });
+    expect([status, body.data.wallet.handle]).toEqual([200, "creator"]);
+  });
+
+  it("counts against the rate limit and in the metrics", async () => {
+    const caller = { "x-forwarded-for": "192.0.2.2" };
+    expect((await post({ extensions }, caller)).headers.get("ratelimit")).toContain("r=1");
+    expect((await post({ extensions }, caller)).headers.get("ratelimit")).toContain("r=0");
+    expect((await post({ extensions }, caller)).status).toBe(429);
+    const { body } = await world.request("/metrics");
+    expect(body).toMatch(/requests_total\{operation="graphql",code="PERSISTED_QUERY_NOT_SUPPORTED"\} \d/);
+  });
+
+  it("is refused only for that extension: any other request without a query is a bad one", async () => {
+    for (const other of [{}, { persistedQuery: null }, { clientLibrary: { name: "a", version: "1" } }]) {
+      const { status, body } = await post({ extensions: other });
+      expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
+    }
+  });
+});
