@@ -83,7 +83,7 @@ function newCoin(creator: string, fees: { curve?: bigint; pool?: bigint }): stri
 type Listed = ReturnType<typeof sweepCurve>;
 
 /** Signs a transaction like the collector's: with a limit and a price of compute units. */
-function sign(instructions: readonly TransactionInstruction[]): Buffer {
+function sign(instructions: readonly TransactionInstruction[], signers: readonly Keypair[] = []): Buffer {
   sandbox.chain.advanceSlots(1);
   const transaction = new Transaction({
     feePayer: payer.publicKey,
@@ -93,7 +93,7 @@ function sign(instructions: readonly TransactionInstruction[]): Buffer {
     ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 0 }),
     ...instructions,
   );
-  transaction.sign(payer);
+  transaction.sign(payer, ...signers);
   return transaction.serialize();
 }
 
@@ -103,17 +103,18 @@ async function rpc(method: string, params: unknown[]): Promise<any> {
   return response.json();
 }
 
-async function send(...instructions: TransactionInstruction[]) {
+async function send(instructions: readonly TransactionInstruction[], signers: readonly Keypair[] = []) {
   const before = balance(PAYER);
-  const wire = sign(instructions).toString("base64");
+  const wire = sign(instructions, signers).toString("base64");
   const { result } = await rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
   const { err, unitsConsumed } = sandbox.chain.landed(result)!;
-  return { err, unitsConsumed, paid: before - balance(PAYER) - TRANSACTION_FEE };
+  const feeLamports = TRANSACTION_FEE * BigInt(1 + signers.length);
+  return { err, unitsConsumed, paid: before - balance(PAYER) - feeLamports };
 }
 
 /** Sends the listed instructions as one transaction. `paid` is what the fee payer loses besides the fee. */
 const execute = (...listed: Listed[]) =>
-  send(...listed.map((instruction) => toInstruction(instruction, instruction.accounts)));
+  send(listed.map((instruction) => toInstruction(instruction, instruction.accounts)));
 
 const instructionError = (error: unknown) => ({ InstructionError: [2, error] });
 const success = { err: null, paid: 0n };
@@ -301,7 +302,7 @@ describe("sweeps refuse", () => {
       right.accounts[position]![0] === sibling ? newKey() : sibling,
       position === 0 ? "w" : right.accounts[position]![1],
     ];
-    return send(toInstruction(right, right.accounts.with(position, wrong)));
+    return send([toInstruction(right, right.accounts.with(position, wrong))]);
   }
 
   it.each(CURVE_ACCOUNTS.map(([name, error], position) => [name, error, position] as const))(
@@ -357,6 +358,31 @@ describe("sweeps refuse", () => {
     }
   });
 
+  it("a creator vault that is not the System program's", async () => {
+    const { address, vault } = newCreator({ hasVaults: true });
+    const mint = newCoin(address, { curve: 10_000_000n });
+    sandbox.chain.setAccount(vault, { ...sandbox.chain.account(vault)!, owner: PUMP });
+    expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({
+      err: instructionError("InvalidAccountOwner"),
+    });
+  });
+
+  it("a payer that is read-only, but not one other than the fee payer, which then pays the rent", async () => {
+    const other = Keypair.generate();
+    const otherPayer = other.publicKey.toBase58();
+    sandbox.chain.setBalance(otherPayer, 100_000_000n);
+    const { address } = newCreator({ hasVaults: false });
+    const mint = newCoin(address, { curve: 10_000_000n, pool: 10_000_000n });
+    const sweeps = [sweepCurve(otherPayer, mint, address), sweepPool(otherPayer, mint, address)];
+    for (const sweep of sweeps) {
+      const readOnly = toInstruction(sweep, sweep.accounts.with(0, [otherPayer, "s"]));
+      expect((await send([readOnly], [other])).err).toEqual(instructionError("InvalidArgument"));
+      const right = toInstruction(sweep, sweep.accounts);
+      expect(await send([right], [other])).toMatchObject(success);
+    }
+    expect(balance(otherPayer)).toBe(100_000_000n - VAULT_RENT - TOKEN_ACCOUNT_RENT);
+  });
+
   it("the vault of another creator than the curve's or the pool's", async () => {
     const { address } = newCreator({ hasVaults: true });
     const other = newCreator({ hasVaults: true });
@@ -377,13 +403,13 @@ describe("sweeps refuse", () => {
         // The fee payer is always writable.
         if (flags !== "w") continue;
         const accounts = sweep.accounts.with(position, [key, ""]);
-        const { err } = await send(toInstruction(sweep, accounts));
+        const { err } = await send([toInstruction(sweep, accounts)]);
         expect(err, `account ${position}`).toEqual(instructionError("InvalidArgument"));
       }
-      const short = await send(toInstruction(sweep, sweep.accounts.slice(0, -1)));
+      const short = await send([toInstruction(sweep, sweep.accounts.slice(0, -1))]);
       expect(short.err).toEqual(instructionError(error));
       for (const data of ["20f6bf3408c949ba00", "1416567bc61cdb84", "8b348655e4e56cf1", "0830be07b644b7e5"]) {
-        const { err } = await send(toInstruction({ ...sweep, data }, sweep.accounts));
+        const { err } = await send([toInstruction({ ...sweep, data }, sweep.accounts)]);
         expect(err).toEqual(instructionError("InvalidInstructionData"));
       }
       expect(await execute(sweep)).toMatchObject(success);

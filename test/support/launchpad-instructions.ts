@@ -30,7 +30,7 @@ export const creatorVaultOf = (creator: string) => pda(PUMP, "creator-vault", ke
 export const vaultAuthorityOf = (creator: string) => pda(AMM, "creator_vault", key(creator));
 
 /** An account with its flags: "s" for a signer, "w" for writable, "" for neither. */
-export type ListedAccount = readonly [address: string, flags: "" | "w" | "sw"];
+export type ListedAccount = readonly [address: string, flags: "" | "w" | "s" | "sw"];
 
 /** An instruction from the lists below, with `accounts` in place of the listed ones. */
 export function toInstruction(
