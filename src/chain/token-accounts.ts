@@ -19,8 +19,13 @@ export function readWrappedSol({ data }: Account): Lamports {
   return toLamports(data.length === TOKEN_AMOUNT.length ? data.readBigUInt64LE() : 0n);
 }
 
+/** The associated token account of `mint`, a mint of the Token program, that belongs to `owner`. */
+export function tokenAccountOf(owner: PublicKey, mint: PublicKey): PublicKey {
+  const seeds = [owner.toBuffer(), TOKEN_PROGRAM_ID.toBuffer(), mint.toBuffer()];
+  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID);
+}
+
 /** The associated token account of wrapped SOL that belongs to `owner`. */
 export function wrappedSolAccountOf(owner: PublicKey): PublicKey {
-  const seeds = [owner.toBuffer(), TOKEN_PROGRAM_ID.toBuffer(), WRAPPED_SOL_MINT.toBuffer()];
-  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID);
+  return tokenAccountOf(owner, WRAPPED_SOL_MINT);
 }

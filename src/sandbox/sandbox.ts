@@ -3,10 +3,13 @@ import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
 import type { AccountAddresses } from "../chain/addresses.ts";
+import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../chain/launchpad/program-ids.ts";
 import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Chain } from "./chain/chain.ts";
+import { createCoins, createUsdc, USDC_DECIMALS, USDC_MINT } from "./chain/coins.ts";
+import type { Coins, NewCoin } from "./chain/coins.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
 import type { LoopbackServer } from "./loopback-server.ts";
 import type { JsonRpcCall } from "./rpc/json-rpc.ts";
@@ -16,7 +19,9 @@ import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
 
 /** A seed account with its addresses on the chain. */
-export interface SandboxAccount extends NetworkAccount, AccountAddresses {}
+export interface SandboxAccount extends NetworkAccount, AccountAddresses {
+  readonly coins: readonly CoinAddresses[];
+}
 
 /** A chain and a social network in this process, with accounts on both and no real money. */
 export interface Sandbox {
@@ -25,7 +30,9 @@ export interface Sandbox {
   readonly chain: Chain;
   readonly rpc: LoopbackServer<JsonRpcCall>;
   readonly social: SocialNetwork;
-  /** The accounts of seed.json, in its order. */
+  /** To launch and migrate coins, and to add fees to them. */
+  readonly coins: Coins;
+  /** The accounts of seed.json, with their coins, in its order. */
   readonly accounts: readonly SandboxAccount[];
   /** The banner to print once a gateway listens at `gatewayUrl`. */
   describe(gatewayUrl: string): string;
@@ -77,26 +84,29 @@ export async function startSandbox({
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
   });
+  createUsdc(chain);
   const feePayer = Keypair.generate();
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
 
-  const accounts = seed.map(({ vaultSol, ammVaultSol, addressSol, ...account }): SandboxAccount => {
-    const addresses = addressesOf(account.id);
+  const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
+  const coins = createCoins(chain, launchpad);
+  const accounts = seed.map((account): SandboxAccount => {
+    const { handle, id, name, suspended, vaultSol, ammVaultSol, addressSol, coins: seedCoins = [] } = account;
+    const addresses = addressesOf(id);
     const { address, creatorVault, ammVaultAuthority, ammVault } = addresses;
     const collectable = parseSol(vaultSol);
     if (collectable > 0n) chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + collectable);
     if (ammVaultSol) setAmmVault(chain, addresses, parseSol(ammVaultSol));
     chain.setBalance(address, parseSol(addressSol));
-    return { ...account, address, creatorVault, ammVaultAuthority, ammVault };
+    return {
+      ...{ handle, id, name, suspended, address, creatorVault, ammVaultAuthority, ammVault },
+      coins: seedCoins.map((coin) => launchSeedCoin(coins, coin, address)),
+    };
   });
 
   const token = randomBytes(32).toString("base64url");
   const [rpc, social] = await Promise.all([
-    createChainRpc({
-      chain,
-      launchpad: { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID },
-      port: rpcPort,
-    }),
+    createChainRpc({ chain, launchpad, port: rpcPort }),
     createSocialNetwork({ accounts, token, port: socialPort }),
   ]);
 
@@ -114,6 +124,7 @@ export async function startSandbox({
     chain,
     rpc,
     social,
+    coins,
     accounts,
     describe: (gatewayUrl) =>
       describeSandbox({ gatewayUrl, rpcUrl: rpc.url, socialUrl: social.url, example: accounts[0]! }),
@@ -124,8 +135,34 @@ export async function startSandbox({
   };
 }
 
+/** A coin of seed.json. Its fees are decimal amounts in its currency; without `poolFees` it has not migrated. */
+interface SeedCoin {
+  readonly mint: string;
+  readonly kind?: string;
+  readonly currency?: string;
+  readonly curveFees?: string;
+  readonly poolFees?: string;
+}
+
+function launchSeedCoin(coins: Coins, seedCoin: SeedCoin, creator: string): CoinAddresses {
+  const { mint, currency, curveFees = "0", poolFees } = seedCoin;
+  const kind = seedCoin.kind as NewCoin["kind"];
+  if (currency === "USDC") {
+    coins.launch({ mint, creator, kind, quoteMint: USDC_MINT, fees: parseDecimal(curveFees, USDC_DECIMALS) });
+  } else {
+    coins.launch({ mint, creator, kind, fees: parseSol(curveFees) });
+  }
+  if (poolFees) coins.migrate(mint, { fees: parseSol(poolFees) });
+  return coins.addressesOf(mint);
+}
+
 /** Converts decimal SOL with up to 9 fraction digits to lamports. */
 function parseSol(sol: string): bigint {
-  const [whole = "", fraction = ""] = sol.split(".");
-  return BigInt(whole + fraction.padEnd(9, "0"));
+  return parseDecimal(sol, 9);
+}
+
+/** Converts a decimal amount with up to `decimals` fraction digits to the smallest unit. */
+function parseDecimal(amount: string, decimals: number): bigint {
+  const [whole = "", fraction = ""] = amount.split(".");
+  return BigInt(whole + fraction.padEnd(decimals, "0"));
 }

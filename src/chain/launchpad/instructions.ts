@@ -1,13 +1,21 @@
 import { PublicKey, SystemProgram, TransactionInstruction, type AccountMeta } from "@solana/web3.js";
 import { deriveAddress } from "../derive-address.ts";
-import { ASSOCIATED_TOKEN_PROGRAM_ID, TOKEN_PROGRAM_ID, WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import {
+  ASSOCIATED_TOKEN_PROGRAM_ID,
+  TOKEN_PROGRAM_ID,
+  WRAPPED_SOL_MINT,
+  wrappedSolAccountOf,
+} from "../token-accounts.ts";
+import type { CoinAddresses } from "./coin-addresses.ts";
 import type { CreatorVaults } from "./vaults.ts";
 
-// The Anchor discriminators of the two instructions; their accounts are below.
-// Source: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
-// pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA.
+// The Anchor discriminators of the instructions; their accounts are below. Both programs have a SWEEP_CREATOR_FEE.
+// Sources: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
+// pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA, and
+// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md
 const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
+const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
 
 /** A creator (`address`) and its vaults. */
 interface Creator extends CreatorVaults {
@@ -16,10 +24,13 @@ interface Creator extends CreatorVaults {
 
 export type Launchpad = ReturnType<typeof createLaunchpad>;
 
-/** Builds the launch platform's instructions. They need no signer: anyone may call them for any creator. */
+/**
+ * Builds the launch platform's instructions. Anyone may call them for any creator: only a sweep needs a signer, its
+ * payer.
+ */
 export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
-  const launchpad = withEventAuthority(programs.launchpadProgramId);
-  const amm = withEventAuthority(programs.launchpadAmmProgramId);
+  const launchpad = deriveAccounts(programs.launchpadProgramId, "global");
+  const amm = deriveAccounts(programs.launchpadAmmProgramId, "global_config");
 
   return {
     /** Moves everything above the rent-exempt minimum from the creator vault to the creator. */
@@ -57,16 +68,80 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
         ],
         data: TRANSFER_CREATOR_FEES_TO_PUMP,
       }),
+
+    /**
+     * Moves the creator fee that waits on the curve of a coin that trades in SOL to the creator vault; moves nothing
+     * if none waits. Must come before `collectCreatorFee` in the transaction. `payer` pays for growing an old curve,
+     * and the rent of the creator vault if that is missing.
+     */
+    sweepCurve: (payer: string, { creatorVault }: Creator, { mint, curve, curveTokens }: CoinAddresses) =>
+      new TransactionInstruction({
+        programId: launchpad.programId,
+        keys: [
+          signer(payer),
+          readOnly(launchpad.config),
+          readOnly(mint),
+          readOnly(WRAPPED_SOL_MINT),
+          readOnly(TOKEN_PROGRAM_ID),
+          readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
+          readOnly(SystemProgram.programId),
+          writable(curve),
+          writable(curveTokens),
+          writable(creatorVault),
+          writable(wrappedSolAccountOf(new PublicKey(creatorVault))),
+          readOnly(launchpad.eventAuthority),
+          readOnly(launchpad.programId),
+        ],
+        data: SWEEP_CREATOR_FEE,
+      }),
+
+    /**
+     * Moves the creator fee that waits in a coin's pool to the AMM's vault; moves nothing if none waits. Must come
+     * before `transferCreatorFeesToPump` in the transaction. `payer` pays for growing an old pool, and the rent of
+     * the AMM's vault if that is missing.
+     */
+    sweepPool: (
+      payer: string,
+      { ammVaultAuthority, ammVault }: Creator,
+      { pool, poolTokens }: CoinAddresses,
+    ) =>
+      new TransactionInstruction({
+        programId: amm.programId,
+        keys: [
+          signer(payer),
+          readOnly(amm.config),
+          writable(pool),
+          readOnly(WRAPPED_SOL_MINT),
+          readOnly(TOKEN_PROGRAM_ID),
+          writable(poolTokens),
+          readOnly(ammVaultAuthority),
+          writable(ammVault),
+          readOnly(SystemProgram.programId),
+          readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
+          readOnly(amm.eventAuthority),
+          readOnly(amm.programId),
+        ],
+        data: SWEEP_CREATOR_FEE,
+      }),
   };
 }
 
-function withEventAuthority(program: string): { programId: PublicKey; eventAuthority: PublicKey } {
+/** A program's own accounts that its instructions name. */
+function deriveAccounts(program: string, configSeed: string) {
   const programId = new PublicKey(program);
-  return { programId, eventAuthority: deriveAddress([Buffer.from("__event_authority")], programId) };
+  return {
+    programId,
+    config: deriveAddress([Buffer.from(configSeed)], programId),
+    eventAuthority: deriveAddress([Buffer.from("__event_authority")], programId),
+  };
 }
 
-function writable(address: string): AccountMeta {
-  return { pubkey: new PublicKey(address), isSigner: false, isWritable: true };
+function signer(address: string): AccountMeta {
+  return { pubkey: new PublicKey(address), isSigner: true, isWritable: true };
+}
+
+function writable(key: PublicKey | string): AccountMeta {
+  return { pubkey: new PublicKey(key), isSigner: false, isWritable: true };
 }
 
 function readOnly(key: PublicKey | string): AccountMeta {

@@ -59,6 +59,8 @@ export interface Chain
   extends
     Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "advanceSlots">,
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
+  /** The faucet's address, in base58. */
+  readonly faucet: string;
   /** Null if the account does not exist; an account without lamports never does. */
   account(address: string): ChainAccount | null;
   balance(address: string): bigint;
@@ -173,6 +175,7 @@ export function createChain(options: {
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
     advanceSlots: slots.advanceSlots,
+    faucet: faucet.address,
     sendFromFaucet: faucet.sendFromFaucet,
     transfer: faucet.transfer,
     account(of) {

@@ -1,9 +1,9 @@
 import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../../chain/addresses.ts";
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/launchpad/vaults.ts";
-import { TOKEN_ACCOUNT_BYTES } from "../../chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
-import { toWrappedSolAccount, wrapSol } from "./wrapped-sol.ts";
+import { depositTokens, toTokenAccount } from "./token-accounts.ts";
 
 /** The ids of the launch platform's programs, in base58. */
 export interface LaunchpadPrograms {
@@ -15,7 +15,7 @@ export interface LaunchpadPrograms {
 export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports: bigint): void {
   const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
   const authority = new PublicKey(addresses.ammVaultAuthority);
-  chain.setAccount(addresses.ammVault, toWrappedSolAccount(authority, lamports, reserve));
+  chain.setAccount(addresses.ammVault, toTokenAccount(WRAPPED_SOL_MINT, authority, lamports, reserve));
 }
 
 /**
@@ -41,5 +41,5 @@ export function addAmmCreatorFees(
   lamports: bigint,
 ): string {
   const authority = ammVaultAuthorityOf(new PublicKey(creator), new PublicKey(ammProgramId));
-  return chain.sendFromFaucet((faucet) => wrapSol(faucet, authority, lamports));
+  return chain.sendFromFaucet((faucet) => depositTokens(faucet, WRAPPED_SOL_MINT, authority, lamports));
 }

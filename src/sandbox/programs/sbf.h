@@ -4,8 +4,11 @@
  *
  * scripts/build-sandbox-program.ts builds the programs and allows no globals and no constant data, so
  * seeds and keys are written as numbers, in little-endian order. A function has 512 bytes of stack.
- * Everything is inlined into the entrypoint, and one inlined function reuses the stack of another.
+ * Everything is inlined into the entrypoint, and one inlined function reuses the stack of another. A call
+ * of a function could pass only 5 arguments, so clang must not decide against inlining.
  */
+#define inline inline __attribute__((always_inline))
+
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -27,11 +30,26 @@ extern u64 sol_invoke_signed_c(const Instruction *instruction, const AccountInfo
 #define INVALID_ARGUMENT (2ULL << 32)
 #define INVALID_INSTRUCTION_DATA (3ULL << 32)
 #define INVALID_ACCOUNT_DATA (4ULL << 32)
+#define INSUFFICIENT_FUNDS (6ULL << 32)
 #define INCORRECT_PROGRAM_ID (7ULL << 32)
+#define MISSING_REQUIRED_SIGNATURE (8ULL << 32)
 #define UNINITIALIZED_ACCOUNT (10ULL << 32)
 #define NOT_ENOUGH_ACCOUNT_KEYS (11ULL << 32)
 #define INVALID_SEEDS (14ULL << 32)
 #define INVALID_ACCOUNT_OWNER (23ULL << 32)
+
+/* So11111111111111111111111111111111111111112 */
+#define WSOL_MINT_ID 0x8481abfe57889b06ULL, 0x35c01846637f68fbULL, 0x553beb1adc39c4daULL, 0x0100000000f0a098ULL
+/* TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA */
+#define TOKEN_PROGRAM_ID 0x93a165d7e1f6dd06ULL, 0xac79ebce46e1cbd9ULL, 0x91375b5fed85b41cULL, 0xa900ff7e85f58c3aULL
+/* ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL */
+#define ASSOCIATED_TOKEN_PROGRAM_ID 0xf189244e8f25978cULL, 0x830d8e1429103dbbULL, 0x8410ffda99135a0bULL, 0x59f8e9dbd87b8e04ULL
+
+/* Both programs have this instruction: 20 f6 bf 34 08 c9 49 ba */
+#define SWEEP_CREATOR_FEE 0xba49c90834bff620ULL
+
+/* 32 KiB of memory. A call builds its AccountInfos here, because the stack is too small. */
+#define HEAP ((void *)0x300000000ULL)
 
 #define MAX_PERMITTED_DATA_INCREASE 10240
 #define ACCOUNT_STORAGE_OVERHEAD 128
@@ -40,10 +58,15 @@ extern u64 sol_invoke_signed_c(const Instruction *instruction, const AccountInfo
 #define RENT_EXEMPT (~0ULL)
 
 static inline u64 read_u64(const u8 *at) { return *(const u64 *)at; }
+static inline void write_u64(const u8 *at, u64 value) { *(u64 *)at = value; }
 
 static inline int same_key(const u8 *a, const u8 *b) {
   return read_u64(a) == read_u64(b) && read_u64(a + 8) == read_u64(b + 8) &&
          read_u64(a + 16) == read_u64(b + 16) && read_u64(a + 24) == read_u64(b + 24);
+}
+
+static inline int is_key(const u8 *key, u64 first, u64 second, u64 third, u64 fourth) {
+  return read_u64(key) == first && read_u64(key + 8) == second && read_u64(key + 16) == third && read_u64(key + 24) == fourth;
 }
 
 static inline int is_system_program(const u8 *key) {
@@ -51,6 +74,7 @@ static inline int is_system_program(const u8 *key) {
 }
 
 /* An account in the layout of the loader's input. Its length depends on the length of its data. */
+static inline int is_signer(const u8 *account) { return account[1]; }
 static inline int is_writable(const u8 *account) { return account[2]; }
 static inline const u8 *key_of(const u8 *account) { return account + 8; }
 static inline const u8 *owner_of(const u8 *account) { return account + 40; }
@@ -93,6 +117,13 @@ static inline int is_event_authority(const u8 *key, const u8 *program_id) {
   return is_derived(key, &seed, 1, program_id, &bump);
 }
 
+/* Whether `account` is the associated token account of `owner` */
+static inline int is_token_account(const u8 *account, const u8 *owner, const u8 *mint, const u8 *token_program, const u8 *associated_token_program) {
+  u8 bump;
+  Seed seeds[3] = {{key_of(owner), 32}, {key_of(token_program), 32}, {key_of(mint), 32}};
+  return is_derived(key_of(account), seeds, 3, key_of(associated_token_program), &bump);
+}
+
 /* The rent-exempt minimum in lamports for `data_len` bytes of data, or 0 if it is unknown. */
 static inline u64 rent_exempt_minimum(u64 data_len) {
   /* lamports a byte (u64), exemption threshold (f64, 1.0 since SIMD-0194), burn percent (u8) */
@@ -113,7 +144,7 @@ static inline void describe(const u8 *account, AccountInfo *info) {
   info->executable = account[3];
 }
 
-/* System program, instruction 2: Transfer { lamports: u64 }, signed by the seeds of `from` */
+/* System program, instruction 2: Transfer { lamports: u64 }, signed by the seeds of `from`, or by the transaction if `signer` is 0 */
 static inline u64 transfer(const u8 *system_program, const u8 *from, const u8 *to, u64 lamports, const SignerSeeds *signer) {
   u32 data[3];
   data[0] = 2;
@@ -121,8 +152,67 @@ static inline u64 transfer(const u8 *system_program, const u8 *from, const u8 *t
   data[2] = (u32)(lamports >> 32);
   AccountMeta metas[2] = {{key_of(from), 1, 1}, {key_of(to), 1, 0}};
   Instruction instruction = {key_of(system_program), metas, 2, (const u8 *)data, 12};
-  AccountInfo infos[2];
+  AccountInfo *infos = HEAP;
   describe(from, &infos[0]);
   describe(to, &infos[1]);
-  return sol_invoke_signed_c(&instruction, infos, 2, signer, 1);
+  return sol_invoke_signed_c(&instruction, infos, 2, signer, signer ? 1 : 0);
+}
+
+/* Makes the payer raise the lamports of an account to `needed`. */
+static inline u64 top_up(const u8 *account, u64 needed, const u8 *payer, const u8 *system_program) {
+  u64 held = lamports_of(account);
+  return held < needed ? transfer(system_program, payer, account, needed - held, 0) : 0;
+}
+
+/*
+ * Grows an account of this program to `len` bytes, if it is shorter, and makes the payer raise it to its new
+ * rent-exempt minimum. `reserved` lamports of the account do not count as rent.
+ */
+static inline u64 grow(const u8 *account, u64 len, u64 reserved, const u8 *payer, const u8 *system_program) {
+  if (data_len_of(account) >= len) return 0;
+  u64 minimum = rent_exempt_minimum(len);
+  if (!minimum) return INVALID_ARGUMENT;
+  u64 error = top_up(account, minimum + reserved, payer, system_program);
+  if (error) return error;
+  write_u64(account + 80, len); /* the new bytes are zero */
+  return 0;
+}
+
+/* Token program, instruction 3: Transfer { amount: u64 }, signed by the seeds of `authority` */
+static inline u64 transfer_tokens(const u8 *token_program, const u8 *from, const u8 *to, const u8 *authority, u64 amount, const SignerSeeds *signer) {
+  u64 data[2];
+  data[0] = 3ULL << 56; /* the data starts at its last byte */
+  data[1] = amount;
+  AccountMeta metas[3] = {{key_of(from), 1, 0}, {key_of(to), 1, 0}, {key_of(authority), 0, 1}};
+  Instruction instruction = {key_of(token_program), metas, 3, (const u8 *)data + 7, 9};
+  AccountInfo *infos = HEAP;
+  describe(from, &infos[0]);
+  describe(to, &infos[1]);
+  describe(authority, &infos[2]);
+  return sol_invoke_signed_c(&instruction, infos, 3, signer, 1);
+}
+
+/*
+ * Associated Token program, instruction 1: CreateIdempotent. Signed by the seeds of the payer, or by the transaction
+ * if `signer` is 0. Programs need no AccountInfo.
+ */
+static inline u64 create_token_account(
+    const u8 *account, const u8 *owner, const u8 *mint, const u8 *payer, const u8 *token_program,
+    const u8 *associated_token_program, const u8 *system_program, const SignerSeeds *signer) {
+  u8 data = 1;
+  AccountMeta metas[6] = {
+    {key_of(payer), 1, 1},
+    {key_of(account), 1, 0},
+    {key_of(owner), 0, 0},
+    {key_of(mint), 0, 0},
+    {key_of(system_program), 0, 0},
+    {key_of(token_program), 0, 0},
+  };
+  Instruction instruction = {key_of(associated_token_program), metas, 6, &data, 1};
+  AccountInfo *infos = HEAP;
+  describe(payer, &infos[0]);
+  describe(account, &infos[1]);
+  describe(mint, &infos[2]);
+  describe(owner, &infos[3]);
+  return sol_invoke_signed_c(&instruction, infos, 4, signer, signer ? 1 : 0);
 }

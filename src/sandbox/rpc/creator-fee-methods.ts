@@ -1,20 +1,29 @@
 import { z } from "zod";
 import type { Chain } from "../chain/chain.ts";
+import { createCoins } from "../chain/coins.ts";
 import { addAmmCreatorFees, addCreatorFees } from "../chain/creator-fees.ts";
 import type { LaunchpadPrograms } from "../chain/creator-fees.ts";
-import { method } from "./json-rpc.ts";
+import { invalidParams, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
 import { addressParam, lamportsParam } from "./params.ts";
 
 /** The one method that only the sandbox has: it stands in for trading, which earns creators their fees. */
 export function createCreatorFeeMethods(chain: Chain, launchpad: LaunchpadPrograms): Methods {
+  const coins = createCoins(chain, launchpad);
   return {
-    /** `[creator, lamports]` pays into the creator's vault, `[creator, lamports, "amm"]` into the AMM's. */
+    /**
+     * `[creator, lamports]` pays into the creator's vault, `[creator, lamports, "amm"]` into the AMM's.
+     * `[creator, lamports, mint]` adds fees that wait on that coin of the creator, in the smallest unit of the coin's
+     * currency: on its curve or, once it has migrated, in its pool.
+     */
     sandboxAddCreatorFees: method(
-      z.tuple([addressParam, lamportsParam, z.literal("amm").nullish()]),
-      ([creator, lamports, amm]) => {
-        const add = amm ? addAmmCreatorFees : addCreatorFees;
-        return add(chain, launchpad, creator, BigInt(lamports));
+      z.tuple([addressParam, lamportsParam, z.union([z.literal("amm"), addressParam]).nullish()]),
+      ([creator, lamports, place]) => {
+        const amount = BigInt(lamports);
+        if (!place) return addCreatorFees(chain, launchpad, creator, amount);
+        if (place === "amm") return addAmmCreatorFees(chain, launchpad, creator, amount);
+        if (coins.creatorOf(place) !== creator) throw invalidParams(`${creator} has no coin ${place}`);
+        return coins.addFees(place, amount);
       },
     ),
   };

@@ -1,0 +1,103 @@
+import { PublicKey } from "@solana/web3.js";
+import { LRUCache } from "lru-cache";
+import { deriveAddress } from "../derive-address.ts";
+import { WRAPPED_SOL_MINT, wrappedSolAccountOf } from "../token-accounts.ts";
+
+/** The addresses of one coin on the launch platform, in base58. They never change. */
+export interface CoinAddresses {
+  readonly mint: string;
+  /** The bonding curve, on which the coin trades first. */
+  readonly curve: string;
+  /** The curve's account of wrapped SOL, which a sweep names but does not use. */
+  readonly curveTokens: string;
+  /** The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin. */
+  readonly pool: string;
+  /** The pool's account of wrapped SOL. */
+  readonly poolTokens: string;
+  /** The coin's creator once its fees are shared. */
+  readonly sharingConfig: string;
+}
+
+/** Derives the addresses of the coin with this mint, in base58. */
+export type CoinAddressesOf = (mint: string) => CoinAddresses;
+
+/** An entry with all addresses takes up to 3.5 kB. */
+const MAX_CACHED_COINS = 10_000;
+
+/** A u16: 0. */
+const POOL_INDEX = Buffer.alloc(2);
+
+interface Programs {
+  readonly launchpad: PublicKey;
+  readonly amm: PublicKey;
+  readonly fees: PublicKey;
+}
+
+/** Derives the addresses of coins, each on first use, and caches them. */
+export function createCoinAddresses(ids: {
+  launchpadProgramId: string;
+  launchpadAmmProgramId: string;
+  launchpadFeesProgramId: string;
+}): CoinAddressesOf {
+  const programs: Programs = {
+    launchpad: new PublicKey(ids.launchpadProgramId),
+    amm: new PublicKey(ids.launchpadAmmProgramId),
+    fees: new PublicKey(ids.launchpadFeesProgramId),
+  };
+  const cache = new LRUCache<string, CoinAddresses, undefined>({
+    max: MAX_CACHED_COINS,
+    memoMethod: (mint) => new DerivedCoinAddresses(mint, programs),
+  });
+  return (mint) => cache.memo(mint);
+}
+
+/** The seeds of the pool into which the launch platform migrates a coin. Its creator is a PDA of the platform. */
+export function poolSeedsOf(
+  mint: PublicKey,
+  launchpad: PublicKey,
+): [name: Buffer, index: Buffer, creator: Buffer, mint: Buffer, quoteMint: Buffer] {
+  const key = mint.toBuffer();
+  const creator = deriveAddress([Buffer.from("pool-authority"), key], launchpad);
+  return [Buffer.from("pool"), POOL_INDEX, creator.toBuffer(), key, WRAPPED_SOL_MINT.toBuffer()];
+}
+
+/** A class, because getters on a prototype cost no memory per coin. */
+class DerivedCoinAddresses implements CoinAddresses {
+  readonly mint: string;
+  readonly #programs: Programs;
+  #curve: string | undefined;
+  #curveTokens: string | undefined;
+  #pool: string | undefined;
+  #poolTokens: string | undefined;
+  #sharingConfig: string | undefined;
+
+  constructor(mint: string, programs: Programs) {
+    this.mint = mint;
+    this.#programs = programs;
+  }
+
+  get curve(): string {
+    return (this.#curve ??= this.#derive("bonding-curve", this.#programs.launchpad));
+  }
+
+  get curveTokens(): string {
+    return (this.#curveTokens ??= wrappedSolAccountOf(new PublicKey(this.curve)).toBase58());
+  }
+
+  get pool(): string {
+    const { launchpad, amm } = this.#programs;
+    return (this.#pool ??= deriveAddress(poolSeedsOf(new PublicKey(this.mint), launchpad), amm).toBase58());
+  }
+
+  get poolTokens(): string {
+    return (this.#poolTokens ??= wrappedSolAccountOf(new PublicKey(this.pool)).toBase58());
+  }
+
+  get sharingConfig(): string {
+    return (this.#sharingConfig ??= this.#derive("sharing-config", this.#programs.fees));
+  }
+
+  #derive(seed: string, program: PublicKey): string {
+    return deriveAddress([Buffer.from(seed), new PublicKey(this.mint).toBuffer()], program).toBase58();
+  }
+}

@@ -1,0 +1,80 @@
+import type { Account } from "../rpc/rpc-client.ts";
+import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import type { CoinAddresses } from "./coin-addresses.ts";
+import { decodeFeeAccount, type FeeAccount, type Stage } from "./fee-accounts.ts";
+
+/** Why a collect for an account does not sweep the fees of a coin, with a sentence for callers. */
+export const UNCOLLECTABLE = {
+  NO_SUCH_COIN: "The launch platform has no coin with this mint.",
+  HOLDER_REWARDS: "The coin's creator fees go to its holders.",
+  SHARED: "The coin's creator fees go to the accounts in its sharing config.",
+  OTHER_CREATOR: "The coin names another address as its creator.",
+  CASHBACK: "The coin's creator fees go back to its traders.",
+  OTHER_CURRENCY: "The coin trades in another currency than SOL.",
+  NOTHING_WAITING: "No fees wait here.",
+} as const;
+
+type UncollectableReason = keyof typeof UNCOLLECTABLE;
+
+/** The creator fees that wait in one place of a coin. */
+interface CoinFees {
+  readonly mint: string;
+  /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like the next two. */
+  readonly stage: Stage | null;
+  /** In base58; the wrapped SOL mint for SOL. */
+  readonly quoteMint: string | null;
+  /** In the smallest unit of the quote mint. */
+  readonly amount: bigint | null;
+  /** Null if a collect for the account can sweep the fees. */
+  readonly reason: UncollectableReason | null;
+  /** By how many bytes a sweep makes the account grow, at the payer's expense. */
+  readonly missingBytes: number;
+}
+
+/** Returns the fees of a coin for the account whose address is `creator`, in base58: see {@link createReadCoinFees}. */
+export type ReadCoinFees = (
+  coin: CoinAddresses,
+  accounts: { readonly curve: Account | undefined; readonly pool: Account | undefined },
+  creator: string,
+) => CoinFees[];
+
+/**
+ * Reads a coin's fees from its two accounts, which must come with all their data: an entry for the curve and one for
+ * the pool, as far as they exist, or a single entry if neither does. A migrated coin's curve has an entry only while
+ * fees wait there. The chain alone decides which coins are the creator's.
+ */
+export function createReadCoinFees(ids: {
+  launchpadProgramId: string;
+  launchpadAmmProgramId: string;
+}): ReadCoinFees {
+  return (coin, accounts, creator) => {
+    const { mint } = coin;
+    const curve = decodeFeeAccount("CURVE", accounts.curve, ids.launchpadProgramId);
+    const pool = decodeFeeAccount("POOL", accounts.pool, ids.launchpadAmmProgramId);
+    const toCoinFees = (stage: Stage, account: FeeAccount): CoinFees => ({
+      mint,
+      stage,
+      quoteMint: account.quoteMint,
+      amount: account.waiting,
+      reason: reasonOf(coin, account, creator),
+      missingBytes: account.missingBytes,
+    });
+
+    const fees: CoinFees[] = [];
+    if (curve && (curve.waiting > 0n || !pool)) fees.push(toCoinFees("CURVE", curve));
+    if (pool) fees.push(toCoinFees("POOL", pool));
+    if (fees.length > 0) return fees;
+    return [{ mint, stage: null, quoteMint: null, amount: null, reason: "NO_SUCH_COIN", missingBytes: 0 }];
+  };
+}
+
+/** Says that a coin pays holders or is shared before saying whose it is: it no longer names who launched it. */
+function reasonOf(coin: CoinAddresses, account: FeeAccount, creator: string): UncollectableReason | null {
+  if (account.isHolderReward) return "HOLDER_REWARDS";
+  if (account.creator !== creator) {
+    return account.creator === coin.sharingConfig ? "SHARED" : "OTHER_CREATOR";
+  }
+  if (account.isCashback) return "CASHBACK";
+  if (account.quoteMint !== WRAPPED_SOL_MINT.toBase58()) return "OTHER_CURRENCY";
+  return account.waiting > 0n ? null : "NOTHING_WAITING";
+}

@@ -1,0 +1,84 @@
+import { PublicKey } from "@solana/web3.js";
+import type { Account } from "../rpc/rpc-client.ts";
+import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+
+/** Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. */
+export type Stage = "CURVE" | "POOL";
+
+/** Offsets of fields in an account's data, discriminator included, and the size of the newest layout. */
+interface Layout {
+  readonly discriminator: Buffer;
+  readonly quoteMint: number;
+  readonly creator: number;
+  readonly isCashback: number;
+  readonly isHolderReward: number;
+  /** The waiting creator fee, a little-endian u64 in the smallest unit of the quote mint. */
+  readonly creatorFee: number;
+  readonly bytes: number;
+}
+
+/**
+ * The launch platform's accounts `BondingCurve` and `Pool`. Older ones are shorter and read as if zeros followed.
+ * Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/instructions/SWEEP_FEES.md.
+ */
+export const LAYOUTS: Readonly<Record<Stage, Layout>> = {
+  CURVE: {
+    discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
+    creator: 49,
+    isCashback: 82,
+    quoteMint: 83,
+    isHolderReward: 124,
+    creatorFee: 125,
+    bytes: 166,
+  },
+  POOL: {
+    discriminator: Buffer.from("f19a6d0411b16dbc", "hex"),
+    quoteMint: 75,
+    creator: 211,
+    isCashback: 244,
+    isHolderReward: 270,
+    creatorFee: 279,
+    bytes: 287,
+  },
+};
+
+/** The creator fees of a bonding curve or pool. */
+export interface FeeAccount {
+  /** In base58: who the fees are for. The default key if the account names nobody. */
+  readonly creator: string;
+  /** In base58; the wrapped SOL mint for a coin that trades in SOL. */
+  readonly quoteMint: string;
+  /** The waiting creator fee, in the smallest unit of the quote mint. */
+  readonly waiting: bigint;
+  /** The fees go to traders. */
+  readonly isCashback: boolean;
+  /** The fees go to holders. */
+  readonly isHolderReward: boolean;
+  /** By how many bytes a sweep makes the account grow to the newest layout, at the payer's expense. */
+  readonly missingBytes: number;
+}
+
+/** Decodes a bonding curve or pool; undefined for any other account. `program` must own it. */
+export function decodeFeeAccount(
+  stage: Stage,
+  account: Pick<Account, "owner" | "data"> | undefined,
+  program: string,
+): FeeAccount | undefined {
+  const layout = LAYOUTS[stage];
+  if (account?.owner !== program || !account.data.subarray(0, 8).equals(layout.discriminator)) {
+    return undefined;
+  }
+  const data = Buffer.alloc(layout.bytes);
+  account.data.copy(data);
+  const key = (offset: number) => new PublicKey(data.subarray(offset, offset + 32));
+  const quoteMint = key(layout.quoteMint);
+  return {
+    creator: key(layout.creator).toBase58(),
+    // A curve has the default key instead of a mint if the coin trades in SOL.
+    quoteMint: (quoteMint.equals(PublicKey.default) ? WRAPPED_SOL_MINT : quoteMint).toBase58(),
+    waiting: data.readBigUInt64LE(layout.creatorFee),
+    isCashback: data[layout.isCashback] !== 0,
+    isHolderReward: data[layout.isHolderReward] !== 0,
+    missingBytes: Math.max(0, layout.bytes - account.data.length),
+  };
+}

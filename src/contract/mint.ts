@@ -1,0 +1,29 @@
+import { getBase58Encoder } from "@solana/codecs-strings";
+import { quote } from "./contract-error.ts";
+
+/** The most coins that one lookup or collect may name. */
+export const MAX_MINTS = 10;
+
+/** The syntax of a mint in base58. {@link toMint} also checks that it is 32 bytes. */
+export const MINT_PATTERN = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
+
+const MINT_BYTES = 32;
+const base58 = getBase58Encoder();
+
+/**
+ * Parses the mint that names a coin: 32 bytes in base58, on the curve or not. Returns undefined for anything else.
+ * Each mint has only one spelling.
+ */
+export function toMint(text: string): string | undefined {
+  return MINT_PATTERN.test(text) && base58.encode(text).length === MINT_BYTES ? text : undefined;
+}
+
+/** The message of INVALID_MINT, with the expected format and the received value. */
+export function invalidMintMessage(received: unknown): string {
+  return `A mint must be a Solana address: 32 bytes in base58. Received ${quote(received)}.`;
+}
+
+/** The message of INVALID_MINT for a request that names too many coins. */
+export function tooManyMintsMessage(received: number): string {
+  return `At most ${MAX_MINTS} mints are allowed. Received ${received}.`;
+}

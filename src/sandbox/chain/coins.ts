@@ -1,0 +1,193 @@
+import { PublicKey } from "@solana/web3.js";
+import { deriveAddress } from "../../chain/derive-address.ts";
+import { createCoinAddresses, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
+import type { CoinAddressesOf } from "../../chain/launchpad/coin-addresses.ts";
+import { decodeFeeAccount, LAYOUTS } from "../../chain/launchpad/fee-accounts.ts";
+import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
+import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
+import { TOKEN_ACCOUNT_BYTES, tokenAccountOf, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
+import type { Chain } from "./chain.ts";
+import type { LaunchpadPrograms } from "./creator-fees.ts";
+import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount } from "./token-accounts.ts";
+
+/** A coin to launch. */
+export interface NewCoin {
+  /** In base58, like `creator`. */
+  readonly mint: string;
+  readonly creator: string;
+  /**
+   * Who gets the fees, if not `creator`: the accounts of a sharing config, the coin's holders, or its traders. The
+   * first two replace `creator` by an address of the launch platform.
+   */
+  readonly kind?: "shared" | "holderRewards" | "cashback" | undefined;
+  /** The currency it trades in: {@link USDC_MINT}, or SOL if absent. */
+  readonly quoteMint?: string | undefined;
+  /** The fees waiting on its curve, in the currency's smallest unit. */
+  readonly fees?: bigint | undefined;
+  /** The size of the curve, for a coin of an earlier layout. */
+  readonly curveBytes?: number | undefined;
+}
+
+/** Coins of the launch platform on the sandbox's chain. All methods but `addFees` work without a transaction. */
+export interface Coins {
+  readonly addressesOf: CoinAddressesOf;
+  /** Creates a coin that trades on its bonding curve. */
+  launch(coin: NewCoin): void;
+  /** Moves a coin that trades in SOL from its curve to a pool. The fees on the curve stay there. */
+  migrate(mint: string, pool?: { fees?: bigint; poolBytes?: number }): void;
+  /** The address that the curve names as the creator; undefined if there is no such coin. */
+  creatorOf(mint: string): string | undefined;
+  /**
+   * Adds creator fees, as trades with the new instructions do: to the pool of a migrated coin, else to the curve. An
+   * account too old to hold fees grows. `amount` is in the smallest unit of the coin's currency. Returns the
+   * signature. Throws for a cashback coin, which those instructions refuse.
+   */
+  addFees(mint: string, amount: bigint): string;
+}
+
+/** A currency other than SOL, with 6 decimals. The sandbox's faucet creates its tokens. */
+export const USDC_MINT = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+export const USDC_DECIMALS = 6;
+
+/** What curves and pools hold besides fees, so that a sweep which takes too much shows. */
+const RESERVES = 2_000_000_000n;
+
+/** Offsets of fields that only the sandbox's programs read. Source: see LAYOUTS. */
+const CURVE_REAL_QUOTE_RESERVES = 32;
+const CURVE_COMPLETE = 48;
+const POOL_BUMP = 8;
+const POOL_CREATOR = 11;
+const POOL_BASE_MINT = 43;
+const POOL_QUOTE_TOKENS = 171;
+
+/** Creates the currency other than SOL. */
+export function createUsdc(chain: Chain): void {
+  const reserve = chain.rentExemptMinimum(MINT_BYTES);
+  chain.setAccount(USDC_MINT, toMintAccount(new PublicKey(chain.faucet), USDC_DECIMALS, reserve));
+}
+
+/** Keeps no state besides the chain's accounts. */
+export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: LaunchpadPrograms): Coins {
+  const launchpad = new PublicKey(launchpadProgramId);
+  const addressesOf = createCoinAddresses({
+    launchpadProgramId,
+    launchpadAmmProgramId: ammProgramId,
+    launchpadFeesProgramId: LAUNCHPAD_FEES_PROGRAM_ID,
+  });
+
+  function read(stage: Stage, mint: string) {
+    const { curve, pool } = addressesOf(mint);
+    const isCurve = stage === "CURVE";
+    const account = chain.account(isCurve ? curve : pool);
+    const program = isCurve ? launchpadProgramId : ammProgramId;
+    return decodeFeeAccount(
+      stage,
+      account ? { ...account, data: Buffer.from(account.data) } : undefined,
+      program,
+    );
+  }
+
+  function setTokens(owner: string, mint: PublicKey, amount: bigint): void {
+    const key = new PublicKey(owner);
+    const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
+    chain.setAccount(tokenAccountOf(key, mint).toBase58(), toTokenAccount(mint, key, amount, reserve));
+  }
+
+  function creatorFor({ kind, mint, creator }: NewCoin): string {
+    if (kind === "shared") return addressesOf(mint).sharingConfig;
+    if (kind !== "holderRewards") return creator;
+    const seeds = [Buffer.from("holder-rewards"), new PublicKey(mint).toBuffer()];
+    return deriveAddress(seeds, launchpad).toBase58();
+  }
+
+  /** Adds to the fee that an account records. The caller adds the money. */
+  function recordFees(stage: Stage, address: string, amount: bigint): void {
+    const { creatorFee, bytes } = LAYOUTS[stage];
+    const account = chain.account(address)!;
+    const isTooShort = account.data.length < creatorFee + 8;
+    const data = resize(account.data, isTooShort ? bytes : account.data.length);
+    data.writeBigUInt64LE(data.readBigUInt64LE(creatorFee) + amount, creatorFee);
+    const growth = chain.rentExemptMinimum(data.length) - chain.rentExemptMinimum(account.data.length);
+    chain.setAccount(address, { ...account, lamports: account.lamports + growth, data });
+  }
+
+  return {
+    addressesOf,
+
+    launch(coin) {
+      const { mint, quoteMint, fees = 0n, kind, curveBytes = LAYOUTS.CURVE.bytes } = coin;
+      const { curve } = addressesOf(mint);
+      const data = toFeeAccountData("CURVE", curveBytes, {
+        creator: creatorFor(coin),
+        quoteMint: quoteMint ?? PublicKey.default.toBase58(),
+        waiting: fees,
+        isCashback: kind === "cashback",
+        isHolderReward: kind === "holderRewards",
+      });
+      data.writeBigUInt64LE(RESERVES, CURVE_REAL_QUOTE_RESERVES);
+      if (quoteMint) setTokens(curve, new PublicKey(quoteMint), RESERVES + fees);
+      const lamports = chain.rentExemptMinimum(curveBytes) + (quoteMint ? 0n : RESERVES + fees);
+      chain.setAccount(curve, { lamports, owner: launchpadProgramId, data });
+    },
+
+    migrate(mint, { fees = 0n, poolBytes = LAYOUTS.POOL.bytes } = {}) {
+      const { curve, pool, poolTokens } = addressesOf(mint);
+      const completed = chain.account(curve)!;
+      const curveData = Buffer.from(completed.data);
+      curveData.writeBigUInt64LE(0n, CURVE_REAL_QUOTE_RESERVES);
+      curveData.writeUInt8(1, CURVE_COMPLETE);
+      chain.setAccount(curve, { ...completed, lamports: completed.lamports - RESERVES, data: curveData });
+
+      const data = toFeeAccountData("POOL", poolBytes, { ...read("CURVE", mint)!, waiting: fees });
+      const seeds = poolSeedsOf(new PublicKey(mint), launchpad);
+      const [, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ammProgramId));
+      data.writeUInt8(bump, POOL_BUMP);
+      data.set(seeds[2], POOL_CREATOR);
+      writeKey(data, POOL_BASE_MINT, mint);
+      writeKey(data, POOL_QUOTE_TOKENS, poolTokens);
+      setTokens(pool, WRAPPED_SOL_MINT, RESERVES + fees);
+      chain.setAccount(pool, { lamports: chain.rentExemptMinimum(poolBytes), owner: ammProgramId, data });
+    },
+
+    creatorOf: (mint) => read("CURVE", mint)?.creator,
+
+    addFees(mint, amount) {
+      const { curve, pool } = addressesOf(mint);
+      const stage = chain.account(pool) ? "POOL" : "CURVE";
+      const account = read(stage, mint);
+      if (!account) throw new Error(`There is no coin ${mint}.`);
+      if (account.isCashback) throw new Error(`The fees of ${mint} go to its traders.`);
+      const address = stage === "POOL" ? pool : curve;
+      const quoteMint = new PublicKey(account.quoteMint);
+      const holdsLamports = stage === "CURVE" && quoteMint.equals(WRAPPED_SOL_MINT);
+      const signature = holdsLamports
+        ? chain.transfer(address, amount)
+        : chain.sendFromFaucet((faucet) => depositTokens(faucet, quoteMint, new PublicKey(address), amount));
+      recordFees(stage, address, amount);
+      return signature;
+    },
+  };
+}
+
+/** The data of a curve or pool, without the fields that only one of them has. */
+function toFeeAccountData(stage: Stage, bytes: number, account: Omit<FeeAccount, "missingBytes">): Buffer {
+  const layout = LAYOUTS[stage];
+  const data = resize(layout.discriminator, layout.bytes);
+  writeKey(data, layout.creator, account.creator);
+  writeKey(data, layout.quoteMint, account.quoteMint);
+  data.writeUInt8(account.isCashback ? 1 : 0, layout.isCashback);
+  data.writeUInt8(account.isHolderReward ? 1 : 0, layout.isHolderReward);
+  data.writeBigUInt64LE(account.waiting, layout.creatorFee);
+  return resize(data, bytes);
+}
+
+function writeKey(data: Buffer, offset: number, key: string): void {
+  new PublicKey(key).toBuffer().copy(data, offset);
+}
+
+/** A copy, cut or filled with zeros. */
+function resize(data: Uint8Array, bytes: number): Buffer {
+  const resized = Buffer.alloc(bytes);
+  resized.set(data.subarray(0, bytes));
+  return resized;
+}

@@ -1,0 +1,217 @@
+import { PublicKey } from "@solana/web3.js";
+import { describe, expect, it } from "vitest";
+import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { createReadCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
+import { toLamports } from "../../../src/chain/lamports.ts";
+import {
+  AMM,
+  ata,
+  curveOf,
+  FEES,
+  pda,
+  poolOf,
+  PUMP,
+  SYSTEM_PROGRAM,
+  WSOL,
+} from "../../support/launchpad-instructions.ts";
+
+const programs = {
+  launchpadProgramId: PUMP,
+  launchpadAmmProgramId: AMM,
+  launchpadFeesProgramId: FEES,
+};
+const coinAddressesOf = createCoinAddresses(programs);
+const readCoinFees = createReadCoinFees(programs);
+
+const MINT = "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y";
+/** A mint that is itself a program-derived address, for which no private key exists. */
+const DERIVED_MINT = "4xKwZ3FLHyL5y3gww91yYDuapwUwfUSStTxFZcCxFCPg";
+const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const CREATOR = "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX";
+const SOMEBODY = "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS";
+const SHARING_CONFIG = pda(FEES, "sharing-config", new PublicKey(MINT).toBytes());
+
+interface Fields {
+  creator?: string;
+  quoteMint?: string;
+  cashback?: boolean;
+  holderReward?: boolean;
+  fees?: bigint;
+  bytes?: number;
+  owner?: string;
+  discriminator?: string;
+}
+
+/** An account with the fields at the documented offsets: creator, cashback, quote mint, holder reward, fees. */
+function account(
+  offsets: readonly [number, number, number, number, number],
+  defaults: Required<Pick<Fields, "owner" | "discriminator" | "quoteMint">>,
+  size: number,
+  fields: Fields,
+) {
+  const { creator = CREATOR, cashback = false, holderReward = false, fees = 0n } = fields;
+  const { owner, discriminator, quoteMint } = { ...defaults, ...fields };
+  const data = Buffer.alloc(300);
+  Buffer.from(discriminator, "hex").copy(data);
+  new PublicKey(creator).toBuffer().copy(data, offsets[0]);
+  data[offsets[1]] = cashback ? 1 : 0;
+  new PublicKey(quoteMint).toBuffer().copy(data, offsets[2]);
+  data[offsets[3]] = holderReward ? 1 : 0;
+  data.writeBigUInt64LE(fees, offsets[4]);
+  return { owner, lamports: toLamports(0), data: data.subarray(0, fields.bytes ?? size) };
+}
+
+const curve = (fields: Fields = {}) =>
+  account(
+    [49, 82, 83, 124, 125],
+    { owner: PUMP, discriminator: "17b7f83760d8ac60", quoteMint: SYSTEM_PROGRAM },
+    166,
+    fields,
+  );
+const pool = (fields: Fields = {}) =>
+  account(
+    [211, 244, 75, 270, 279],
+    { owner: AMM, discriminator: "f19a6d0411b16dbc", quoteMint: WSOL },
+    287,
+    fields,
+  );
+
+type Accounts = Parameters<typeof readCoinFees>[1];
+const read = (accounts: Partial<Accounts>) =>
+  readCoinFees(coinAddressesOf(MINT), { curve: undefined, pool: undefined, ...accounts }, CREATOR);
+const reasons = (accounts: Partial<Accounts>) => read(accounts).map(({ stage, reason }) => [stage, reason]);
+
+const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fields: Fields])[] = [
+  ["NOTHING_WAITING", "without fees", { fees: 0n }],
+  ["OTHER_CREATOR", "with another creator", { creator: SOMEBODY }],
+  ["OTHER_CREATOR", "without a creator", { creator: SYSTEM_PROGRAM }],
+  ["OTHER_CREATOR", "with another creator, whose fees go to traders", { creator: SOMEBODY, cashback: true }],
+  ["SHARED", "with a sharing config", { creator: SHARING_CONFIG }],
+  ["HOLDER_REWARDS", "for its holders", { creator: SOMEBODY, holderReward: true }],
+  ["HOLDER_REWARDS", "for its holders, though it names the account", { holderReward: true }],
+  ["CASHBACK", "for its traders", { cashback: true }],
+  ["OTHER_CURRENCY", "in another currency", { quoteMint: USDC }],
+  ["OTHER_CURRENCY", "in another currency, without fees", { quoteMint: USDC, fees: 0n }],
+];
+
+describe("a coin's addresses", () => {
+  it.each([MINT, DERIVED_MINT])("are the program-derived addresses of the documented seeds: %s", (mint) => {
+    const { curve, curveTokens, pool, poolTokens, sharingConfig } = coinAddressesOf(mint);
+    expect({ curve, curveTokens, pool, poolTokens, sharingConfig }).toEqual({
+      curve: curveOf(mint),
+      curveTokens: ata(curveOf(mint), WSOL),
+      pool: poolOf(mint),
+      poolTokens: ata(poolOf(mint), WSOL),
+      sharingConfig: pda(FEES, "sharing-config", new PublicKey(mint).toBytes()),
+    });
+    expect(coinAddressesOf(mint)).toBe(coinAddressesOf(mint));
+  });
+});
+
+describe("a coin's fees", () => {
+  it("are collectable on the curve and in the pool of a coin whose creator is the account", () => {
+    expect(read({ curve: curve({ fees: 5n }) })).toEqual([
+      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, reason: null, missingBytes: 0 },
+    ]);
+    expect(read({ curve: curve({ fees: 5n }), pool: pool({ fees: 2n ** 64n - 1n }) })).toEqual([
+      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, reason: null, missingBytes: 0 },
+      { mint: MINT, stage: "POOL", quoteMint: WSOL, amount: 2n ** 64n - 1n, reason: null, missingBytes: 0 },
+    ]);
+  });
+
+  it("are collectable whether the curve names wrapped SOL or no mint", () => {
+    expect(reasons({ curve: curve({ fees: 5n, quoteMint: WSOL }) })).toEqual([["CURVE", null]]);
+    expect(read({ curve: curve({ fees: 5n, quoteMint: WSOL }) })[0]!.quoteMint).toBe(WSOL);
+  });
+
+  it("have no entry on a migrated coin's curve, unless some wait there", () => {
+    expect(reasons({ curve: curve(), pool: pool({ fees: 5n }) })).toEqual([["POOL", null]]);
+    expect(reasons({ curve: curve({ creator: SYSTEM_PROGRAM }), pool: pool() })).toEqual([
+      ["POOL", "NOTHING_WAITING"],
+    ]);
+    expect(reasons({ pool: pool({ fees: 5n }) })).toEqual([["POOL", null]]);
+  });
+
+  it.each(UNCOLLECTABLE_COINS)("are not collectable, because %s, of a coin %s", (reason, _, fields) => {
+    const { quoteMint = WSOL, fees = 7n } = fields;
+    const expected = { mint: MINT, quoteMint, amount: fees, reason, missingBytes: 0 };
+    expect(read({ curve: curve({ fees: 7n, ...fields }) })).toEqual([{ ...expected, stage: "CURVE" }]);
+    expect(read({ pool: pool({ fees: 7n, ...fields }) })).toEqual([{ ...expected, stage: "POOL" }]);
+  });
+
+  it("give no other reasons", () => {
+    const reasons = new Set(UNCOLLECTABLE_COINS.map(([reason]) => reason)).add("NO_SUCH_COIN");
+    expect([...reasons].sort()).toEqual(Object.keys(UNCOLLECTABLE).sort());
+  });
+
+  it("depend on each place's own creator, because they can differ", () => {
+    expect(
+      reasons({ curve: curve({ fees: 5n }), pool: pool({ fees: 5n, creator: SHARING_CONFIG }) }),
+    ).toEqual([
+      ["CURVE", null],
+      ["POOL", "SHARED"],
+    ]);
+  });
+
+  it("do not exist without a curve or pool of the launch platform's programs", () => {
+    const nothing = [
+      { mint: MINT, stage: null, quoteMint: null, amount: null, reason: "NO_SUCH_COIN", missingBytes: 0 },
+    ];
+    expect(read({})).toEqual(nothing);
+    for (const wrong of [
+      { owner: AMM },
+      { owner: SYSTEM_PROGRAM },
+      { owner: undefined },
+      { discriminator: "f19a6d0411b16dbc" },
+      { discriminator: "0000000000000000" },
+      { bytes: 7 },
+      { bytes: 0 },
+    ] as Fields[]) {
+      expect(read({ curve: curve({ fees: 5n, ...wrong }) }), JSON.stringify(wrong)).toEqual(nothing);
+    }
+    expect(read({ pool: pool({ fees: 5n, owner: PUMP }) })).toEqual(nothing);
+    expect(read({ pool: pool({ fees: 5n, discriminator: "17b7f83760d8ac60" }) })).toEqual(nothing);
+    // The accounts of one place in the other place.
+    expect(read({ curve: pool({ fees: 5n }), pool: curve({ fees: 5n }) })).toEqual(nothing);
+  });
+
+  it("read what is missing at the end of an account of any length as zeros", () => {
+    const full = { fees: 7n, creator: CREATOR, cashback: true, holderReward: true, quoteMint: USDC };
+    for (const [stage, whole, size, shortest] of [
+      ["curve", curve({ ...full, bytes: 300 }), 166, 49],
+      ["pool", pool({ ...full, bytes: 300 }), 287, 211],
+    ] as const) {
+      for (let bytes = shortest; bytes <= 300; bytes++) {
+        const short = { ...whole, data: whole.data.subarray(0, bytes) };
+        const padded = Buffer.alloc(300);
+        short.data.copy(padded);
+        const missingBytes = Math.max(0, size - bytes);
+        const [expected] = read({ [stage]: { ...whole, data: padded } });
+        expect(read({ [stage]: short }), `${bytes} bytes`).toEqual([{ ...expected, missingBytes }]);
+      }
+    }
+  });
+
+  it.each([
+    [49, "OTHER_CREATOR", 0n],
+    [81, "NOTHING_WAITING", 0n],
+    [115, "NOTHING_WAITING", 0n],
+    [125, "NOTHING_WAITING", 0n],
+    [133, null, 7n],
+    [151, null, 7n],
+    [166, null, 7n],
+    [256, null, 7n],
+  ] as const)("on a curve of %i bytes: %s", (bytes, reason, amount) => {
+    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount }]);
+  });
+
+  it.each([
+    [211, "OTHER_CREATOR", 0n],
+    [243, "NOTHING_WAITING", 0n],
+    [271, "NOTHING_WAITING", 0n],
+    [287, null, 7n],
+    [300, null, 7n],
+  ] as const)("in a pool of %i bytes: %s", (bytes, reason, amount) => {
+    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount }]);
+  });
+});

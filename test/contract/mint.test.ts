@@ -1,0 +1,54 @@
+import { randomBytes } from "node:crypto";
+import { PublicKey } from "@solana/web3.js";
+import { expect, it } from "vitest";
+import {
+  invalidMintMessage,
+  MAX_MINTS,
+  MINT_PATTERN,
+  tooManyMintsMessage,
+  toMint,
+} from "../../src/contract/mint.ts";
+
+it.each([
+  "So11111111111111111111111111111111111111112",
+  "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+  "11111111111111111111111111111111",
+  // A program-derived address, which is not on the curve.
+  "4xKwZ3FLHyL5y3gww91yYDuapwUwfUSStTxFZcCxFCPg",
+])("%s is a mint", (text) => {
+  expect(toMint(text)).toBe(text);
+});
+
+it("accepts random addresses", () => {
+  for (let i = 0; i < 200; i++) {
+    const address = new PublicKey(randomBytes(32)).toBase58();
+    expect(toMint(address)).toBe(address);
+    expect(address).toMatch(MINT_PATTERN);
+  }
+});
+
+it.each([
+  "",
+  " ",
+  "nonsense",
+  "So1111111111111111111111111111111111111111",
+  "So111111111111111111111111111111111111111122",
+  "1111111111111111111111111111111",
+  "111111111111111111111111111111111",
+  "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz",
+  " So11111111111111111111111111111111111111112",
+  "So11111111111111111111111111111111111111112\n",
+  "So1111111111111111111111111111111111111111O",
+  "0x1111111111111111111111111111111111111111",
+  "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v,EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+])("%j is not a mint", (text) => {
+  expect(toMint(text)).toBeUndefined();
+});
+
+it("describes the format and the received value in the error's message", () => {
+  expect(invalidMintMessage("nonsense")).toBe(
+    'A mint must be a Solana address: 32 bytes in base58. Received "nonsense".',
+  );
+  expect(invalidMintMessage(7)).toContain("Received a number.");
+  expect(tooManyMintsMessage(MAX_MINTS + 1)).toBe("At most 10 mints are allowed. Received 11.");
+});
