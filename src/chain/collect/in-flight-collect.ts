@@ -117,13 +117,14 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
    */
   async function readOutcome(
     account: AccountAddresses,
-    signature: string,
+    transaction: StoredTransaction,
     err: TransactionError | null,
     own: Own | undefined,
   ): Promise<CollectOutcome> {
     const { address } = account;
+    const { signature } = transaction;
     const fee = own?.fee;
-    const landed = err === null ? await readLanded(signature, timeoutMs) : undefined;
+    const landed = err === null ? await readLanded(transaction, timeoutMs) : undefined;
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     if (fee !== undefined) metrics.paid(landed && landed.fee < fee ? landed.fee : fee);
     if (err !== null) {
@@ -211,7 +212,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       const outcome = await confirm(transaction, { maybeSent }).finally(() => {
         openFees -= own?.fee ?? 0n;
       });
-      if (outcome.kind === "expired") {
+      if (outcome.kind !== "landed") {
         lease.release();
         // Do not release the fee: only the nodes say that the transaction did not land, and they may be wrong.
         log.warn({ signature, address: account.address }, "a collect's transaction did not land");
@@ -219,7 +220,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       }
       lease.release(outcome.slot);
       state = { kind: "landed", signature };
-      return readOutcome(account, signature, outcome.err, own);
+      return readOutcome(account, transaction, outcome.err, own);
     }
 
     return {
