@@ -224,8 +224,8 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     announceLanded: landedSlots.announce,
     metrics: createCollectMetrics(registry, async () => {
-      const [account] = await rpc.getAccounts([payer.toBase58()]);
-      return account?.lamports ?? toLamports(0);
+      const [group] = await rpc.getAccounts([[payer.toBase58()]]);
+      return group?.[0]?.lamports ?? toLamports(0);
     }),
     log,
   });

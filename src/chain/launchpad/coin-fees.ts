@@ -1,4 +1,4 @@
-import type { Account } from "../rpc/rpc-client.ts";
+import type { Account } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, type FeeAccount, type Stage } from "./fee-accounts.ts";

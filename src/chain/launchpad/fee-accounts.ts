@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import type { Account } from "../rpc/rpc-client.ts";
+import type { Account } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 
 /** Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. */

@@ -57,7 +57,7 @@ interface Simulation {
  */
 export interface Chain
   extends
-    Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "advanceSlots">,
+    Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "isBlockhashValid" | "advanceSlots">,
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
   /** The faucet's address, in base58. */
   readonly faucet: string;
@@ -174,6 +174,7 @@ export function createChain(options: {
     slot: slots.slot,
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
+    isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
     faucet: faucet.address,
     sendFromFaucet: faucet.sendFromFaucet,
