@@ -222,8 +222,8 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     metrics: createCollectMetrics(registry, async () => {
-      const [account] = await rpc.getAccounts([payer.toBase58()]);
-      return account?.lamports ?? toLamports(0);
+      const [group] = await rpc.getAccounts([[payer.toBase58()]]);
+      return group?.[0]?.lamports ?? toLamports(0);
     }),
     log,
   });

@@ -11,17 +11,17 @@ export class PreflightError extends Error {
 }
 
 /** Public clusters by genesis hash. Source: https://docs.anza.xyz/clusters/available */
-const CLUSTERS: Readonly<Record<string, string>> = {
-  "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d": "mainnet-beta",
-  EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG: "devnet",
-  "4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd": "testnet",
-};
+const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
+  ["5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d", "mainnet-beta"],
+  ["EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG", "devnet"],
+  ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
+]);
 
 /**
  * Checks the chain, the fee payer and the social network without spending anything, and logs the results.
- * A problem that may go away by itself is a warning.
+ * Problems are warnings, because they may go away while the process runs.
  *
- * @throws {PreflightError} if a required program is missing on a public cluster.
+ * @throws {PreflightError} if a required program is missing on a public cluster, because that never goes away.
  */
 export async function checkUpstreams(needs: {
   config: Config;
@@ -39,12 +39,24 @@ export async function checkUpstreams(needs: {
       ["LAUNCHPAD_PROGRAM_ID", chain.launchpadProgramId],
       ["LAUNCHPAD_AMM_PROGRAM_ID", chain.launchpadAmmProgramId],
     ] as const;
-    const [genesisHash, accounts] = await Promise.all([
-      rpc.getGenesisHash().catch(() => undefined),
-      rpc.getAccounts([...programs.map(([, id]) => id), feePayer]).catch((error: unknown) => error as Error),
+    const addresses = [...programs.map(([, id]) => id), feePayer];
+    const [endpoints, accounts] = await Promise.all([
+      rpc.readClusters(),
+      rpc.getAccounts(addresses.map((address) => [address])).then(
+        (groups) => groups.flat(),
+        (error: unknown) => error as Error,
+      ),
     ]);
-    const cluster = genesisHash && CLUSTERS[genesisHash];
-    const clusterName = cluster ?? (genesisHash ? "a private cluster" : "an unknown cluster");
+    // The RPC client logs an error for each endpoint that it does not use because it is on another cluster.
+    if (endpoints.length > 1) {
+      for (const { host, genesisHash: hash } of endpoints) {
+        if (hash) log.info({ host }, `SOLANA_RPC_URL: this endpoint is on ${toName(hash)}`);
+        else log.warn({ host }, "SOLANA_RPC_URL: this endpoint does not answer yet");
+      }
+    }
+    const genesisHash = endpoints.find((endpoint) => endpoint.genesisHash)?.genesisHash;
+    const cluster = CLUSTERS.get(genesisHash);
+    const clusterName = toName(genesisHash);
     if (accounts instanceof Error) {
       log.warn(
         { err: accounts },
@@ -78,7 +90,7 @@ export async function checkUpstreams(needs: {
     if (await client.isAccepted()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
     else
       log.warn(
-        "SOCIAL_API_URL: the social network does not answer as expected yet; lookups of new handles fail until it does",
+        "SOCIAL_API_URL, SOCIAL_API_TOKEN: the social network does not answer as expected yet; lookups of new handles fail until it does",
       );
   }
 
@@ -88,4 +100,9 @@ export async function checkUpstreams(needs: {
     );
   }
   await Promise.all([checkChain(), checkSocialNetwork()]);
+}
+
+/** The name of the cluster with this genesis hash. */
+function toName(genesisHash: string | undefined): string {
+  return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }

@@ -2,7 +2,8 @@ import { LRUCache } from "lru-cache";
 import { memoize } from "../upstream/memoize.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
-import type { Account, Rpc } from "./rpc/rpc-client.ts";
+import type { Account } from "./rpc/read-accounts.ts";
+import type { Rpc } from "./rpc/rpc-client.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 import type { ReadWallets, WalletAccounts } from "./wallets.ts";
 

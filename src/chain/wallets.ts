@@ -2,10 +2,11 @@ import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { toLamports } from "./lamports.ts";
-import { MAX_ACCOUNTS_PER_CALL, type Account, type Rpc } from "./rpc/rpc-client.ts";
+import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
+import type { Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
-/** The accounts of one wallet, all read by one call, so that they are consistent. */
+/** The accounts of one wallet, all read in one slot, so that they are consistent. */
 export interface WalletAccounts {
   readonly creatorVault: Account;
   readonly ammVault: Account;
@@ -31,18 +32,17 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
 /**
  * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets.
- * The accounts of a wallet never go into two calls: a collect between them would show a total that never
- * existed. Caches nothing, and no caller joins a call that was sent before it asked. The only account data it
+ * The accounts of a wallet are read in one slot: a collect between them would show a total that never existed.
+ * Caches nothing, and no caller joins a call that was sent before it asked. The only account data it
  * reads is the amount of a token account.
  */
 export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
   async function ask(keys: readonly string[]): Promise<Map<string, WalletAccounts>> {
-    const accounts = await rpc.getAccounts(keys.flatMap(toAddresses), TOKEN_AMOUNT);
-    const at = (i: number) => accounts[i] ?? NO_ACCOUNT;
+    const wallets = await rpc.getAccounts(keys.map(toAddresses), TOKEN_AMOUNT);
     return new Map(
       keys.map((key, i) => {
-        const first = ACCOUNTS_PER_WALLET * i;
-        return [key, { creatorVault: at(first), ammVault: at(first + 1), address: at(first + 2) }];
+        const [creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = wallets[i]!;
+        return [key, { creatorVault, ammVault, address }];
       }),
     );
   }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { atOnce } from "../support/client.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -79,6 +79,36 @@ describe("a cached operation", () => {
     world.forgetCalls();
     await atOnce(10, (i) => query(text, i));
     expect([world.chainCalls(), world.sandbox.social.calls, parsed()]).toEqual([[], [], 1]);
+  });
+});
+
+describe("with two chain endpoints", () => {
+  it("a lookup still makes one call, to the preferred one", async () => {
+    await world.close();
+    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
+    await world.lookup("creator");
+    world.forgetCalls();
+    world.secondRpc.calls.length = 0;
+    expect((await world.lookup("creator")).status).toBe(200);
+    expect([world.chainCalls(), world.secondRpc.calls]).toEqual([["getMultipleAccounts"], []]);
+  });
+});
+
+describe("a lone collect", () => {
+  it("makes one call of each method, besides polling the status", async () => {
+    await world.lookup("artist001");
+    world.forgetCalls();
+    expect((await world.collect(world.account("creator").id)).status).toBe(200);
+    const calls = world.chainCalls().filter((method) => method !== "getSignatureStatuses");
+    expect(calls.toSorted()).toEqual([
+      "getBlockHeight",
+      "getLatestBlockhash",
+      "getMultipleAccounts",
+      "getRecentPrioritizationFees",
+      "getTransaction",
+      "sendTransaction",
+      "simulateTransaction",
+    ]);
   });
 });
 

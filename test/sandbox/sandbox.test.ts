@@ -82,12 +82,16 @@ describe("the sandbox's chain", () => {
   it("executes a transaction once, and not after its blockhash has expired", async () => {
     const user = createUser();
     const balance = () => sandbox.chain.balance(user.publicKey.toBase58());
-    const { blockhash } = await connection.getLatestBlockhash();
+    const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
     const options = { skipPreflight: true };
     const bytes = signTransfer(user, blockhash, 1_000_000);
     const signature = await connection.sendRawTransaction(bytes, options);
     expect(await connection.sendRawTransaction(bytes, options)).toBe(signature);
     expect(balance()).toBe(1_000_000_000n - 1_005_000n);
+
+    const isValid = async () =>
+      (await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value;
+    expect([await connection.getBlockHeight(), await isValid()]).toEqual([lastValidBlockHeight - 150, true]);
 
     // The `confirmed` blockhash is one block old.
     sandbox.chain.advanceSlots(149);
@@ -95,6 +99,7 @@ describe("the sandbox's chain", () => {
     expect(balance()).toBe(999_000_000n - 2_010_000n);
 
     sandbox.chain.advanceSlots(1);
+    expect(await isValid()).toBe(false);
     const late = await connection.sendRawTransaction(signTransfer(user, blockhash, 3_000_000), options);
     sandbox.chain.advanceSlots(1);
     expect(await statusOf(late)).toBeNull();

@@ -4,7 +4,7 @@ import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createClient } from "./client.ts";
-import { startTestSandbox } from "./sandbox.ts";
+import { startTestSandbox, type TestSandbox } from "./sandbox.ts";
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
@@ -18,13 +18,19 @@ export const AMPLE_DEADLINES = {
   COLLECT_TIMEOUT_MS: "600000",
 };
 
+type Env = Record<string, string>;
+
 /**
- * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `env` overrides
- * variables of the configuration, `limits` the connection limits.
+ * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `overrides` are variables of
+ * the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits.
  */
-export async function startWorld(env: Record<string, string> = {}, limits: Partial<ConnectionLimits> = {}) {
+export async function startWorld(
+  overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
+  limits: Partial<ConnectionLimits> = {},
+) {
   const sandbox = await startTestSandbox();
   const { secondRpc } = sandbox;
+  let env = typeof overrides === "function" ? await overrides(sandbox) : overrides;
   if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)
     env = { ...env, SOLANA_RPC_URL: `${sandbox.rpc.url},${secondRpc.url}` };
   const config = readConfig({

@@ -1,38 +1,41 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { VersionedTransaction } from "@solana/web3.js";
 import type { Logger } from "../../observability/log.ts";
-import { memoize } from "../../upstream/memoize.ts";
-import type { Rpc, SignatureStatus } from "../rpc/rpc-client.ts";
+import type { LandedTransaction, Rpc } from "../rpc/rpc-client.ts";
+import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./account-lock.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
-/** A transaction's outcome: it landed in a block, successfully or with `err`, or expired without landing. */
+/** A transaction's outcome. */
 export type TransactionOutcome =
+  /** It is in a block, successfully or with `err`. `slot`: 0 if no node reports a credible one. */
   | { readonly kind: "landed"; readonly err: TransactionError | null; readonly slot: number }
-  /** It never landed and never can; nothing was moved. `agreeing`: how many endpoints said so. */
+  /** It never landed and never can; nothing was moved. `agreeing`: the number of endpoints that said so. */
   | { readonly kind: "expired"; readonly agreeing: number }
-  /** Its blockhash has certainly expired, so it can no longer land, but the endpoints do not agree on whether it landed. */
+  /** Its blockhash has expired, but the endpoints do not agree, or too few answer, on whether it landed before. */
   | { readonly kind: "unknown" };
 
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
-/** All transactions in flight share one read of the newest finalized block. */
-const FINALIZED_MAX_AGE_MS = 1_000;
+/** How many endpoints must agree that a transaction expired, if that many are configured. */
+const MIN_AGREEING = 2;
+/** How long endpoints may take to agree, after the first one reports that the blockhash has expired. */
+const AGREE_MS = 20_000;
 
 /**
  * Gets signed transactions confirmed.
  *
  * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless,
  * because the chain executes a signature once. A new transaction may replace it only when it can never land;
- * otherwise both could land and cost a fee each. Two conditions together prove that. First, the finalized block
- * height is past the last height at which its blockhash is valid, so no later block can include it; a confirmed
- * height is not enough, because that fork may still be dropped. Second, a search of the whole history finds no
- * status, on a node that has seen that finalized slot; a node that is behind may not know the last blocks yet.
- * Failed calls prove nothing and are retried.
+ * otherwise both could land and cost a fee each. A status at any endpoint shows that it landed. That it did not is
+ * shown only by all endpoints that answer, and at least two if several are configured: each has to prove it by
+ * itself, see `getExpiryReports`, so that no endpoint decides alone. If they do not agree within 20 s, the outcome
+ * is unknown: an endpoint that is stuck or silent must not keep an account closed. Failed calls prove nothing and
+ * are retried.
  */
 export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watchSignature = createSignaturePoller({ rpc, log });
-  const getFinalizedBlock = memoize(rpc.getFinalizedBlock, FINALIZED_MAX_AGE_MS);
 
   /** Undefined for a failed call, which the caller retries. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
@@ -44,38 +47,59 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     }
   }
 
-  /** Undefined while the transaction may still land. */
-  async function findOutcome(
-    signature: string,
-    lastValidBlockHeight: number,
-  ): Promise<TransactionOutcome | undefined> {
-    const { blockHeight, absoluteSlot } = await getFinalizedBlock();
-    if (blockHeight <= lastValidBlockHeight) return undefined;
-    const { statuses, slot } = await rpc.getSignatureStatuses([signature], {
-      searchTransactionHistory: true,
-    });
-    const [status] = statuses;
-    if (status) return status.confirmed ? toLanded(status) : undefined;
-    return slot >= absoluteSlot ? { kind: "expired", agreeing: 1 } : undefined;
+  /** Returns a function that asks all endpoints for the outcome; undefined while there is none yet. */
+  function createOutcomeCheck({ base64, signature, lastValidBlockHeight }: StoredTransaction) {
+    const blockhash = decode(base64)?.recentBlockhash;
+    /** Whether each endpoint has reported that the blockhash has expired, and not taken it back. */
+    const isPast: boolean[] = [];
+    let giveUpAt: number | undefined;
+
+    return async (): Promise<TransactionOutcome | undefined> => {
+      const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
+      const confirmed = reports.find((report) => report.kind === "found" && report.status.confirmed);
+      if (confirmed?.kind === "found") return toLanded(confirmed.status);
+
+      const count = (kind: ExpiryReport["kind"]) => reports.filter((report) => report.kind === kind).length;
+      const agreeing = count("absent");
+      const isDisputed = count("valid") + count("found") > 0;
+      if (!isDisputed && agreeing >= Math.min(MIN_AGREEING, reports.length))
+        return { kind: "expired", agreeing };
+
+      reports.forEach(({ kind }, i) => {
+        if (kind !== "silent") isPast[i] = kind !== "valid";
+      });
+      giveUpAt = isPast.includes(true) ? (giveUpAt ?? performance.now() + AGREE_MS) : undefined;
+      return giveUpAt !== undefined && performance.now() >= giveUpAt ? { kind: "unknown" } : undefined;
+    };
   }
 
   return {
     /**
-     * Sends a transaction until it has landed or expired, however long that takes. With `maybeSent`, it waits
-     * two seconds for the transaction to land before sending it. Never rejects.
+     * Sends a transaction until its outcome is known, or known to be unknowable, however long that takes. With
+     * `maybeSent`, it waits two seconds for the transaction to land before sending it. Never rejects.
      */
     async confirm(
-      { base64, signature, lastValidBlockHeight }: StoredTransaction,
+      transaction: StoredTransaction,
       { maybeSent }: { maybeSent: boolean },
     ): Promise<TransactionOutcome> {
-      const { confirmed, stop } = watchSignature(signature);
-      const landed = confirmed.then(toLanded);
+      const findOutcome = createOutcomeCheck(transaction);
+      let landed: TransactionOutcome | undefined;
+      let wake: (outcome: TransactionOutcome) => void = () => undefined;
+      const stop = watchSignature(transaction.signature, (status) => {
+        landed = toLanded(status);
+        wake(landed);
+      });
+      /** What `promise` resolves to, or the outcome as soon as the transaction is confirmed. */
+      const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
+        new Promise((resolve) => {
+          wake = resolve;
+          if (landed) resolve(landed);
+          else void promise.then(resolve);
+        });
       try {
         for (let shouldSend = !maybeSent; ; shouldSend = true) {
-          if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
-          const outcome =
-            (await Promise.race([landed, sleep(RESEND_MS)])) ??
-            (await Promise.race([landed, orUndefined(findOutcome(signature, lastValidBlockHeight))]));
+          if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
+          const outcome = (await orLanded(sleep(RESEND_MS))) ?? (await orLanded(orUndefined(findOutcome())));
           if (outcome) return outcome;
         }
       } finally {
@@ -85,17 +109,31 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
 
     /**
      * A landed transaction with its balances. Retries, because a node may return it only some time after it is
-     * confirmed; undefined after `timeoutMs`.
+     * confirmed; undefined after `timeoutMs`. Its `err` is more certain than the one of its status.
      */
-    async readLanded({ signature }: StoredTransaction, timeoutMs: number) {
+    async readLanded(
+      { base64, signature }: StoredTransaction,
+      timeoutMs: number,
+    ): Promise<LandedTransaction | undefined> {
+      const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
       const giveUpAt = performance.now() + timeoutMs;
-      for (;;) {
-        const transaction = await orUndefined(rpc.getTransaction(signature));
+      while (accountKeys) {
+        const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
         if (transaction || performance.now() > giveUpAt) return transaction;
         await sleep(REREAD_MS);
       }
+      return undefined;
     },
   };
+}
+
+/** The message of a transaction in base64; undefined if it is unreadable. */
+function decode(base64: string): VersionedTransaction["message"] | undefined {
+  try {
+    return VersionedTransaction.deserialize(Buffer.from(base64, "base64")).message;
+  } catch {
+    return undefined;
+  }
 }
 
 function toLanded({ err, slot }: SignatureStatus): TransactionOutcome {

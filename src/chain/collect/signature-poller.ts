@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
-import { MAX_SIGNATURES_PER_CALL, type Rpc, type SignatureStatus } from "../rpc/rpc-client.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import { MAX_SIGNATURES_PER_CALL, type SignatureStatus } from "../rpc/signature-status.ts";
 
 /** About one slot. */
 const POLL_MS = 400;
 
-/** A polled signature. */
-interface Watch {
-  /** Resolves when the transaction is confirmed, whether it succeeded or failed. Never rejects. */
-  readonly confirmed: Promise<SignatureStatus>;
-  stop(): void;
-}
+/**
+ * Calls `onConfirmed` when the transaction is confirmed, whether it succeeded or failed, until the returned function
+ * is called. Not a promise: one that never settles would keep the handlers of everyone who waits for it.
+ */
+type WatchSignature = (signature: string, onConfirmed: (status: SignatureStatus) => void) => () => void;
 
 /** Polls the statuses of all open signatures together, up to 256 per call; idle without open signatures. */
-export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): (signature: string) => Watch {
+export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): WatchSignature {
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
 
@@ -41,15 +41,11 @@ export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): 
     }
   }
 
-  return (signature) => {
-    const { promise, resolve } = Promise.withResolvers<SignatureStatus>();
-    open.set(signature, resolve);
+  return (signature, onConfirmed) => {
+    open.set(signature, onConfirmed);
     if (!isPolling) void poll();
-    return {
-      confirmed: promise,
-      stop() {
-        open.delete(signature);
-      },
+    return () => {
+      open.delete(signature);
     };
   };
 }

@@ -1,16 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
+import type { ClusterCheck } from "./cluster-check.ts";
+import type { Attempt, Endpoint } from "./endpoint.ts";
 import { isBehind, isRetryable } from "./rpc-error.ts";
-
-/** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
-export interface Endpoint {
-  readonly url: string;
-  readonly host: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** Makes one attempt of a call at one endpoint; rejects with an {@link RpcError}. */
-export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>;
+import { withDeadline } from "./shared-read.ts";
 
 interface Health {
   readonly endpoint: Endpoint;
@@ -28,32 +21,42 @@ const RETRY_MS = [50, 150] as const;
 /** The wait while nodes are behind: about a slot. */
 const CATCH_UP_MS = [200, 400] as const;
 
+export type Failover = ReturnType<typeof createFailover>;
+
 /**
- * Makes each call at the first endpoint of `urls` that works, within `timeoutMs` in total.
+ * Makes each call at the first of `endpoints` that works, within `timeoutMs` in total.
  *
  * An endpoint that fails, rate limits, is behind or is slow backs off: it is tried last, for half a second
  * at first and twice as long after each further failure, up to half a minute; a success resets this.
- * A call that takes a fifth of the timeout also goes to the next endpoint; the first result counts and the
- * other attempts are aborted. An error about the request itself ends the call, because every node would
- * return it, but only after all open attempts, because one of them may still succeed. When every endpoint has
- * failed, all are tried once more after a short wait; while they are only behind, until the timeout.
+ * A call that takes a fifth of the timeout also goes to the next endpoint; the first complete result counts and
+ * the other attempts are aborted. After an error about the request itself no further endpoint is tried; the call
+ * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
+ * short wait; while they are only behind, until the timeout.
+ *
+ * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. It is the
+ * result when none of them has a complete one, and does not wait for those that are slow.
  */
-export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number; log: Logger }) {
-  const { timeoutMs, log } = needs;
-  const all: Health[] = needs.urls.map((url) => ({
-    endpoint: toEndpoint(url),
+export function createFailover(needs: {
+  endpoints: readonly Endpoint[];
+  clusters: ClusterCheck;
+  timeoutMs: number;
+  log: Logger;
+}) {
+  const { clusters, timeoutMs, log } = needs;
+  const all: Health[] = needs.endpoints.map((endpoint) => ({
+    endpoint,
     failuresInARow: 0,
     backsOffUntil: 0,
   }));
 
-  function inOrder(): Health[] {
-    const now = performance.now();
-    const backsOff = ({ backsOffUntil }: Health) => backsOffUntil > now;
-    return [...all.filter((health) => !backsOff(health)), ...all.filter(backsOff)];
-  }
+  const backsOff = ({ backsOffUntil }: Health) => backsOffUntil > performance.now();
+  const inOrder = () => [...all.filter((health) => !backsOff(health)), ...all.filter(backsOff)];
 
   function backOff(health: Health, cause: unknown): void {
     const { host } = health.endpoint;
+    clusters.forget(health.endpoint);
+    // Calls that fail at the same moment count as one failure.
+    if (backsOff(health)) return;
     if (health.failuresInARow === 0 && all.length > 1)
       log.warn({ host, err: cause }, "a chain endpoint fails: the others are tried first");
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** health.failuresInARow, MAX_BACKOFF_MS);
@@ -67,71 +70,102 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
     health.backsOffUntil = 0;
   }
 
-  /** Tries the endpoints in turn until one succeeds; starts the next one early when one is slow. */
-  function tryAll<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+  /** A single endpoint needs no check, because there is none that it could differ from. */
+  function attemptAt<T>(attempt: Attempt<T>, endpoint: Endpoint, signal: AbortSignal): Promise<T> {
+    return all.length === 1 ? attempt(endpoint, signal) : clusters.attempt(attempt, endpoint, signal);
+  }
+
+  /** Tries the endpoints in turn until one has a complete result; starts the next one early when one is slow. */
+  function tryAll<T>(
+    attempt: Attempt<T>,
+    isComplete: (result: T) => boolean,
+    deadline: AbortSignal,
+  ): Promise<T> {
     const candidates = inOrder();
     // Not AbortSignal.any, which would keep its sources from being garbage-collected.
     const stop = new AbortController();
     const open = new Set<Health>();
+    const slow = new Set<Health>();
     let next = 0;
     let isSettled = false;
+    let incomplete: { readonly result: T } | undefined;
     const giveUp = () => {
       stop.abort(deadline.reason);
     };
     if (deadline.aborted) giveUp();
     else deadline.addEventListener("abort", giveUp, { once: true });
 
-    function settle(): void {
-      isSettled = true;
-      deadline.removeEventListener("abort", giveUp);
-      if (open.size > 0) stop.abort();
-    }
-
     return new Promise<T>((resolve, reject) => {
+      function settle(): void {
+        isSettled = true;
+        deadline.removeEventListener("abort", giveUp);
+        if (open.size > 0) stop.abort();
+      }
+
+      function succeed(result: T, late: Iterable<Health>): void {
+        for (const health of late) if (open.has(health)) backOff(health, "slow");
+        settle();
+        resolve(result);
+      }
+
       function start(): void {
         const health = candidates[next++]!;
         open.add(health);
-        const slow = setTimeout(() => {
-          if (next < candidates.length) start();
+        const timer = setTimeout(() => {
+          slow.add(health);
+          goOn();
         }, timeoutMs * SLOW_AFTER);
-        attempt(health.endpoint, stop.signal)
+        attemptAt(attempt, health.endpoint, stop.signal)
           .finally(() => {
-            clearTimeout(slow);
+            clearTimeout(timer);
             open.delete(health);
           })
           .then(
             (result) => {
               if (isSettled) return;
-              // An endpoint that was tried earlier and has not answered yet is slow.
-              const earlier = candidates.slice(0, candidates.indexOf(health));
-              for (const other of earlier) if (open.has(other)) backOff(other, "slow");
-              settle();
               recover(health);
-              resolve(result);
+              if (isComplete(result)) {
+                // An endpoint that was tried earlier and has not answered yet is slow.
+                succeed(result, candidates.slice(0, candidates.indexOf(health)));
+                return;
+              }
+              incomplete = { result };
+              goOn();
             },
             (reason: unknown) => {
-              const error = reason as Error;
               if (isSettled) return;
-              if (isRetryable(error)) {
-                backOff(health, error);
-                if (next < candidates.length) start();
-              }
-              // An attempt that is still open may succeed.
-              if (open.size > 0) return;
-              settle();
-              reject(error);
+              if (isRetryable(reason)) backOff(health, reason);
+              else next = candidates.length;
+              goOn(reason as Error);
             },
           );
       }
+
+      /** Asks the next endpoint, waits for the open attempts, or settles; `reason` is the last failure. */
+      function goOn(reason?: Error): void {
+        const candidate = stop.signal.aborted ? undefined : candidates[next];
+        // With a result at hand, an endpoint that backs off is not worth the wait.
+        if (candidate && !(incomplete && backsOff(candidate))) start();
+        else if (incomplete && slow.isSupersetOf(open)) succeed(incomplete.result, slow);
+        else if (open.size === 0) {
+          settle();
+          reject(reason!);
+        }
+      }
+
       start();
     });
   }
 
   /** Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. */
-  async function tryWithRetries<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
+  async function tryWithRetries<T>(
+    attempt: Attempt<T>,
+    isComplete: (result: T) => boolean,
+    deadline: AbortSignal,
+  ): Promise<T> {
     for (let isLast = false; ;) {
       try {
-        return await tryAll(attempt, deadline);
+        return await tryAll(attempt, isComplete, deadline);
       } catch (error) {
         if (isLast || !isRetryable(error) || deadline.aborted) throw error;
         const [least, most] = isBehind(error) ? CATCH_UP_MS : RETRY_MS;
@@ -141,55 +175,41 @@ export function createFailover(needs: { urls: readonly URL[]; timeoutMs: number;
     }
   }
 
-  /** Tries every endpoint at once and waits for all of them. Returns a success, or throws the first endpoint's error. */
-  async function tryEverywhere<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<T> {
-    const attempts = all.map(async (health) => {
-      try {
-        const result = await attempt(health.endpoint, deadline);
-        recover(health);
-        return result;
-      } catch (error) {
-        if (isRetryable(error)) backOff(health, error);
-        throw error;
-      }
-    });
-    const results = await Promise.allSettled(attempts);
-    const success = results.find((result) => result.status === "fulfilled");
-    if (success) return success.value;
-    throw (results[0] as PromiseRejectedResult).reason;
-  }
-
-  async function withDeadline<T>(run: (deadline: AbortSignal) => Promise<T>): Promise<T> {
-    const deadline = new AbortController();
-    // Not AbortSignal.timeout, which would keep the whole call in memory until the deadline.
-    const timer = setTimeout(() => {
-      deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
-    }, timeoutMs);
-    try {
-      return await run(deadline.signal);
-    } finally {
-      clearTimeout(timer);
-    }
+  /** Tries every endpoint at once and waits for all of them. */
+  function tryEach<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<PromiseSettledResult<T>[]> {
+    return Promise.allSettled(
+      all.map(async (health) => {
+        try {
+          const result = await attemptAt(attempt, health.endpoint, deadline);
+          recover(health);
+          return result;
+        } catch (error) {
+          if (isRetryable(error)) backOff(health, error);
+          throw error;
+        }
+      }),
+    );
   }
 
   return {
-    call: <T>(attempt: Attempt<T>): Promise<T> =>
-      withDeadline((deadline) => tryWithRetries(attempt, deadline)),
+    /** Without `isComplete`, every result is complete. */
+    call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
+      withDeadline(timeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
 
     /** For a call that one endpoint may accept and drop. Waits for all endpoints; fails if all of them fail. */
-    callEverywhere: <T>(attempt: Attempt<T>): Promise<T> =>
-      withDeadline((deadline) => tryEverywhere(attempt, deadline)),
-  };
-}
+    async callEverywhere<T>(attempt: Attempt<T>): Promise<T> {
+      const results = await withDeadline(timeoutMs, (deadline) => tryEach(attempt, deadline));
+      const success = results.find((result) => result.status === "fulfilled");
+      if (success) return success.value;
+      throw (results[0] as PromiseRejectedResult).reason;
+    },
 
-/** Moves a user and password into a header, so that no error quotes them with the URL. */
-function toEndpoint(url: URL): Endpoint {
-  const bare = new URL(url);
-  bare.username = bare.password = "";
-  const headers: Record<string, string> = { "content-type": "application/json" };
-  if (url.username || url.password) {
-    const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
-    headers.authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
-  }
-  return { url: bare.href, host: url.host, headers };
+    /** Each endpoint's own result, within `maxMs`; undefined for one that fails or is on another cluster. */
+    async askEach<T>(attempt: Attempt<T>, maxMs: number): Promise<(T | undefined)[]> {
+      const results = await withDeadline(Math.min(maxMs, timeoutMs), (deadline) =>
+        tryEach(attempt, deadline),
+      );
+      return results.map((result) => (result.status === "fulfilled" ? result.value : undefined));
+    },
+  };
 }

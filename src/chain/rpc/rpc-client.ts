@@ -1,60 +1,44 @@
-import { z } from "zod";
-import { parseJson } from "../../upstream/parse-json.ts";
 import type { Logger } from "../../observability/log.ts";
-import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
-import { createFailover, type Endpoint } from "./failover.ts";
+import type { CallUpstream } from "../../upstream/http.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
+import { createClusterCheck } from "./cluster-check.ts";
+import { createCallEndpoint, toEndpoints, type Endpoint } from "./endpoint.ts";
+import { createFailover } from "./failover.ts";
+import { createProgress } from "./progress.ts";
+import { createReadAccounts, type DataSlice } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
-import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
+import type { RpcMethod, RpcResult } from "./rpc-results.ts";
+import { createSharedRead } from "./shared-read.ts";
+import { createSignatureStatuses } from "./signature-status.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
-/** The status of a transaction that a node has executed. */
-export interface SignatureStatus {
+/** A landed transaction. */
+export interface LandedTransaction {
   readonly err: TransactionError | null;
-  /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
-  readonly confirmed: boolean;
-  /** The slot in which it was executed. */
-  readonly slot: number;
+  readonly fee: Lamports;
+  /** The balances of its accounts before and after it, by address. */
+  readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
+  /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
+  readonly blockTime: number | undefined;
 }
-
-/** An account's lamports and the requested slice of its data. */
-export interface Account {
-  readonly lamports: Lamports;
-  readonly data: Buffer;
-  /** The program that owns it, in base58; undefined when the node omits it. */
-  readonly owner?: string | undefined;
-  /** The bytes of all its data; undefined when the node omits it. */
-  readonly space?: number | undefined;
-  /** Whether it is a program; undefined when the node omits it. */
-  readonly executable?: boolean | undefined;
-}
-
-/** A part of an account's data: `length` bytes from `offset`, or fewer if the data ends before. */
-export interface DataSlice {
-  readonly offset: number;
-  readonly length: number;
-}
-
-/** The limit of `getMultipleAccounts`. */
-export const MAX_ACCOUNTS_PER_CALL = 100;
-/** The limit of `getSignatureStatuses`. */
-export const MAX_SIGNATURES_PER_CALL = 256;
 
 const NO_DATA: DataSlice = { offset: 0, length: 0 };
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
-const ENVELOPE = z.object({
-  result: z.unknown().optional(),
-  error: z.object({ code: z.int() }).nullish(),
-});
+/** How long reads require a slot. A node that is further behind is broken, and a wrong slot must not block reads. */
+const REQUIRED_SLOT_MS = 60_000;
+/** Collects share one read of an endpoint's block height. */
+const HEIGHT_MAX_AGE_MS = 1_000;
+/** A new blockhash is valid for 150 blocks. The rest allows for nodes behind one balancer that differ. */
+const MAX_VALID_BLOCKS = 300;
 
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
  * The JSON-RPC methods this service uses, typed, with failover between endpoints, each call within
  * `timeoutMs`. Reads use commitment `confirmed`, and never return a state older than the newest of this
- * service's transactions that is known to have landed. Every method throws {@link RpcError}.
+ * service's transactions that landed in the last minute. Every method throws {@link RpcError}.
  */
 export function createRpc(needs: {
   urls: readonly URL[];
@@ -62,72 +46,93 @@ export function createRpc(needs: {
   callUpstream: CallUpstream;
   log: Logger;
 }) {
-  const { callUpstream } = needs;
-  const failover = createFailover(needs);
-  let lastId = 0;
-  let newestLandedSlot = 0;
+  const { callUpstream, timeoutMs, log } = needs;
+  const endpoints = toEndpoints(needs.urls);
+  const slots = createProgress();
+  /** Only heights that a blockhash confirms: after a wrong low one, right ones would count as impossible. */
+  const heights = createProgress();
+  const callEndpoint = createCallEndpoint({ callUpstream, slots });
+  const clusters = createClusterCheck({
+    endpoints,
+    readGenesisHash: (endpoint, signal) => callEndpoint(endpoint, "getGenesisHash", [], signal),
+    timeoutMs,
+    log,
+  });
+  const failover = createFailover({ endpoints, clusters, timeoutMs, log });
+  let required = { slot: 0, at: -Infinity };
 
   function requireSlot(slot: number): void {
-    newestLandedSlot = Math.max(newestLandedSlot, slot);
+    // Do not extend the minute of a slot that is reported again: a wrong one would block reads for longer.
+    if (slot <= 0 || slot === required.slot || !slots.isPossible(slot)) return;
+    if (slot > required.slot || !isRequired()) required = { slot, at: performance.now() };
   }
-
-  const readOptions = () =>
-    newestLandedSlot > 0 ? { ...CONFIRMED, minContextSlot: newestLandedSlot } : CONFIRMED;
+  const isRequired = () => performance.now() - required.at < REQUIRED_SLOT_MS;
+  const readOptions = () => (isRequired() ? { ...CONFIRMED, minContextSlot: required.slot } : CONFIRMED);
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
-    return failover.call((endpoint, signal) => callAt(endpoint, method, params, signal));
+    return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
   }
 
-  async function callAt<M extends RpcMethod>(
-    endpoint: Endpoint,
-    method: M,
-    params: unknown[],
-    signal: AbortSignal,
-  ): Promise<RpcResult<M>> {
-    const { url, host, headers } = endpoint;
-    const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
-      // A status other than 2xx comes from a proxy, not from the node.
-      if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
-      const envelope = ENVELOPE.safeParse(parseJson(text));
-      if (!envelope.success) throw new RpcError("unreadable", method, host);
-      const { error } = envelope.data;
-      // Keep only the code: a node's message may contain anything.
-      if (error) throw new RpcError("error", method, host, { code: error.code });
-      const result = RPC_RESULTS[method].safeParse(envelope.data.result);
-      if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
-      return result.data as RpcResult<M>;
-    };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });
-    try {
-      return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);
-    } catch (cause) {
-      if (cause instanceof RpcError) throw cause;
-      throw new RpcError(isTimeout(cause) ? "timeout" : "unreachable", method, host, { cause });
-    }
+  function assertPossible({ host }: Endpoint, method: RpcMethod, height: number): void {
+    if (!heights.isPossible(height)) throw new RpcError("unreadable", method, host);
   }
+
+  async function readHeight(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
+    const height = await callEndpoint(endpoint, "getBlockHeight", [CONFIRMED], signal);
+    assertPossible(endpoint, "getBlockHeight", height);
+    return height;
+  }
+  const getHeight = createSharedRead(readHeight, {
+    method: "getBlockHeight",
+    maxAgeMs: HEIGHT_MAX_AGE_MS,
+    timeoutMs,
+  });
+
+  const readAccounts = createReadAccounts({ failover, callEndpoint, readOptions });
+  const { getSignatureStatuses, getExpiryReports } = createSignatureStatuses({
+    failover,
+    callEndpoint,
+    async readFinalizedBlock(endpoint, signal) {
+      const block = await callEndpoint(endpoint, "getEpochInfo", [FINALIZED], signal);
+      assertPossible(endpoint, "getEpochInfo", block.blockHeight);
+      return block;
+    },
+    isPossibleSlot: slots.isPossible,
+    requireSlot,
+    timeoutMs,
+  });
 
   return {
-    /** Makes every later read return a state at least as new as `slot`. */
+    /**
+     * Makes reads return a state at least as new as `slot`, for a minute. Ignores a slot that is impossibly far
+     * ahead of the endpoints.
+     */
     requireSlot,
 
-    /** Up to 100 accounts, in the order of `addresses`; undefined for a missing account. */
-    async getAccounts(
-      addresses: readonly string[],
-      dataSlice: DataSlice = NO_DATA,
-    ): Promise<(Account | undefined)[]> {
-      const options = { ...readOptions(), encoding: "base64", dataSlice };
-      const { value } = await call("getMultipleAccounts", [addresses, options]);
-      if (value.length !== addresses.length) throw new RpcError("unreadable", "getMultipleAccounts", "");
-      return value.map((found) => (found ? { ...found, data: sliceData(found.data, dataSlice) } : undefined));
-    },
+    /**
+     * The accounts of each group of addresses, in order; undefined for a missing account. The accounts of one group
+     * are consistent with each other.
+     */
+    getAccounts: (groups: readonly (readonly string[])[], dataSlice: DataSlice = NO_DATA) =>
+      readAccounts(groups, dataSlice),
 
     /** The rent-exempt minimum of an account with `space` bytes of data. */
     getMinimumBalanceForRentExemption: (space: number) =>
       call("getMinimumBalanceForRentExemption", [space, CONFIRMED]),
 
-    async getLatestBlockhash() {
-      return (await call("getLatestBlockhash", [readOptions()])).value;
-    },
+    /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's own. */
+    getLatestBlockhash: () =>
+      failover.call(async (endpoint, signal) => {
+        const [height, { value }] = await Promise.all([
+          getHeight(endpoint, signal),
+          callEndpoint(endpoint, "getLatestBlockhash", [readOptions()], signal),
+        ]);
+        const isTooHigh = (height: number) => value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
+        if (isTooHigh(height) && isTooHigh(await readHeight(endpoint, signal)))
+          throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
+        heights.report(height);
+        return value;
+      }),
 
     /**
      * For each recent slot, the lowest price in micro-lamports per compute unit at which a transaction that
@@ -164,7 +169,7 @@ export function createRpc(needs: {
     /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
     sendTransaction: (transaction: string) =>
       failover.callEverywhere((endpoint, signal) =>
-        callAt(
+        callEndpoint(
           endpoint,
           "sendTransaction",
           [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],
@@ -172,59 +177,38 @@ export function createRpc(needs: {
         ),
       ),
 
-    /** The statuses of up to 256 signatures, in order, and the slot of the response. */
-    async getSignatureStatuses(
-      signatures: readonly string[],
-      { searchTransactionHistory }: { searchTransactionHistory: boolean },
-    ) {
-      const options = { searchTransactionHistory };
-      const { context, value } = await call("getSignatureStatuses", [signatures, options]);
-      if (value.length !== signatures.length) throw new RpcError("unreadable", "getSignatureStatuses", "");
-      const statuses = value.map((found): SignatureStatus | undefined => {
-        if (!found) return undefined;
-        const { err, confirmations, confirmationStatus } = found;
-        // Ignore slots ahead of the node: as minContextSlot they would block reads.
-        const slot = found.slot <= context.slot ? found.slot : 0;
-        const confirmed =
-          confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
-        if (confirmed) requireSlot(slot);
-        return { err, confirmed, slot };
-      });
-      return { statuses, slot: context.slot };
-    },
+    getSignatureStatuses,
+    getExpiryReports,
 
-    /** The height and slot of the newest finalized block, both from one node. */
-    getFinalizedBlock: () => call("getEpochInfo", [FINALIZED]),
+    /** Each endpoint's host and cluster, in order of preference; without a genesis hash if it does not answer. */
+    readClusters: clusters.readAll,
 
-    /** Identifies the cluster. */
-    getGenesisHash: () => call("getGenesisHash", []),
-
-    /** The newest confirmed slot. */
-    getSlot: () => call("getSlot", [CONFIRMED]),
+    /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has reached the required slot. */
+    getSlot: () => call("getSlot", [readOptions()]),
 
     /**
-     * A landed transaction's error, its fee, and the balances of each of its accounts before and after;
-     * undefined while the node does not know it.
+     * A landed transaction with these static accounts; undefined while no endpoint knows it. The error, the fee and the
+     * balances are those that the node reports.
      */
-    async getTransaction(signature: string) {
-      const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
-      const found = await call("getTransaction", [signature, options]);
-      if (!found) return undefined;
-      const { err, fee, preBalances, postBalances, loadedAddresses } = found.meta;
-      const keys = [
-        ...found.transaction.message.accountKeys,
-        ...(loadedAddresses?.writable ?? []),
-        ...(loadedAddresses?.readonly ?? []),
-      ];
-      const balances = new Map(
-        keys.map((key, i) => [key, { before: preBalances[i], after: postBalances[i] }] as const),
-      );
-      return { err, fee, balances, blockTime: found.blockTime ?? undefined };
-    },
+    getTransaction: (signature: string, accountKeys: readonly string[]) =>
+      failover.call(
+        async (endpoint, signal): Promise<LandedTransaction | undefined> => {
+          const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
+          const found = await callEndpoint(endpoint, "getTransaction", [signature, options], signal);
+          if (!found) return undefined;
+          const { transaction, meta, blockTime } = found;
+          const isOurs =
+            transaction.signatures[0] === signature &&
+            transaction.message.accountKeys.join() === accountKeys.join();
+          const { err, fee, preBalances, postBalances } = meta;
+          const hasBalances = Math.min(preBalances.length, postBalances.length) >= accountKeys.length;
+          if (!isOurs || !hasBalances) throw new RpcError("unreadable", "getTransaction", endpoint.host);
+          const balances = new Map(
+            accountKeys.map((key, i) => [key, { before: preBalances[i]!, after: postBalances[i]! }]),
+          );
+          return { err, fee, balances, blockTime: blockTime ?? undefined };
+        },
+        (found) => found !== undefined,
+      ),
   };
-}
-
-/** Slices the data of an account, because some nodes ignore the requested slice. */
-function sliceData(data: Buffer, { offset, length }: DataSlice): Buffer {
-  return data.length > length ? data.subarray(offset, offset + length) : data;
 }

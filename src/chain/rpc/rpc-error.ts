@@ -1,8 +1,11 @@
+import { isTimeout } from "../../upstream/http.ts";
+
 /**
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the response is not valid
- * JSON-RPC (`status`, `unreadable`), or the node returned an error (`error`).
+ * JSON-RPC (`status`) or cannot be true (`unreadable`), the node returned an error (`error`), or the endpoint is on
+ * another cluster than the others (`cluster`).
  */
-export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error";
+export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error" | "cluster";
 
 /**
  * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, its
@@ -10,6 +13,10 @@ export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "
  * -32600, -32602 and -32003, for limits of their own. Source: JSON-RPC 2.0, and Solana's custom error codes.
  */
 const FINAL_ERROR_CODES = [-32700, -32002, -32015];
+
+/** How providers refuse a call for its size. Each code also has other meanings. */
+const SIZE_ERROR_CODES = [-32600, -32602, -32003];
+const PAYLOAD_TOO_LARGE = 413;
 
 /** The node is behind the cluster, or behind the requested slot. */
 const BEHIND_ERROR_CODES = [-32005, -32016];
@@ -45,4 +52,17 @@ export function isRetryable(error: unknown): boolean {
 /** Whether the node is only behind, and catches up within some slots. */
 export function isBehind(error: unknown): boolean {
   return error instanceof RpcError && error.failure === "error" && BEHIND_ERROR_CODES.includes(error.code!);
+}
+
+/** Whether a provider may have refused the call because it is too large. */
+export function refusesSize(error: unknown): boolean {
+  if (!(error instanceof RpcError)) return false;
+  const { failure, code = 0 } = error;
+  return failure === "error" ? SIZE_ERROR_CODES.includes(code) : code === PAYLOAD_TOO_LARGE;
+}
+
+/** The error of a call that failed with `cause`, which may be an abort reason. */
+export function toRpcError(cause: unknown, method: string, host: string): RpcError {
+  if (cause instanceof RpcError) return cause;
+  return new RpcError(isTimeout(cause) ? "timeout" : "unreachable", method, host, { cause });
 }

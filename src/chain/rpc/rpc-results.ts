@@ -48,19 +48,23 @@ export const RPC_RESULTS = {
         .nullable(),
     ),
   ),
+  isBlockhashValid: withContext(z.boolean()),
+  getBlockHeight: z.int(),
   getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
   getSlot: z.int(),
   getGenesisHash: z.string(),
   getTransaction: z
     .object({
       blockTime: z.int().nullish(),
-      transaction: z.object({ message: z.object({ accountKeys: z.array(z.string()) }) }),
+      transaction: z.object({
+        signatures: z.array(z.string()),
+        message: z.object({ accountKeys: z.array(z.string()) }),
+      }),
       meta: z.object({
         err: transactionError,
         fee: lamports,
         preBalances: z.array(lamports),
         postBalances: z.array(lamports),
-        loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
       }),
     })
     .nullable(),

@@ -57,7 +57,7 @@ interface Simulation {
  */
 export interface Chain
   extends
-    Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "advanceSlots">,
+    Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "isBlockhashValid" | "advanceSlots">,
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
   /** Null if the account does not exist; an account without lamports never does. */
   account(address: string): ChainAccount | null;
@@ -167,6 +167,7 @@ export function createChain(options: {
     slot: slots.slot,
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
+    isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
     sendFromFaucet: faucet.sendFromFaucet,
     transfer: faucet.transfer,

@@ -9,6 +9,9 @@ const SLOTS_PER_EPOCH = 432_000;
 const PRIORITY_FEE_SLOTS = 150;
 const MAX_PRIORITY_FEE_ACCOUNTS = 128;
 
+/** The only commitment for which the gateway asks. */
+const processedConfig = z.object({ commitment: z.literal("processed") });
+
 /** The JSON-RPC methods about the chain as a whole: slots, blockhashes, prices. */
 export function createNetworkMethods(chain: Chain): Methods {
   const genesisHash = chain.latestBlockhash("finalized").blockhash;
@@ -19,6 +22,15 @@ export function createNetworkMethods(chain: Chain): Methods {
     getLatestBlockhash: method(z.tuple([readConfig]), ([config]) =>
       withContext(slotFor(chain, config), chain.latestBlockhash(commitmentOf(config))),
     ),
+
+    isBlockhashValid: method(z.tuple([z.string(), processedConfig]), ([blockhash, config]) =>
+      withContext(slotFor(chain, config), chain.isBlockhashValid(blockhash)),
+    ),
+
+    getBlockHeight: method(z.tuple([readConfig]), ([config]) => {
+      slotFor(chain, config);
+      return chain.blockHeight(commitmentOf(config));
+    }),
 
     getRecentPrioritizationFees: method(
       z.tuple([z.array(addressParam).max(MAX_PRIORITY_FEE_ACCOUNTS).nullish()]),

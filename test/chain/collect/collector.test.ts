@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import { startWorld, type World } from "../../support/world.ts";
@@ -236,9 +237,17 @@ describe("a collect", () => {
   });
 
   it("charges the budget the signed fee, not the fee that a node reports", async () => {
-    collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" } });
-    onFirstCall("getTransaction", () => {
-      Object.assign(sandbox.landedCollects()[0]!, { feeLamports: 1_000_000n });
+    const node = await startLyingEndpoint(sandbox);
+    onTestFinished(() => node.close());
+    collector = createSandboxCollector(sandbox, {
+      rpcs: [node],
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" },
+    });
+    node.lie({
+      getTransaction(tellTruth) {
+        const result = tellTruth();
+        return result && { ...result, meta: { ...result.meta, fee: 1_000_000 } };
+      },
     });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });

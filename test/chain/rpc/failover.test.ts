@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createFailover, type Endpoint } from "../../../src/chain/rpc/failover.ts";
+import { createClusterCheck } from "../../../src/chain/rpc/cluster-check.ts";
+import { toEndpoints, type Endpoint } from "../../../src/chain/rpc/endpoint.ts";
+import { createFailover } from "../../../src/chain/rpc/failover.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 
@@ -11,7 +13,11 @@ afterEach(() => {
 });
 
 const urls = ["http://first", "http://second", "http://third"].map((url) => new URL(url));
-const newFailover = () => createFailover({ urls, timeoutMs: 5_000, log: createLogger("silent") });
+function newFailover() {
+  const needs = { endpoints: toEndpoints(urls), timeoutMs: 5_000, log: createLogger("silent") };
+  const readGenesisHash = () => Promise.resolve("genesis");
+  return createFailover({ ...needs, clusters: createClusterCheck({ ...needs, readGenesisHash }) });
+}
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 
 /** Makes one call; returns the endpoints that were called, those whose calls were aborted, and the answer. */
@@ -19,6 +25,7 @@ async function callOnce(
   failover: ReturnType<typeof newFailover>,
   behave: (host: string, signal: AbortSignal) => Promise<string>,
   forMs = 400,
+  isComplete?: (result: string) => boolean,
 ) {
   const called: string[] = [];
   const aborted: string[] = [];
@@ -27,7 +34,7 @@ async function callOnce(
       called.push(endpoint.host);
       signal.addEventListener("abort", () => aborted.push(endpoint.host));
       return behave(endpoint.host, signal);
-    })
+    }, isComplete)
     .catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(forMs);
   return { called, aborted, answer: await answer };
@@ -122,5 +129,63 @@ describe("failover between endpoints", () => {
     const error = new RpcError("error", "getSlot", "first", { code: -32015 });
     const { called, answer } = await callOnce(newFailover(), () => Promise.reject(error));
     expect([called, answer]).toEqual([["first"], error]);
+  });
+
+  it("counts calls that fail at the same moment as one failure", async () => {
+    const failover = newFailover();
+    await Promise.all(Array.from({ length: 20 }, () => callOnce(failover, fails("first"), 0)));
+    expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["second"] });
+    await vi.advanceTimersByTimeAsync(500);
+    expect(await callOnce(failover, works)).toMatchObject({ called: ["first"] });
+  });
+
+  it("tries no further endpoint after an error that every node would return, even when an earlier one fails", async () => {
+    const badRequest = new RpcError("error", "getSlot", "second", { code: -32015 });
+    const { called, answer } = await callOnce(
+      newFailover(),
+      (host) =>
+        host === "first"
+          ? new Promise((_resolve, reject) =>
+              setTimeout(() => {
+                reject(new RpcError("error", "getSlot", "first", { code: -32002 }));
+              }, 2_000),
+            )
+          : Promise.reject(badRequest),
+      3_000,
+    );
+    expect([called, answer]).toEqual([["first", "second"], expect.objectContaining({ code: -32002 })]);
+  });
+});
+
+describe("an incomplete result", () => {
+  /** Complete only from the third endpoint. */
+  const isComplete = (result: string) => result === "from third";
+
+  it("makes the call go on to the next endpoints, and is no failure", async () => {
+    const failover = newFailover();
+    const { called, answer } = await callOnce(failover, works, 0, isComplete);
+    expect([called, answer]).toEqual([["first", "second", "third"], "from third"]);
+    expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["first"] });
+  });
+
+  it("is the result when no endpoint has a complete one, each of them asked once", async () => {
+    const { called, answer } = await callOnce(newFailover(), works, 400, () => false);
+    expect([called, answer]).toEqual([["first", "second", "third"], "from third"]);
+  });
+
+  it("is the result when the other endpoints fail", async () => {
+    const failover = newFailover();
+    expect((await callOnce(failover, fails("second", "third"), 0, isComplete)).answer).toBe("from first");
+    const { called } = await callOnce(failover, works, 0, isComplete);
+    // The others back off.
+    expect(called).toEqual(["first"]);
+  });
+
+  it("does not wait for an endpoint that is slow", async () => {
+    const failover = newFailover();
+    const { called, aborted, answer } = await callOnce(failover, hangs("first", "third"), 2_100, isComplete);
+    expect([called, answer]).toEqual([["first", "second", "third"], "from second"]);
+    expect(aborted).toContain("first");
+    expect(await callOnce(failover, works, 0, isComplete)).toMatchObject({ called: ["second"] });
   });
 });

@@ -1,5 +1,5 @@
 import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { createLogger } from "../../../src/observability/log.ts";
@@ -10,7 +10,7 @@ import {
   type LoopbackServer,
 } from "../../../src/sandbox/loopback-server.ts";
 
-type Node = LoopbackServer<{ authorization: string | undefined }>;
+type Node = LoopbackServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
 const result = (value: unknown): LoopbackAnswer => ({
   status: 200,
@@ -21,12 +21,19 @@ const failure = (error: object, status = 200): LoopbackAnswer => ({
   body: JSON.stringify({ jsonrpc: "2.0", id: 1, error }),
 });
 
+const isGenesisHash = (body: string) => body.includes("getGenesisHash");
+/** Any call except the check of the cluster, which is not recorded. */
+const isCall = () => true;
+
 beforeEach(async () => {
   const startNode = () =>
     createLoopbackServer({
       port: 0,
-      handle: () => result(7),
-      describe: ({ headers }) => ({ authorization: headers.authorization }),
+      handle: ({ body }) => result(isGenesisHash(body) ? "genesis" : 7),
+      describe: ({ headers, body }) =>
+        isGenesisHash(body)
+          ? undefined
+          : { authorization: headers.authorization, params: JSON.parse(body).params },
     });
   nodes = await Promise.all([startNode(), startNode()]);
 });
@@ -41,6 +48,20 @@ const rpc = (urls = nodes.map(({ url }) => url), timeoutMs = 60_000) =>
     log: createLogger("silent"),
   });
 const calls = () => nodes.map((node) => node.calls.length);
+
+let skippedMs = 0;
+const now = performance.now.bind(performance);
+beforeEach(() => {
+  skippedMs = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now() + skippedMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+/** Skips this time. */
+const later = (ms: number) => {
+  skippedMs += ms;
+};
 
 describe("a call to the chain", () => {
   it("goes to the preferred endpoint", async () => {
@@ -71,14 +92,17 @@ describe("a call to the chain", () => {
       failure({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
     ],
   ])("goes to the next endpoint on %s", async (_name, then) => {
-    nodes[0]!.faults.add({ then });
+    nodes[0]!.faults.add({ when: isCall, then });
     const timeoutMs = then === "hang" ? 5_000 : 60_000;
     expect(await rpc(undefined, timeoutMs).getSlot()).toBe(7);
     expect(calls()).toEqual([1, 1]);
   });
 
   it("keeps the code of an error that every endpoint would return, and calls no other endpoint", async () => {
-    nodes[0]!.faults.add({ then: failure({ code: -32015, message: "Invalid params", data: { why: "x" } }) });
+    nodes[0]!.faults.add({
+      when: isCall,
+      then: failure({ code: -32015, message: "Invalid params", data: { why: "x" } }),
+    });
     const error: unknown = await rpc()
       .getSlot()
       .catch((reason: unknown) => reason);
@@ -88,8 +112,8 @@ describe("a call to the chain", () => {
   });
 
   it("fails with the last endpoint's failure when all fail", async () => {
-    nodes[0]!.faults.add({ then: "reset" });
-    nodes[1]!.faults.add({ then: { status: 503, body: "" } });
+    nodes[0]!.faults.add({ when: isCall, then: "reset" });
+    nodes[1]!.faults.add({ when: isCall, then: { status: 503, body: "" } });
     await expect(rpc().getSlot()).rejects.toMatchObject({ failure: "status", code: 503 });
   });
 
@@ -97,7 +121,10 @@ describe("a call to the chain", () => {
     const { host } = new URL(nodes[0]!.url);
     expect(await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
     expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
-    nodes[0]!.faults.add({ then: failure({ code: 1, message: "p:ss", data: "key-in-the-path" }) });
+    nodes[0]!.faults.add({
+      when: isCall,
+      then: failure({ code: 1, message: "p:ss", data: "key-in-the-path" }),
+    });
     const error: unknown = await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`])
       .getSlot()
       .catch((reason: unknown) => reason);
@@ -107,7 +134,7 @@ describe("a call to the chain", () => {
   });
 
   const callMethod = (rpc: ReturnType<typeof createRpc>, method: string): Promise<unknown> => {
-    if (method === "getAccounts") return rpc.getAccounts(["x"], { offset: 64, length: 8 });
+    if (method === "getAccounts") return rpc.getAccounts([["x"]], { offset: 64, length: 8 });
     return rpc.getMinimumBalanceForRentExemption(0);
   };
   const account = { lamports: 1, data: ["", "base64"] };
@@ -121,7 +148,7 @@ describe("a call to the chain", () => {
     ],
     ["two accounts instead of one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
   ])("rejects %s as unreadable", async (_name, method, value) => {
-    for (const node of nodes) node.faults.add({ then: result(value) });
+    for (const node of nodes) node.faults.add({ when: isCall, then: result(value) });
     await expect(callMethod(rpc(), method)).rejects.toThrow("unreadable");
   });
 
@@ -130,13 +157,14 @@ describe("a call to the chain", () => {
     data.writeBigUInt64LE(7n, 64);
     for (const node of nodes) {
       node.faults.add({
+        when: isCall,
         then: result({
           context: { slot: 4 },
           value: [{ ...account, data: [data.toString("base64"), "base64"] }],
         }),
       });
     }
-    const [found] = await rpc().getAccounts(["x"], { offset: 64, length: 8 });
+    const [[found] = []] = await rpc().getAccounts([["x"]], { offset: 64, length: 8 });
     expect(found?.data.readBigUInt64LE()).toBe(7n);
     expect(found?.data).toHaveLength(8);
   });
@@ -144,16 +172,158 @@ describe("a call to the chain", () => {
   it("ignores the slot of a status when it is ahead of the node", async () => {
     const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
     for (const node of nodes) {
-      node.faults.add({ times: 1, then: result({ context: { slot: 4 }, value: [status] }) });
+      node.faults.add({ when: isCall, times: 1, then: result({ context: { slot: 4 }, value: [status] }) });
     }
     const { statuses } = await rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true });
     expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
   });
 
   it("rejects a response without one status per signature", async () => {
-    for (const node of nodes) node.faults.add({ then: result({ context: { slot: 1 }, value: [] }) });
+    for (const node of nodes)
+      node.faults.add({ when: isCall, then: result({ context: { slot: 1 }, value: [] }) });
     await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
       "unreadable",
     );
+  });
+});
+
+describe("the statuses of signatures", () => {
+  const status = (confirmationStatus: string) => ({ slot: 3, err: null, confirmationStatus });
+  const statuses = (value: (object | null)[]) => result({ context: { slot: 4 }, value });
+  const read = (signatures: string[]) =>
+    rpc()
+      .getSignatureStatuses(signatures, { searchTransactionHistory: false })
+      .then(({ statuses }) => statuses);
+
+  it("are read at the next endpoint only where the first one does not report them as confirmed", async () => {
+    const asked: unknown[] = [];
+    const answers = [
+      [status("confirmed"), null, status("processed"), null],
+      [status("finalized"), null, null],
+    ];
+    nodes.forEach((node, i) => {
+      node.faults.add({ when: isCall, then: statuses(answers[i]!) });
+    });
+    const confirmed = { err: null, confirmed: true, slot: 3 };
+    expect(await read(["a", "b", "c", "d"])).toEqual([
+      confirmed,
+      confirmed,
+      { err: null, confirmed: false, slot: 3 },
+      undefined,
+    ]);
+    for (const { calls } of nodes) asked.push(calls[0]!.params[0]);
+    expect(asked).toEqual([
+      ["a", "b", "c", "d"],
+      ["b", "c", "d"],
+    ]);
+  });
+
+  it("are those of the first endpoint when the next one fails", async () => {
+    nodes[0]!.faults.add({ when: isCall, then: statuses([status("processed"), null]) });
+    nodes[1]!.faults.add({ when: isCall, then: "reset" });
+    expect(await read(["a", "b"])).toEqual([{ err: null, confirmed: false, slot: 3 }, undefined]);
+    expect(calls()).toEqual([1, 1]);
+  });
+});
+
+describe("the required slot", () => {
+  const account = { lamports: 1, data: ["", "base64"] };
+  const accountsAt = (slot: number) => result({ context: { slot }, value: [account] });
+  const read = async (client: ReturnType<typeof rpc>) => {
+    nodes[0]!.calls.length = 0;
+    await client.getAccounts([["x"]]);
+    return (nodes[0]!.calls[0]!.params[1] as { minContextSlot?: number }).minContextSlot;
+  };
+  beforeEach(() => {
+    nodes[0]!.faults.add({ when: isCall, then: accountsAt(100) });
+  });
+
+  it("is the highest of the last minute", async () => {
+    const client = rpc();
+    client.requireSlot(90);
+    client.requireSlot(80);
+    expect(await read(client)).toBe(90);
+    later(60_000);
+    expect(await read(client)).toBeUndefined();
+    client.requireSlot(85);
+    expect(await read(client)).toBe(85);
+  });
+
+  it("is not required for longer because it is reported again", async () => {
+    const client = rpc();
+    client.requireSlot(90);
+    later(59_000);
+    client.requireSlot(90);
+    expect(await read(client)).toBe(90);
+    later(1_000);
+    client.requireSlot(90);
+    expect(await read(client)).toBeUndefined();
+  });
+
+  it.each([10 ** 12, 1_000, 0, -1])("is not %i when the endpoints are at slot 100", async (slot) => {
+    const client = rpc();
+    await read(client);
+    client.requireSlot(slot);
+    expect(await read(client)).toBeUndefined();
+  });
+
+  it("is required of getSlot too", async () => {
+    const client = rpc();
+    client.requireSlot(90);
+    nodes[0]!.faults.clear();
+    await client.getSlot();
+    expect(nodes[0]!.calls[0]!.params).toEqual([{ commitment: "confirmed", minContextSlot: 90 }]);
+  });
+});
+
+describe("a provider's limit of accounts per call", () => {
+  const groups = Array.from({ length: 8 }, (_, i) => [`${i}a`, `${i}b`]);
+  const account = { lamports: 1, data: ["", "base64"] };
+  const sizes = () => nodes[0]!.calls.map(({ params }) => (params[0] as string[]).length);
+  /** Answers calls for up to `limit` accounts, and refuses others. */
+  const startProvider = (limit: number) => {
+    const of = ({ params }: { params: unknown[] }) => (params[0] as string[]).length;
+    for (let size = 1; size <= 16; size++) {
+      const value = Array<object>(size).fill(account);
+      const then =
+        size <= limit ? result({ context: { slot: 1 }, value }) : failure({ code: -32602, message: "no" });
+      nodes[0]!.faults.add({ when: (call) => of(call) === size, then });
+    }
+    return rpc([nodes[0]!.url]);
+  };
+
+  it("is learned by halving, remembered, and forgotten after an hour", async () => {
+    const client = startProvider(5);
+    expect(await client.getAccounts(groups)).toHaveLength(8);
+    expect(sizes()).toEqual([16, 8, 4, 4, 4, 4]);
+    nodes[0]!.calls.length = 0;
+    await client.getAccounts(groups);
+    expect(sizes()).toEqual([4, 4, 4, 4]);
+
+    later(3_600_000);
+    nodes[0]!.calls.length = 0;
+    await client.getAccounts(groups);
+    expect(sizes()).toEqual([16, 8, 4, 4, 4, 4]);
+  });
+
+  it("is not learned when a single account is refused too", async () => {
+    const client = startProvider(0);
+    await expect(client.getAccounts(groups)).rejects.toMatchObject({ code: -32602 });
+    // A call at a time, and all of it once more after a wait.
+    expect(sizes().length).toBeLessThan(16);
+    nodes[0]!.faults.clear();
+    nodes[0]!.calls.length = 0;
+    await client.getAccounts([["x"]]).catch(() => undefined);
+    await client.getAccounts(groups).catch(() => undefined);
+    expect(sizes()[0]).toBe(1);
+    expect(sizes()).toContain(16);
+  });
+
+  it("splits a group only when the group is larger", async () => {
+    const client = startProvider(1);
+    expect(await client.getAccounts(groups.slice(0, 2))).toEqual(
+      Array(2).fill(Array(2).fill(expect.objectContaining({ lamports: 1n }))),
+    );
+    expect(sizes()).toEqual([4, 2, 1, 1, 1, 1]);
   });
 });

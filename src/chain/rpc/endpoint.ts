@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
+import { parseJson } from "../../upstream/parse-json.ts";
+import type { Progress } from "./progress.ts";
+import { RpcError, toRpcError } from "./rpc-error.ts";
+import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
+
+const ENVELOPE = z.object({
+  result: z.unknown().optional(),
+  error: z.object({ code: z.int() }).nullish(),
+});
+
+/** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
+export interface Endpoint {
+  readonly url: string;
+  readonly host: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Makes one attempt of a call at one endpoint; rejects with an {@link RpcError}. */
+export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>;
+
+/** The endpoints of `urls`. A URL that appears twice is one endpoint, because it cannot confirm itself. */
+export function toEndpoints(urls: readonly URL[]): Endpoint[] {
+  const distinct = new Map(urls.map((url) => [url.href, url]));
+  return [...distinct.values()].map(toEndpoint);
+}
+
+/** Moves a user and password into a header, so that no error quotes them with the URL. */
+function toEndpoint(url: URL): Endpoint {
+  const bare = new URL(url);
+  bare.username = bare.password = "";
+  const headers: Record<string, string> = { "content-type": "application/json" };
+  if (url.username || url.password) {
+    const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+    headers.authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
+  }
+  return { url: bare.href, host: url.host, headers };
+}
+
+/** Calls a JSON-RPC method at one endpoint. Throws {@link RpcError}. */
+export type CallEndpoint = <M extends RpcMethod>(
+  endpoint: Endpoint,
+  method: M,
+  params: unknown[],
+  signal: AbortSignal,
+) => Promise<RpcResult<M>>;
+
+/** Reports the slots of all answers to `slots`. */
+export function createCallEndpoint(needs: { callUpstream: CallUpstream; slots: Progress }): CallEndpoint {
+  const { callUpstream, slots } = needs;
+  let lastId = 0;
+
+  return async <M extends RpcMethod>(
+    endpoint: Endpoint,
+    method: M,
+    params: unknown[],
+    signal: AbortSignal,
+  ): Promise<RpcResult<M>> => {
+    const { url, host, headers } = endpoint;
+    const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
+      // A status other than 2xx comes from a proxy, not from the node.
+      if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
+      const envelope = ENVELOPE.safeParse(parseJson(text));
+      if (!envelope.success) throw new RpcError("unreadable", method, host);
+      const { error } = envelope.data;
+      // Keep only the code: a node's message may contain anything.
+      if (error) throw new RpcError("error", method, host, { code: error.code });
+      const result = RPC_RESULTS[method].safeParse(envelope.data.result);
+      if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
+      const { context } = (result.data ?? {}) as { context?: { slot: number } };
+      if (context) slots.report(context.slot);
+      return result.data as RpcResult<M>;
+    };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });
+    try {
+      return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);
+    } catch (cause) {
+      throw toRpcError(cause, method, host);
+    }
+  };
+}

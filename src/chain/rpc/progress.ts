@@ -1,0 +1,35 @@
+/** Far above the chain's rate of about 2.5 slots a second. */
+const MAX_PER_SECOND = 20;
+/** Nodes behind one balancer differ, and a node that was behind catches up. */
+const SLACK = 500;
+/** How long a value counts. After a wrong one, right values count as impossible for this long at most. */
+const MAX_AGE_MS = 60_000;
+
+export type Progress = ReturnType<typeof createProgress>;
+
+/**
+ * Tells possible from impossible values of a number that only grows, such as slots or block heights. A value is
+ * impossible if it is further ahead of the highest possible value that an endpoint reported in the last minute than
+ * the time since allows. Without such a report every value is possible.
+ */
+export function createProgress() {
+  let highest = { value: 0, at: -Infinity };
+  // Not performance.now(), which stands still while the machine is suspended.
+  const age = () => Math.max(0, Date.now() - highest.at);
+
+  function isPossible(value: number): boolean {
+    const ageMs = age();
+    return ageMs > MAX_AGE_MS || value <= highest.value + SLACK + (ageMs / 1000) * MAX_PER_SECOND;
+  }
+
+  return {
+    isPossible,
+
+    /** Takes a value that an endpoint reports. Returns whether it is possible. */
+    report(value: number): boolean {
+      if (!isPossible(value)) return false;
+      if (value >= highest.value || age() > MAX_AGE_MS) highest = { value, at: Date.now() };
+      return true;
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { memoize } from "../../upstream/memoize.ts";
+import type { Attempt, Endpoint } from "./endpoint.ts";
+import { toRpcError } from "./rpc-error.ts";
+
+/** Calls `run` with a signal that aborts with a TimeoutError after `timeoutMs`. */
+export async function withDeadline<T>(
+  timeoutMs: number,
+  run: (deadline: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = new AbortController();
+  // Not AbortSignal.timeout, which would keep the whole call in memory until the deadline.
+  const timer = setTimeout(() => {
+    deadline.abort(new DOMException(`no answer within ${timeoutMs} ms`, "TimeoutError"));
+  }, timeoutMs);
+  try {
+    return await run(deadline.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Waits for `promise`, but rejects with the signal's reason as soon as that aborts. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+    void promise.then(resolve, reject).then(() => {
+      signal.removeEventListener("abort", abort);
+    });
+  });
+}
+
+/**
+ * Shares one `read` of each endpoint between all callers within `maxAgeMs`. The read has its own deadline of
+ * `timeoutMs`: a caller's signal ends only that caller's wait. Throws {@link RpcError}, for `method`.
+ */
+export function createSharedRead<T>(
+  read: Attempt<T>,
+  { method, maxAgeMs, timeoutMs }: { method: string; maxAgeMs: number; timeoutMs: number },
+): Attempt<T> {
+  const reads = new Map<Endpoint, () => Promise<T>>();
+  return async (endpoint, signal) => {
+    let shared = reads.get(endpoint);
+    if (!shared) {
+      shared = memoize(() => withDeadline(timeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
+      reads.set(endpoint, shared);
+    }
+    try {
+      return await untilAborted(shared(), signal);
+    } catch (cause) {
+      throw toRpcError(cause, method, endpoint.host);
+    }
+  };
+}

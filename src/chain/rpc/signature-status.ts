@@ -1,0 +1,151 @@
+import type { CallEndpoint, Endpoint } from "./endpoint.ts";
+import type { Failover } from "./failover.ts";
+import { RpcError } from "./rpc-error.ts";
+import { createSharedRead } from "./shared-read.ts";
+import type { TransactionError } from "./transaction-error.ts";
+
+/** The status of a transaction that a node has executed. */
+export interface SignatureStatus {
+  readonly err: TransactionError | null;
+  /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
+  readonly confirmed: boolean;
+  /** The slot in which it was executed; 0 when the reported slot is ahead of the node, or impossible. */
+  readonly slot: number;
+}
+
+/** What one endpoint reports about a transaction whose blockhash may have expired. */
+export type ExpiryReport =
+  /** It failed, or is on another cluster. */
+  | { readonly kind: "silent" }
+  /** The blockhash has not expired there: the transaction may still land. */
+  | { readonly kind: "valid" }
+  /** The blockhash has expired there; it cannot prove that the transaction did not land before. */
+  | { readonly kind: "past" }
+  /** The blockhash has expired there, and no block has the transaction. */
+  | { readonly kind: "absent" }
+  /** The blockhash has expired there, and the transaction has a status. */
+  | { readonly kind: "found"; readonly status: SignatureStatus };
+
+interface SearchOptions {
+  /** Also search blocks older than the last few minutes. */
+  readonly searchTransactionHistory: boolean;
+}
+
+/** The limit of `getSignatureStatuses`. */
+export const MAX_SIGNATURES_PER_CALL = 256;
+/** How long each endpoint has for its {@link ExpiryReport}. */
+const REPORT_MS = 5_000;
+/**
+ * A last valid height further ahead of a node's finalized block than this is wrong: a new blockhash is valid for 150
+ * blocks, and 32 slots pass until a block is finalized. The rest is for a node that is behind.
+ */
+const MAX_BLOCKS_AHEAD = 1_000;
+/** All transactions in flight share one read of each endpoint's newest finalized block. */
+const FINALIZED_MAX_AGE_MS = 1_000;
+
+/** Reads what endpoints know about transactions. */
+export function createSignatureStatuses(needs: {
+  failover: Failover;
+  callEndpoint: CallEndpoint;
+  /** The newest finalized block of an endpoint. Throws {@link RpcError} for an impossible height. */
+  readFinalizedBlock: (
+    endpoint: Endpoint,
+    signal: AbortSignal,
+  ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
+  isPossibleSlot: (slot: number) => boolean;
+  /** Called with the slot of each confirmed transaction. */
+  requireSlot: (slot: number) => void;
+  timeoutMs: number;
+}) {
+  const { failover, callEndpoint, isPossibleSlot, requireSlot, timeoutMs } = needs;
+  const getFinalizedBlock = createSharedRead(needs.readFinalizedBlock, {
+    method: "getEpochInfo",
+    maxAgeMs: FINALIZED_MAX_AGE_MS,
+    timeoutMs,
+  });
+
+  async function readStatuses(
+    endpoint: Endpoint,
+    signatures: readonly string[],
+    options: SearchOptions,
+    signal: AbortSignal,
+  ) {
+    const method = "getSignatureStatuses";
+    const { context, value } = await callEndpoint(endpoint, method, [signatures, options], signal);
+    if (value.length !== signatures.length) throw new RpcError("unreadable", method, endpoint.host);
+    const statuses = value.map((found): SignatureStatus | undefined => {
+      if (!found) return undefined;
+      const { err, confirmations, confirmationStatus } = found;
+      // Ignore slots ahead of the node: as minContextSlot they would block reads.
+      const slot = found.slot <= context.slot && isPossibleSlot(found.slot) ? found.slot : 0;
+      const confirmed =
+        confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
+      if (confirmed) requireSlot(slot);
+      return { err, confirmed, slot };
+    });
+    return { statuses, slot: context.slot };
+  }
+
+  return {
+    /**
+     * The statuses of up to 256 signatures, in order. A signature that one endpoint does not report as confirmed is
+     * looked up at the next ones.
+     */
+    async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
+      const statuses = signatures.map((): SignatureStatus | undefined => undefined);
+      await failover.call(
+        async (endpoint, signal) => {
+          const open = [...statuses.keys()].filter((i) => !statuses[i]?.confirmed);
+          const asked = open.map((i) => signatures[i]!);
+          const found = await readStatuses(endpoint, asked, options, signal);
+          found.statuses.forEach((status, i) => {
+            if (status?.confirmed || !statuses[open[i]!]) statuses[open[i]!] = status;
+          });
+        },
+        () => statuses.every((status) => status?.confirmed),
+      );
+      return { statuses };
+    },
+
+    /**
+     * Asks each configured endpoint by itself whether a transaction can still land; never rejects. `blockhash` is
+     * undefined for bytes that are no transaction, which no node accepts.
+     *
+     * An endpoint reports `absent` when three conditions together prove to it that the transaction did not land and
+     * never can. First, its finalized block height is past the last height at which the blockhash is valid, so no
+     * later block can include it; a confirmed height is not enough, because that fork may still be dropped. Second,
+     * it does not accept the blockhash any more: that last height is the word of another endpoint. Third, its search
+     * of the whole history, in that finalized slot or later, finds no status.
+     *
+     * A last height that is impossibly far ahead must not keep an account closed. It proves nothing, so an endpoint
+     * that does not accept the blockhash then reports `past`.
+     */
+    async getExpiryReports(transaction: {
+      readonly signature: string;
+      readonly blockhash: string | undefined;
+      readonly lastValidBlockHeight: number;
+    }): Promise<ExpiryReport[]> {
+      const { signature, blockhash, lastValidBlockHeight } = transaction;
+      const reports = await failover.askEach(async (endpoint, signal): Promise<ExpiryReport> => {
+        const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint, signal);
+        const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
+        if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return { kind: "valid" };
+        try {
+          const [accepted, { statuses, slot }] = await Promise.all([
+            blockhash === undefined
+              ? { value: false }
+              : callEndpoint(endpoint, "isBlockhashValid", [blockhash, { commitment: "processed" }], signal),
+            readStatuses(endpoint, [signature], { searchTransactionHistory: true }, signal),
+          ]);
+          const [status] = statuses;
+          if (status) return { kind: "found", status };
+          if (accepted.value) return { kind: "valid" };
+          return { kind: slot >= absoluteSlot && !isWrongHeight ? "absent" : "past" };
+        } catch {
+          return { kind: "past" };
+        }
+      }, REPORT_MS);
+      return reports.map((report) => report ?? { kind: "silent" });
+    },
+  };
+}

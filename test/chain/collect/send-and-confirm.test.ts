@@ -1,0 +1,273 @@
+import { Registry } from "@prometheus-io/client";
+import { getBase58Decoder } from "@solana/codecs-strings";
+import { SystemProgram, TransactionMessage, VersionedTransaction } from "@solana/web3.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createConfirmation, type TransactionOutcome } from "../../../src/chain/collect/send-and-confirm.ts";
+import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
+import { readConfig } from "../../../src/config.ts";
+import { createLogger } from "../../../src/observability/log.ts";
+import { createCallUpstream } from "../../../src/upstream/http.ts";
+import { OTHER_CLUSTER, startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
+import { eventually } from "../../support/eventually.ts";
+import { isMethod, startTestSandbox } from "../../support/sandbox.ts";
+
+/** The slots of a blockhash's life and the 32 until a block is finalized, and some more. */
+const SLOTS_PAST_BLOCKHASH = 250;
+
+/** Closes what a test has started. */
+interface TestContext {
+  onTestFinished: (close: () => Promise<void>) => void;
+}
+
+/** A signed transaction, and endpoints that accept and drop it. */
+async function start({ onTestFinished }: TestContext, { endpoints: count = 2, repeat = 1 } = {}) {
+  const sandbox = await startTestSandbox();
+  const { chain } = sandbox;
+  const endpoints = await Promise.all(Array.from({ length: count }, () => startLyingEndpoint(sandbox)));
+  onTestFinished(async () => {
+    await Promise.all([sandbox, ...endpoints].map((part) => part.close()));
+  });
+  for (const endpoint of endpoints) endpoint.lie({ sendTransaction: () => "dropped" });
+
+  const { feePayer } = readConfig(sandbox.env).secrets;
+  const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("confirmed");
+  const { publicKey } = feePayer;
+  const transfer = SystemProgram.transfer({ fromPubkey: publicKey, toPubkey: publicKey, lamports: 1 });
+  const message = { payerKey: publicKey, recentBlockhash: blockhash, instructions: [transfer] };
+  const signed = new VersionedTransaction(new TransactionMessage(message).compileToLegacyMessage());
+  signed.sign([feePayer]);
+  const transaction = {
+    base64: Buffer.from(signed.serialize()).toString("base64"),
+    signature: getBase58Decoder().decode(signed.signatures[0]!),
+    lastValidBlockHeight,
+  };
+
+  const log = createLogger("silent");
+  const urls = Array.from({ length: repeat }, () => endpoints.map(({ url }) => new URL(url))).flat();
+  const rpc = createRpc({ urls, timeoutMs: 60_000, callUpstream: createCallUpstream(new Registry()), log });
+  const { confirm, readLanded } = createConfirmation({ rpc, log });
+  return {
+    chain,
+    endpoints,
+    transaction,
+    readLanded,
+    confirm: (changed: Partial<typeof transaction> = {}) =>
+      confirm({ ...transaction, ...changed }, { maybeSent: false }),
+    /** Resolves once every endpoint has been asked `times` whether the transaction expired. */
+    asked: (times: number) =>
+      eventually(() => {
+        for (const { calls } of endpoints)
+          expect(calls.filter(isMethod("getEpochInfo")).length).toBeGreaterThanOrEqual(times);
+      }),
+  };
+}
+type Started = Awaited<ReturnType<typeof start>>;
+type Endpoint = Started["endpoints"][number];
+
+const PROCESSED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "processed" };
+
+/** Says that the blockhash has expired and that there is no such transaction. */
+const claimExpiry = (liar: Endpoint) => {
+  liar.lie({
+    getEpochInfo(tellTruth) {
+      const info = tellTruth();
+      return { ...info, blockHeight: Number(info.blockHeight) + SLOTS_PAST_BLOCKHASH };
+    },
+    isBlockhashValid: (tellTruth) => ({ ...tellTruth(), value: false }),
+    getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [null] }),
+  });
+};
+
+describe.concurrent("a transaction that can no longer land", () => {
+  it("is expired when both endpoints prove it", async (context) => {
+    const { chain, confirm } = await start(context);
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm()).toEqual({ kind: "expired", agreeing: 2 });
+  });
+
+  it("is expired when the only configured endpoint proves it, even if its URL is configured twice", async (context) => {
+    const { chain, confirm } = await start(context, { endpoints: 1, repeat: 2 });
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm()).toEqual({ kind: "expired", agreeing: 1 });
+  });
+
+  it("is expired when two of three endpoints prove it and the third does not answer", async (context) => {
+    const { chain, confirm, endpoints } = await start(context, { endpoints: 3 });
+    endpoints[0]!.faults.add({ then: "reset" });
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm()).toEqual({ kind: "expired", agreeing: 2 });
+  });
+
+  it("is expired when its bytes are no transaction", async (context) => {
+    const { chain, confirm } = await start(context);
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm({ base64: "AQID" })).toEqual({ kind: "expired", agreeing: 2 });
+  });
+});
+
+/** After the blockhash has expired, the second of two endpoints behaves like this. */
+const whenSecond =
+  (behave: (second: Endpoint) => unknown) =>
+  ({ chain, endpoints, confirm }: Started) => {
+    behave(endpoints[1]!);
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    return confirm();
+  };
+const UNKNOWN: [string, (started: Started) => Promise<TransactionOutcome>][] = [
+  ["one of two endpoints does not answer", whenSecond(({ faults }) => faults.add({ then: "reset" }))],
+  ["one of two endpoints never responds", whenSecond(({ faults }) => faults.add({ then: "hang" }))],
+  [
+    "one of two endpoints is on another cluster",
+    whenSecond((second) => {
+      second.lie(OTHER_CLUSTER);
+    }),
+  ],
+  [
+    "one of two endpoints stopped before the blockhash expired",
+    whenSecond((second) => {
+      second.lie({ getEpochInfo: (tellTruth) => ({ ...tellTruth(), blockHeight: 1 }) });
+    }),
+  ],
+  [
+    "one of two endpoints cannot search the history",
+    whenSecond(({ faults }) =>
+      faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 429, body: "" } }),
+    ),
+  ],
+  [
+    "one of two endpoints searches a history that ends before its own finalized slot",
+    whenSecond((second) => {
+      second.lie({ getSignatureStatuses: () => ({ context: { slot: 1 }, value: [null] }) });
+    }),
+  ],
+  [
+    "one of two endpoints says that the transaction is processed",
+    whenSecond((second) => {
+      second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });
+    }),
+  ],
+  [
+    "one of two endpoints lies that it expired, and the other one does not answer",
+    ({ endpoints: [liar, honest], confirm }) => {
+      claimExpiry(liar!);
+      honest!.faults.add({ then: "reset" });
+      return confirm();
+    },
+  ],
+  [
+    "one of two endpoints lies that it expired, and the other one says that it may still land",
+    ({ endpoints: [liar], confirm }) => {
+      claimExpiry(liar!);
+      return confirm();
+    },
+  ],
+  [
+    "its last valid height is impossibly far ahead",
+    ({ chain, confirm }) => {
+      chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+      return confirm({ lastValidBlockHeight: 4 * 10 ** 12 });
+    },
+  ],
+];
+
+describe.concurrent("the outcome of a transaction is unknown when", () => {
+  // Each outcome takes 20 s, so all of them start together.
+  const closers: (() => Promise<void>)[] = [];
+  const outcomes = new Map<string, Promise<TransactionOutcome>>();
+  beforeAll(async () => {
+    for (const [name, run] of UNKNOWN) {
+      outcomes.set(name, run(await start({ onTestFinished: (close) => void closers.push(close) })));
+    }
+  });
+  afterAll(() => Promise.all(closers.map((close) => close())));
+
+  it.each(UNKNOWN)("%s", async (name) => {
+    expect(await outcomes.get(name)).toEqual({ kind: "unknown" });
+  });
+});
+
+describe.concurrent("a single endpoint that lies", () => {
+  it("cannot make a transaction expire that two honest ones may still execute", async (context) => {
+    const { confirm, endpoints } = await start(context, { endpoints: 3 });
+    claimExpiry(endpoints[0]!);
+    expect(await confirm()).toEqual({ kind: "unknown" });
+  });
+
+  it("cannot make a transaction expire by a last height that is too low", async (context) => {
+    const { confirm, endpoints, transaction, chain, asked } = await start(context);
+    const lastValidBlockHeight = chain.blockHeight("finalized") - 1;
+    const outcome = confirm({ lastValidBlockHeight });
+    await asked(2);
+    for (const endpoint of endpoints) endpoint.stopLying();
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
+    expect(chain.landed(transaction.signature)).toBeDefined();
+  });
+
+  it("cannot make the outcome unknown by a last height that is too high while the transaction may land", async (context) => {
+    const { confirm, endpoints, asked } = await start(context);
+    const outcome = confirm({ lastValidBlockHeight: 4 * 10 ** 12 });
+    await asked(3);
+    for (const endpoint of endpoints) endpoint.stopLying();
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
+  });
+
+  it("cannot make a transaction expire after it landed elsewhere", async (context) => {
+    const { confirm, endpoints, chain, asked } = await start(context, { endpoints: 3 });
+    claimExpiry(endpoints[0]!);
+    const outcome = confirm();
+    await asked(1);
+    endpoints[2]!.stopLying();
+    await eventually(() => {
+      expect(chain.ledger()).toHaveLength(1);
+    });
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
+  });
+
+  it("does not make the outcome unknown when it takes its claim back", async (context) => {
+    const { confirm, endpoints, asked } = await start(context);
+    claimExpiry(endpoints[0]!);
+    const outcome = confirm();
+    await asked(2);
+    endpoints[0]!.stopLying();
+    endpoints[0]!.lie({ sendTransaction: () => "dropped" });
+    await asked(14);
+    endpoints[1]!.stopLying();
+    expect(await outcome).toMatchObject({ kind: "landed" });
+  });
+});
+
+describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
+  it("is landed although the block heights cannot be read", async (context) => {
+    const { confirm, endpoints } = await start(context);
+    for (const endpoint of endpoints) {
+      endpoint.stopLying();
+      endpoint.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
+    }
+    expect(await confirm()).toMatchObject({ kind: "landed" });
+  });
+
+  it("is confirmed by another endpoint when the first one stops before that", async (context) => {
+    const { confirm, endpoints, transaction, chain } = await start(context);
+    for (const endpoint of endpoints) endpoint.stopLying();
+    endpoints[0]!.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });
+    const outcome = await confirm();
+    const { slot } = chain.landed(transaction.signature)!;
+    expect(outcome).toEqual({ kind: "landed", err: null, slot });
+  });
+
+  it("has the error of the landed transaction itself, and the time of its block", async (context) => {
+    const { confirm, readLanded, endpoints, transaction, chain } = await start(context);
+    for (const endpoint of endpoints) endpoint.stopLying();
+    const err = { InstructionError: [0, { Custom: 1 }] };
+    endpoints[0]!.lie({
+      getTransaction(tellTruth) {
+        const result = tellTruth();
+        return result && { ...result, meta: { ...result.meta, err } };
+      },
+    });
+    expect(await confirm()).toMatchObject({ kind: "landed", err: null });
+    const { blockTime } = chain.landed(transaction.signature)!;
+    expect(await readLanded(transaction, 60_000)).toMatchObject({ err, blockTime });
+  });
+});

@@ -1,0 +1,90 @@
+import { afterEach, expect, it } from "vitest";
+import { refuse, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let provider: LyingEndpoint;
+afterEach(async () => {
+  await world.close();
+  await provider.close();
+});
+
+/** A gateway whose only provider accepts this many accounts per call. */
+async function startWithLimit(limit: number, refusal: () => never): Promise<void> {
+  world = await startWorld(async (sandbox) => {
+    provider = await startLyingEndpoint(sandbox);
+    return { SOLANA_RPC_URL: provider.url };
+  });
+  provider.lie({
+    getMultipleAccounts: (tellTruth, [keys]) => (keys.length > limit ? refusal() : tellTruth()),
+  });
+}
+const reads = () =>
+  provider.calls.filter(isMethod("getMultipleAccounts")).map(({ params }) => params[0] as string[]);
+
+/** The total of each of 99 wallets, which need three calls to a node without a limit. */
+async function readWallets(): Promise<(string | undefined)[]> {
+  const accounts = world.sandbox.accounts.filter(({ suspended }) => !suspended).slice(0, 99);
+  const fields = accounts.map(({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`);
+  const { body } = await world.graphql(`{ ${fields.join(" ")} }`);
+  expect(body.errors).toBeUndefined();
+  return accounts.map((_, i) => body.data[`w${i}`].balance.total);
+}
+
+it.each([
+  [5, -32602],
+  [10, -32600],
+  [75, -32003],
+])(
+  "a provider that accepts only %i accounts per call, and refuses others with %i, serves 99 wallets",
+  async (limit, code) => {
+    await startWithLimit(limit, () => refuse(code));
+    expect(new Set(await readWallets()).size).toBeGreaterThan(1);
+    const { creatorVault, ammVault, address } = world.account("creator");
+    const together = reads().filter((keys) => keys.includes(address));
+    for (const keys of together)
+      expect(keys).toEqual(expect.arrayContaining([creatorVault, ammVault, address]));
+
+    // The limit is known now.
+    provider.calls.length = 0;
+    await readWallets();
+    expect(reads().filter((keys) => keys.length > limit)).toEqual([]);
+  },
+);
+
+it("a provider that refuses a large body with status 413 is asked for fewer accounts", async () => {
+  await startWithLimit(100, () => refuse(0));
+  provider.faults.add({
+    when: ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).length > 50,
+    then: { status: 413, body: "" },
+  });
+  expect(await readWallets()).toHaveLength(99);
+});
+
+it("a wallet that does not fit into one call is read again until all its accounts are of one slot", async () => {
+  await startWithLimit(2, () => refuse(-32602));
+  let calls = 0;
+  provider.lie({
+    getMultipleAccounts(tellTruth, [keys]) {
+      if (keys.length > 2) refuse(-32602);
+      const { context, value } = tellTruth();
+      // The fees of the first read are collected between its calls.
+      calls++;
+      return calls === 1 ? { context: { slot: context.slot - 1 }, value: [null, null] } : { context, value };
+    },
+  });
+  expect((await world.lookup("creator")).body.balance).toMatchObject({ vault: "3.1000", total: "8.3000" });
+});
+
+it("a wallet whose accounts are never of one slot is an error, not a wrong balance", async () => {
+  await startWithLimit(2, () => refuse(-32602));
+  let slot = 0;
+  provider.lie({
+    getMultipleAccounts(tellTruth, [keys]) {
+      if (keys.length > 2) refuse(-32602);
+      return { context: { slot: ++slot }, value: tellTruth().value };
+    },
+  });
+  expect((await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
+});

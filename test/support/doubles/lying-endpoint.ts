@@ -1,0 +1,56 @@
+import { createLoopbackServer } from "../../../src/sandbox/loopback-server.ts";
+import { createAccountMethods } from "../../../src/sandbox/rpc/account-methods.ts";
+import { answerJsonRpc, JsonRpcError, parseJsonRpcCall } from "../../../src/sandbox/rpc/json-rpc.ts";
+import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
+import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
+import type { TestSandbox } from "../sandbox.ts";
+
+/** Answers a call; `tellTruth` handles it and returns the true result, which the lie may change. */
+type Lie = (tellTruth: () => any, params: any[]) => unknown;
+
+export type LyingEndpoint = Awaited<ReturnType<typeof startLyingEndpoint>>;
+
+/** Starts another JSON-RPC endpoint of the sandbox's chain, whose answers can be changed method by method. */
+export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) {
+  const honest = {
+    ...createAccountMethods(chain),
+    ...createTransactionMethods(chain),
+    ...createNetworkMethods(chain),
+  };
+  let methods = honest;
+  const server = await createLoopbackServer({
+    port: 0,
+    describe: ({ body }) => parseJsonRpcCall(body),
+    handle: ({ body }) => ({ status: 200, body: answerJsonRpc(body, methods) }),
+  });
+  return {
+    ...server,
+    /** Answers calls of these methods with lies from now on. */
+    lie(lies: Readonly<Record<string, Lie>>): void {
+      const lying = Object.entries(lies).map(([name, lie]) => {
+        const truth = honest[name as keyof typeof honest]!;
+        const run = (params: unknown) => lie(() => structuredClone(truth(params)), params as unknown[]);
+        return [name, run] as const;
+      });
+      methods = { ...methods, ...Object.fromEntries(lying) };
+    },
+    /** Answers truthfully again. */
+    stopLying(): void {
+      methods = honest;
+    },
+  };
+}
+
+/** For a {@link Lie}: fails the call with a JSON-RPC error. */
+export function refuse(code: number): never {
+  throw new JsonRpcError(code, "refused");
+}
+
+/** The lies of a node of another cluster, where all accounts are empty. */
+export const OTHER_CLUSTER: Readonly<Record<string, Lie>> = {
+  getGenesisHash: () => "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
+  getMultipleAccounts(tellTruth) {
+    const { context, value } = tellTruth();
+    return { context, value: value.map(() => null) };
+  },
+};
