@@ -28,7 +28,10 @@ export interface Lease {
    * acquired the lock in the meantime: the transaction must not be sent then.
    */
   store(transaction: StoredTransaction): Promise<boolean>;
-  /** Call when nothing was signed or the outcome is known; pass the slot if the transaction landed. */
+  /**
+   * Call when nothing was signed or the outcome is known; pass the slot, or 0 when it is unknown, if the transaction
+   * landed.
+   */
   release(landedSlot?: number): void;
 }
 
@@ -44,6 +47,8 @@ const SIGNED_MS = 7 * 24 * 3_600_000;
 /** How long a confirmed transaction and its slot stay readable: slow nodes may not have seen it yet. */
 const LANDED_MS = 60_000;
 const POLL_MS = 100;
+/** Stands for the slot of a transaction that did not land. */
+const NOT_LANDED = -1;
 
 /**
  * KEYS of all scripts: the lock and the slot of the last landed transaction, under each of their names. A lock
@@ -113,7 +118,7 @@ return 1
 `,
 };
 
-/** ARGV: the token, the slot or 0, LANDED_MS. Keeps a lock that another token holds. */
+/** ARGV: the token, the slot or NOT_LANDED, LANDED_MS. Keeps a lock that another token holds. */
 const RELEASE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -122,7 +127,7 @@ for i = 1, #KEYS, 2 do
   local known = tonumber(redis.call('GET', KEYS[i + 1])) or 0
   if slot > known then redis.call('SET', KEYS[i + 1], ARGV[2], 'PX', ARGV[3]) end
   if redis.call('HGET', KEYS[i], 'token') == ARGV[1] then
-    if slot == 0 then redis.call('DEL', KEYS[i])
+    if slot == ${NOT_LANDED} then redis.call('DEL', KEYS[i])
     else
       redis.call('HSET', KEYS[i], 'done', '1')
       redis.call('PEXPIRE', KEYS[i], ARGV[3])
@@ -188,7 +193,7 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);
       const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
 
-      const release = (slot = 0) => {
+      const release = (slot = NOT_LANDED) => {
         clearInterval(renewal);
         const args = [holder, slot, LANDED_MS];
         // A lock without a transaction expires by itself, so losing its release is harmless.

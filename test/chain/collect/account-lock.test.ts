@@ -122,12 +122,15 @@ describeWithRedis("an account's lock in Redis", () => {
       expect(await acquire()).toMatchObject({ openTransaction: transaction, isEarlier: true });
   });
 
-  it("gives its transaction to a replica that was waiting, even after the outcome is known", async () => {
+  it.each([
+    ["in a known slot", 42],
+    ["in an unknown slot", 0],
+  ])("gives its transaction to a replica that was waiting, even after it has landed %s", async (_, slot) => {
     const first = await acquire();
     const second = acquire();
     await secondReplicaWaits();
     await first.store(transaction);
-    first.release(42);
+    first.release(slot);
     expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
   });
 
