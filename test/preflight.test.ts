@@ -1,5 +1,5 @@
 import { Keypair } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { createLogger } from "../src/observability/log.ts";
@@ -122,6 +122,7 @@ describe("a start", () => {
 describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
   it("ends with code 1 and asks for the others in REDIS_URL, without the password", async () => {
     const cluster = await startRedisCluster();
+    onTestFinished(cluster.stop);
     const url = cluster.masters[0]!.url.replace("//", "//:pass-that-is-secret@");
     // Repeats until Redis answers within the second that the start waits for it.
     for (;;) {
@@ -135,6 +136,5 @@ describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
       expect(program.output()).not.toContain("pass-that-is-secret");
       break;
     }
-    await cluster.stop();
   });
 });

@@ -18,7 +18,7 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
 /** The state that all replicas share, in one Redis or in a Redis Cluster. */
 export interface Redis {
-  /** Whether it is a cluster, where a script cannot use keys with different hash tags. */
+  /** Whether it is a Redis Cluster, where all keys of a script must have the same hash tag. */
   readonly isCluster: boolean;
   /**
    * Runs a script in one round trip. Returns undefined if the script fails or returns something unexpected, or

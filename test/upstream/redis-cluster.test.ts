@@ -1,5 +1,5 @@
 import { Registry } from "@prometheus-io/client";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis, type Script } from "../../src/upstream/redis.ts";
@@ -212,6 +212,7 @@ describeWithRedis("a Redis Cluster", () => {
 describeWithRedis("a Redis Cluster with a replica", () => {
   it("is used again once the replica of a dead master is promoted", async () => {
     const cluster = await startRedisCluster({ nodeTimeoutMs: 2_000 });
+    onTestFinished(cluster.stop);
     connect(cluster.urls, SHORT_TIMEOUT_MS);
     await isBack(redis);
     await cluster.masters[0]!.stop();
@@ -220,7 +221,6 @@ describeWithRedis("a Redis Cluster with a replica", () => {
     const answers = await Promise.all(KEYS.map(increment));
     expect(answers).toEqual(KEYS.map(() => 1));
     expect(await cluster.replica!.command("KEYS", "tributary:spread:*")).not.toEqual([]);
-    await cluster.stop();
   });
 });
 
@@ -241,27 +241,32 @@ describeWithRedis("REDIS_URL", () => {
 
   it.each([0, 1, 2])("with one URL must not be node %i of a cluster", async (i) => {
     const cluster = await startRedisCluster();
+    onTestFinished(cluster.stop);
     expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain("list the URLs of several nodes");
     await isNotUsed();
-    await cluster.stop();
   });
 
-  it("with several URLs must not be servers without a cluster", async () => {
+  async function startTwoServers() {
     const servers = await Promise.all([startRedis(), startRedis()]);
-    const urls = servers.map(({ url }) => new URL(url));
+    onTestFinished(async () => {
+      for (const server of servers) await server.stop();
+    });
+    return { servers, urls: servers.map(({ url }) => new URL(url)) };
+  }
+
+  it("with several URLs must not be servers without a cluster", async () => {
+    const { urls } = await startTwoServers();
     expect(await problemWith(urls)).toContain("must be nodes of one Redis Cluster");
     await isNotUsed();
-    for (const server of servers) await server.stop();
   });
 
   it("is also checked when Redis was down at the start", async () => {
-    const servers = await Promise.all([startRedis(), startRedis()]);
+    const { servers, urls } = await startTwoServers();
     for (const server of servers) await server.stop();
-    expect(await connect(servers.map(({ url }) => new URL(url))).ready).toBeUndefined();
+    expect(await connect(urls).ready).toBeUndefined();
     redis.runLater(INCREMENT, ["a"], []);
     await servers[0].start();
     await eventually(isNotUsed);
     expect(redis.unwritten()).toBe(0);
-    await servers[0].stop();
   });
 });
