@@ -1,41 +1,37 @@
 -- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles>`. Each request comes from a random one
 -- of a million client addresses, for a random one of the first <handles> handles.
-local case, client, handles, body, headers
+local case, handles, head, body
 
--- What Node's fetch adds.
-local FETCH = { ["accept-language"] = "*", ["sec-fetch-mode"] = "cors", ["user-agent"] = "node", ["accept-encoding"] = "gzip, deflate" }
-
--- Headers and bodies as @apollo/client 4.3.8, @urql/core 6.0.3 and graphql-request 7.4.0 send them from Node.
+-- Header lines and bodies as @apollo/client 4.3.8, @urql/core 6.0.3 and graphql-request 7.4.0 send them from Node.
+local FETCH = "content-type: application/json\r\naccept-language: *\r\nsec-fetch-mode: cors\r\nuser-agent: node\r\naccept-encoding: gzip, deflate\r\n"
 local CLIENTS = {
   curl = {
-    headers = { accept = "*/*", ["user-agent"] = "curl/7.88.1" },
+    head = "user-agent: curl/7.88.1\r\naccept: */*\r\ncontent-type: application/json\r\n",
     balance = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }","variables":{"h":"name%d"}}]],
     plain = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address } }","variables":{"h":"name%d"}}]],
   },
   urql = {
-    accept = "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
+    head = "connection: keep-alive\r\naccept: application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed\r\n" .. FETCH,
     balance = [[{"operationName":"W","query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    balance {\n      vault\n      pda\n      total\n      __typename\n    }\n    __typename\n  }\n}","variables":{"h":"name%d"}}]],
     plain = [[{"operationName":"W","query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    __typename\n  }\n}","variables":{"h":"name%d"}}]],
   },
   apollo = {
-    accept = "application/graphql-response+json,application/json;q=0.9",
+    head = "connection: keep-alive\r\naccept: application/graphql-response+json,application/json;q=0.9\r\n" .. FETCH,
     balance = [[{"operationName":"W","variables":{"h":"name%d"},"extensions":{"clientLibrary":{"name":"@apollo/client","version":"4.3.8"}},"query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    balance {\n      vault\n      pda\n      total\n      __typename\n    }\n    __typename\n  }\n}"}]],
     plain = [[{"operationName":"W","variables":{"h":"name%d"},"extensions":{"clientLibrary":{"name":"@apollo/client","version":"4.3.8"}},"query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    __typename\n  }\n}"}]],
   },
   ["graphql-request"] = {
-    accept = "application/graphql-response+json, application/json",
+    head = "connection: keep-alive\r\naccept: application/graphql-response+json, application/json\r\n" .. FETCH,
     balance = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }","variables":{"h":"name%d"},"operationName":"W"}]],
     plain = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address } }","variables":{"h":"name%d"},"operationName":"W"}]],
   },
 }
 
 function init(args)
-  case, client, handles = args[1], CLIENTS[args[2]], tonumber(args[3])
+  case, handles = args[1], tonumber(args[3])
+  local client = CLIENTS[args[2]]
   math.randomseed(os.time())
-  headers = client.headers or FETCH
-  headers.accept = headers.accept or client.accept
-  if case == "rest" then return end
-  headers["content-type"] = "application/json"
+  head = " HTTP/1.1\r\nhost: " .. wrk.headers["Host"] .. "\r\n" .. client.head
   body = client[case]
   if case == "aliases" then
     local fields = {}
@@ -46,10 +42,11 @@ end
 
 function request()
   local caller = math.random(0, 999999)
-  headers["x-forwarded-for"] = string.format("10.%d.%d.%d", math.floor(caller / 65536), math.floor(caller / 256) % 256, caller % 256)
+  local forwarded = string.format("x-forwarded-for: 10.%d.%d.%d\r\n", math.floor(caller / 65536), math.floor(caller / 256) % 256, caller % 256)
   local handle = math.random(1, handles)
-  if case == "rest" then return wrk.format("GET", "/wallet/lookup?handle=name" .. handle, headers) end
-  return wrk.format("POST", "/graphql", headers, string.format(body, handle))
+  if case == "rest" then return "GET /wallet/lookup?handle=name" .. handle .. head .. forwarded .. "\r\n" end
+  local text = string.format(body, handle)
+  return "POST /graphql" .. head .. forwarded .. "content-length: " .. #text .. "\r\n\r\n" .. text
 end
 
 function done(summary, latency)

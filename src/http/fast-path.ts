@@ -125,14 +125,13 @@ function isPlainJson({ headers }: IncomingMessage): boolean {
 function readBody(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const end = () => {
+    const close = () => {
       if (request.complete) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
       else reject(new Error("the caller disconnected before it sent the whole body"));
     };
-    if (request.destroyed) end();
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    // The first event settles the promise: a truncated body emits no `end`.
-    request.once("end", end).once("close", end).once("error", end);
+    if (request.destroyed) close();
+    // Emitted after the whole body, and when the caller disconnects.
+    else request.once("close", close).on("data", (chunk: Buffer) => chunks.push(chunk));
   });
 }
 

@@ -1,10 +1,13 @@
-import { SpanStatusCode, trace, type SpanOptions } from "@opentelemetry/api";
+import { SpanStatusCode, trace, type ProxyTracerProvider, type SpanOptions } from "@opentelemetry/api";
 
-/** Uses only OpenTelemetry's API: spans are no-ops until an operator adds an SDK. */
-const tracer = trace.getTracer("tributary");
-
-/** Runs `run` in a span that ends when `run` does and records whether it failed. */
+/**
+ * Runs `run` in a span that ends when `run` does and records whether it failed. Uses only OpenTelemetry's API: there
+ * are no spans until an operator adds an SDK.
+ */
 export function inSpan<T>(name: string, options: SpanOptions, run: () => T): T {
+  // The API's provider is this proxy. Its own tracer would create contexts for spans that nobody records.
+  const tracer = (trace.getTracerProvider() as ProxyTracerProvider).getDelegateTracer("tributary");
+  if (!tracer) return run();
   return tracer.startActiveSpan(name, options, (span) => {
     const fail = (error: unknown): never => {
       // The code or name, never the message: other libraries' messages may contain URLs with keys.
