@@ -31,6 +31,22 @@ async function startDropped(collector: SandboxCollector, rpcs: readonly ChainRpc
   return { collect, signature: collector.openSignatures()[0] };
 }
 
+describe("a transaction of which one endpoint says that it expired and the other says nothing", () => {
+  it("is reported as unknown with its signature, keeps its fee, and does not close the account", async () => {
+    const rpcs = [sandbox.rpc, sandbox.secondRpc];
+    const env = { ...ONE_FEE, FEE_BUDGET_LAMPORTS_PER_HOUR: "10000" };
+    const collector = createSandboxCollector(sandbox, { rpcs, env });
+    const { collect, signature } = await startDropped(collector, rpcs);
+    sandbox.secondRpc.faults.clear();
+    sandbox.secondRpc.faults.add({ then: { status: 429, body: "" } });
+    sandbox.chain.advanceSlots(200);
+    expect(await collect).toEqual({ kind: "unknown", signature });
+    for (const { faults } of rpcs) faults.clear();
+    expect(await collector.collect("creator")).toMatchObject(COLLECTED);
+    expect(await collector.collect("artist001")).toEqual({ kind: "budget-spent" });
+  });
+});
+
 describe("the fee of a transaction that was dropped until it expired", () => {
   it("returns to the budget when two endpoints report so, and the next collect succeeds", async () => {
     const rpcs = [sandbox.rpc, sandbox.secondRpc];

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
@@ -107,6 +107,35 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     // The first replica returns: it reports the truth, and leaves the next lock alone.
     faults.clear();
     expect(await first).toMatchObject({ kind: "expired", signature });
+  });
+
+  describe("and of which one endpoint says that it expired and the other says nothing", () => {
+    /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
+    async function leaveUnknown() {
+      living = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.rpc, sandbox.secondRpc] });
+      sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+      void dying.collect("creator").catch(() => undefined);
+      await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+      const [signature] = dying.openSignatures();
+      sandbox.secondRpc.faults.clear();
+      sandbox.secondRpc.faults.add({ then: REFUSED });
+      sandbox.chain.advanceSlots(300);
+      return signature;
+    }
+
+    it("does not fail a caller who never requested it: a new one is signed", async () => {
+      const signature = await leaveUnknown();
+      const outcome = await living.collect("creator");
+      expect(outcome).toMatchObject(ALL_FEES);
+      expect(outcome).not.toMatchObject({ signature });
+    });
+
+    it("is reported as unknown if no fees wait, because it may have moved them", async () => {
+      const signature = await leaveUnknown();
+      const { creatorVault } = sandbox.account("creator");
+      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+      expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
+    });
   });
 
   it("is left in its lock when its status cannot be read", async () => {
