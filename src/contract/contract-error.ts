@@ -12,6 +12,8 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** What happened and what the operator should do, for the log. A cause without a hint marks a bug. */
   readonly operatorHint?: string;
+  /** More `extensions` of the error in GraphQL. */
+  readonly extensions?: Readonly<Record<string, unknown>>;
 }
 
 /** The one error that callers see: a code of the contract with its status and message. */
@@ -21,6 +23,7 @@ export class ContractError extends Error {
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
   readonly operatorHint: string | undefined;
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const row = rowOf(code);
@@ -29,6 +32,7 @@ export class ContractError extends Error {
     this.status = details.status ?? row.status;
     this.retryAfterSeconds = details.retryAfterSeconds ?? row.retryAfterSeconds;
     this.operatorHint = details.operatorHint;
+    this.extensions = details.extensions;
   }
 }
 
