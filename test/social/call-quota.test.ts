@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCallQuota } from "../../src/social/call-quota.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import { eventually } from "../support/eventually.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const newQuota = (redis?: Redis, timeoutMs = 5_000) =>
@@ -132,7 +133,7 @@ describeWithRedis("the network's call quota in Redis", () => {
     expect(await server.command("EXISTS", key("next"))).toBe(0);
 
     one.record("usernames", headers(1, 800));
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       expect(await server.command("EXISTS", key("usernames"))).toBe(1);
     });
     expect(await server.command("PTTL", key("usernames"))).toBeLessThanOrEqual(801_000);
@@ -144,8 +145,8 @@ describeWithRedis("the network's call quota in Redis", () => {
 
   it("spaces the calls of all replicas together", async () => {
     const replicas = [newQuota(redis), newQuota(redis)];
-    replicas[0]!.record("usernames", headers(9, 2));
-    await vi.waitFor(async () => {
+    replicas[0]!.record("usernames", headers(300, 60, "1000"));
+    await eventually(async () => {
       expect(await server.command("EXISTS", key("usernames"))).toBe(1);
     });
     const intervalMs = Number(await server.command("GET", key("usernames")));

@@ -3,6 +3,7 @@ import { createLogger } from "../../src/observability/log.ts";
 import { createSharedBudget } from "../../src/upstream/budget/shared-budget.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
+import { eventually } from "../support/eventually.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const logLines: string[] = [];
@@ -190,7 +191,7 @@ describeWithRedis("a budget in Redis", () => {
   it("shows how much all replicas have used", async () => {
     const [one, other] = [replica(), replica()];
     await one.reserve({ caller: "a", amount: 20 });
-    await vi.waitFor(() => {
+    await eventually(() => {
       expect(other.usedPart()).toBe(0.2);
     });
   });
