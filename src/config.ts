@@ -58,6 +58,7 @@ const Variables = z.object({
   SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
   SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
+  SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
   RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
   MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
@@ -125,6 +126,8 @@ export function readConfig(env: Environment) {
       /** The most handles that wait for a call. */
       queueMax: data.SOCIAL_QUEUE_MAX,
       cacheSeconds: data.SOCIAL_CACHE_SECONDS,
+      /** The most accounts read from the network, which charges for each; 0: unlimited. */
+      readsPerHour: data.SOCIAL_READS_PER_HOUR,
     },
     chain: {
       escrowProgramId: data.ESCROW_PROGRAM_ID,

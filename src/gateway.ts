@@ -38,8 +38,11 @@ import { respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
 import { createAccountLookup } from "./social/account-lookup.ts";
 import { createSocialClient } from "./social/api-client.ts";
+import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
+import { createReadBudget } from "./social/read-budget.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
+import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis, type Redis } from "./upstream/redis.ts";
 
@@ -178,18 +181,28 @@ export function createGateway(
 }
 
 /** The parts that read the social network. */
-function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared) {
+function createSocial({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
   const { social, secrets } = config;
+  const budgets = createBudgetMetrics(registry, log);
+  const quota = createCallQuota({ ...social, redis });
+  budgets.watch("social_calls", quota.usedPart);
   const client = createSocialClient({
     ...social,
     token: secrets.socialApiToken,
     circuitBreaker: createCircuitBreaker({ timeoutMs: social.timeoutMs, log }),
+    quota,
     callUpstream,
     log,
   });
   return {
     client,
-    accountLookup: createAccountLookup({ ...social, client, redis, metrics: batchMetrics("social") }),
+    accountLookup: createAccountLookup({
+      ...social,
+      client,
+      budget: createReadBudget({ ...social, redis, metrics: budgets, log }),
+      redis,
+      metrics: { batches: batchMetrics("social"), budgets },
+    }),
   };
 }
 

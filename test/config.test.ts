@@ -44,6 +44,7 @@ describe("the variables", () => {
         concurrency: 4,
         queueMax: 1000,
         cacheSeconds: 300,
+        readsPerHour: 10_000,
       },
       chain: {
         escrowProgramId: complete.ESCROW_PROGRAM_ID,
@@ -116,6 +117,7 @@ describe("an invalid variable", () => {
     ["RPC_TIMEOUT_MS", "5s", "expected a whole number"],
     ["COLLECT_TIMEOUT_MS", "1.5", "expected a whole number"],
     ["SOCIAL_CACHE_SECONDS", "-5", "expected a whole number"],
+    ["SOCIAL_READS_PER_HOUR", "unlimited", "expected a whole number from 0"],
     ["MIN_COLLECT_LAMPORTS", "0", "expected a whole number from 1"],
     ["MAX_PRIORITY_FEE_LAMPORTS", "x", "expected a whole number"],
     ["PRIORITY_FEE_FLOOR_MICROLAMPORTS", "-1", "expected a whole number"],

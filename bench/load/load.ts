@@ -39,6 +39,7 @@ export async function runLoad(seconds: number): Promise<LoadResult> {
   const problems = createProblems();
   const system = await startSystem({
     SOCIAL_CACHE_SECONDS: "2",
+    SOCIAL_READS_PER_HOUR: "0",
     SOCIAL_TIMEOUT_MS: "1000",
     RPC_TIMEOUT_MS: "1000",
     COLLECT_TIMEOUT_MS: "5000",

@@ -12,8 +12,8 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** What happened and what the operator should do, for the log. A cause without a hint marks a bug. */
   readonly operatorHint?: string | undefined;
-  /** The handle that failed, if the request has several. */
-  readonly handle?: string;
+  /** More `extensions` of the error in GraphQL. */
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** The one error that callers see: a code of the contract with its status and message. */
@@ -23,7 +23,7 @@ export class ContractError extends Error {
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
   readonly operatorHint: string | undefined;
-  readonly handle: string | undefined;
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const row = rowOf(code);
@@ -32,13 +32,14 @@ export class ContractError extends Error {
     this.status = details.status ?? row.status;
     this.retryAfterSeconds = details.retryAfterSeconds ?? row.retryAfterSeconds;
     this.operatorHint = details.operatorHint;
-    this.handle = details.handle;
+    this.extensions = details.extensions;
   }
 
-  /** The same error, for one handle of several. */
+  /** The same error with the handle that failed, for a request with several. */
   forHandle(handle: string): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
-    return new ContractError(code, { message, status, retryAfterSeconds, cause, operatorHint, handle });
+    const extensions = { ...this.extensions, handle };
+    return new ContractError(code, { message, status, retryAfterSeconds, cause, operatorHint, extensions });
   }
 }
 

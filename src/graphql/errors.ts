@@ -41,7 +41,7 @@ export function toGraphQLError(
     return shorten(source);
   }
   const shown = toCallerError(cause ?? error);
-  const { code, status, retryAfterSeconds, handle } = shown;
+  const { code, status, retryAfterSeconds, extensions } = shown;
   return new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
@@ -50,7 +50,7 @@ export function toGraphQLError(
     extensions: {
       code,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      ...(handle === undefined ? {} : { handle }),
+      ...extensions,
       // Only RATE_LIMITED refuses the whole request. Other errors concern one field, so they must not set the status.
       ...(code === "RATE_LIMITED" ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },

@@ -40,6 +40,16 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
   };
 }
 
+/**
+ * The block of addresses that one owner usually has, of a caller as {@link createClientAddress} identifies it: the
+ * /24 of IPv4, the /48 of IPv6. Callers share budgets by block.
+ */
+export function toAddressBlock(caller: string): string {
+  if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
+  if (!caller.includes(":")) return caller;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(caller.replace(/\/.*$/, "/48")).toString()}/48`;
+}
+
 /** A request with only the fields that proxy-addr reads. */
 function toRequest(remoteAddress: string, forwardedFor: string): IncomingMessage {
   const addresses = forwardedFor.split(",").map(withoutPort).join();

@@ -6,7 +6,7 @@ import { inSpan } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import type { Origin } from "./client-address.ts";
+import { toAddressBlock, type Origin } from "./client-address.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit/rate-limit.ts";
 
@@ -57,6 +57,10 @@ export class HttpRequestScope implements RequestScope {
 
   get signal(): AbortSignal {
     return this.#connection.signal;
+  }
+
+  get addressBlock(): string {
+    return toAddressBlock((this.#clientAddress ??= this.#needs.clientAddress(this.#origin)));
   }
 
   get loaders(): Loaders {

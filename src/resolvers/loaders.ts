@@ -2,7 +2,7 @@ import DataLoader from "dataloader";
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toContractError as fromChain } from "../chain/to-contract-error.ts";
-import type { AccountLookup } from "../social/account-lookup.ts";
+import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
@@ -33,7 +33,7 @@ export interface LoaderSources {
 export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #sources: LoaderSources;
-  readonly #caller: { readonly signal: AbortSignal };
+  readonly #caller: Caller;
   // Created when first needed: most requests need one or two.
   /** Hits in the process's cache, kept because the cache can change during the request. */
   #cachedByHandle: Map<string, SocialAccount | Error> | undefined;
@@ -43,7 +43,7 @@ export class Loaders {
   #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
 
   /** `caller.signal` is created on first use, so only loads that wait may read it. */
-  constructor(sources: LoaderSources, caller: { readonly signal: AbortSignal }) {
+  constructor(sources: LoaderSources, caller: Caller) {
     this.#sources = sources;
     this.#caller = caller;
   }
@@ -92,7 +92,7 @@ export class Loaders {
 
   async #loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
     this.reads.social += handles.length;
-    const accounts = await this.#sources.accountLookup.findByHandles(handles, this.#caller.signal);
+    const accounts = await this.#sources.accountLookup.findByHandles(handles, this.#caller);
     return accounts.map(toLoaded);
   }
 
@@ -109,7 +109,7 @@ export class Loaders {
     if (missing.length > 0) {
       this.reads.social += missing.length;
       const { accountLookup } = this.#sources;
-      const loaded = await accountLookup.findByIds(missing, this.#caller.signal, startedAt);
+      const loaded = await accountLookup.findByIds(missing, this.#caller, startedAt);
       missing.forEach((id, i) => accounts.set(id, toLoaded(loaded[i]!)));
     }
     return ids.map((id) => accounts.get(id)!);

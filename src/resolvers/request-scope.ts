@@ -8,6 +8,8 @@ export interface RequestScope {
   readonly signal: AbortSignal;
   /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
+  /** The caller's IPv4 /24 or IPv6 /48: callers share budgets by block. */
+  readonly addressBlock: string;
   readonly loaders: Loaders;
   /** Adds the request's id to each line. */
   readonly log: Logger;

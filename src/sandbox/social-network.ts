@@ -31,8 +31,11 @@ const MAX_NAMES = 100;
 
 const PROBLEMS = "https://api.example/2/problems";
 
-/** Requests per window. The headers count down, but the sandbox does not enforce the limit. */
-const RATE_LIMIT = 300;
+/**
+ * Requests per window. The headers count down, but the sandbox does not enforce the limit. Far more than the real
+ * network's 300, so that the service never delays calls to make them last.
+ */
+const RATE_LIMIT = 1_000_000;
 const RATE_WINDOW_SECONDS = 15 * 60;
 
 /** Serves the account lookups of the social network's API v2 to callers that send the bearer `token`. */

@@ -1,18 +1,34 @@
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
+import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Redis } from "../upstream/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import type { SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialAnswers, type SocialClient } from "./api-client.ts";
+import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
+
+/** Who looks up accounts. */
+export interface Caller {
+  /** Aborts when the caller no longer needs the result. */
+  readonly signal: AbortSignal;
+  /** Callers with the same one share a part of the queue and of the budget. */
+  readonly addressBlock: string;
+}
 
 /**
  * The longest a handle waits for its batch to fill while calls are in flight. Longer than a call takes, because
  * the network allows only 300 calls in 15 minutes.
  */
 const MAX_WAIT_MS = 150;
+
+/**
+ * Keys that have waited for this part of `timeoutMs` are refused: the rest would not be enough for the call.
+ * More than any turn of the call quota takes.
+ */
+const SEND_WITHIN = 0.9;
 
 /** The longest id that the network accepts, though 64-bit ids can have 20 digits. */
 const MAX_ID_DIGITS = 19;
@@ -23,34 +39,44 @@ const HANDLE_PREFIX = "@";
 /**
  * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
  * up to 100 keys, at most `concurrency` in flight, and joins a call in flight for the same key if one of its callers
- * still waits. While `queueMax` keys wait, further keys fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
+ * still waits. Each call waits for its turn. While `queueMax` keys wait, further keys fail with
+ * `queue-full`: those of the callers with the most keys. A lookup takes at most `timeoutMs`, including the queue.
+ *
+ * Keys that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
+ * several callers request a key at once, the first pays.
  *
  * Accounts found by handle are cached for `cacheSeconds`, with `redis` for all replicas. Accounts found by id
  * are not cached, because their handle may change.
  */
 export function createAccountLookup(needs: {
-  client: Pick<SocialClient, "findByHandles" | "findByIds">;
+  client: Pick<SocialClient, "turn" | "findByHandles" | "findByIds">;
+  budget: ReadBudget;
   concurrency: number;
   queueMax: number;
   timeoutMs: number;
   cacheSeconds: number;
   apiUrl: URL;
   redis?: Redis | undefined;
-  metrics?: BatchMetrics | undefined;
+  metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
-  const { client, concurrency, queueMax, timeoutMs, cacheSeconds, apiUrl, redis, metrics } = needs;
-  const cache = createAccountCache({ apiUrl, cacheSeconds, redis });
+  const { client, budget, concurrency, queueMax, timeoutMs, cacheSeconds, metrics } = needs;
+  const cache = createAccountCache({ apiUrl: needs.apiUrl, cacheSeconds, redis: needs.redis });
   const batcher = createBatcher<SocialAccount>({
     ask,
     maxKeys: MAX_USERS_PER_CALL,
     maxCalls: concurrency,
     maxWaitMs: MAX_WAIT_MS,
     maxWaiting: queueMax,
-    refuse: () => new SocialError({ kind: "queue-full" }),
+    refuse,
     joinInFlight: true,
     groupOf: (key) => key.startsWith(HANDLE_PREFIX),
-    metrics,
+    turn: client.turn,
+    metrics: metrics?.batches,
   });
+
+  /** Reservations in progress, by key: others who request the key wait, because they need not pay if one succeeds. */
+  const reserving = new Map<string, Promise<unknown>>();
+  const reservationOf = (keys: readonly string[]) => reserving.get(keys.find((key) => reserving.has(key))!);
 
   async function ask(keys: readonly string[]): Promise<SocialAnswers> {
     if (!keys[0]?.startsWith(HANDLE_PREFIX)) return client.findByIds(keys);
@@ -59,15 +85,48 @@ export function createAccountLookup(needs: {
     return new Map([...answers].map(([handle, answer]) => [HANDLE_PREFIX + handle, answer]));
   }
 
+  /** A caller who has left gets its own reason; one whose time is up has waited for a call for too long. */
+  function refuse(reason?: Error): Error {
+    if (reason && !(reason instanceof SocialError)) return reason;
+    metrics?.budgets.refused("social_calls", "SERVICE", 1);
+    return new SocialError({ kind: "queue-full" });
+  }
+
+  /** Joins the call for a key that is pending; the others are paid from the caller's share of the budget. */
+  async function load(
+    keys: readonly string[],
+    caller: Caller | undefined,
+    signal: AbortSignal,
+    startedAt: number,
+  ): Promise<(SocialAccount | Error)[]> {
+    while (reservationOf(keys)) await reservationOf(keys);
+
+    const request = { caller: caller?.addressBlock ?? "", sendBefore: startedAt + SEND_WITHIN * timeoutMs };
+    const { pending = [], fresh = [] } = Object.groupBy(new Set(keys), (key) =>
+      batcher.isPending(key) ? "pending" : "fresh",
+    );
+    const joined = batcher.load(pending, signal, request);
+    const reservation = budget(fresh, request.caller);
+    for (const key of fresh) reserving.set(key, reservation);
+    const { paid, refusal, onEnd } = await reservation;
+    // In one step: a key that is neither being reserved nor pending would be paid twice.
+    for (const key of fresh) reserving.delete(key);
+    const requested = batcher.load(paid, signal, { ...request, onEnd });
+
+    const loaded = (await Promise.all([joined, requested])).flat();
+    const answers = new Map([...pending, ...paid].map((key, i) => [key, loaded[i]!]));
+    return keys.map((key) => answers.get(key) ?? refusal!);
+  }
+
   /** Runs `find` with a signal that aborts with the caller's, or `timeoutMs` after `startedAt`. */
   async function withDeadline<T>(
-    caller: AbortSignal | undefined,
+    caller: Caller | undefined,
     startedAt: number,
     find: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const stop = new AbortController();
     const abort = () => {
-      stop.abort(caller?.reason);
+      stop.abort(caller?.signal.reason);
     };
     const timer = setTimeout(
       () => {
@@ -75,12 +134,12 @@ export function createAccountLookup(needs: {
       },
       startedAt + timeoutMs - performance.now(),
     );
-    caller?.addEventListener("abort", abort, { once: true });
+    caller?.signal.addEventListener("abort", abort, { once: true });
     try {
       return await find(stop.signal);
     } finally {
       clearTimeout(timer);
-      caller?.removeEventListener("abort", abort);
+      caller?.signal.removeEventListener("abort", abort);
     }
   }
 
@@ -89,15 +148,16 @@ export function createAccountLookup(needs: {
     cached: (handle: string): CachedAccount | undefined => cache.get(handle.toLowerCase()),
 
     /** The account of each case-insensitive handle, or an error. */
-    async findByHandles(texts: readonly string[], caller?: AbortSignal): Promise<(SocialAccount | Error)[]> {
+    async findByHandles(texts: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> {
       const handles = texts.map((text) => text.toLowerCase());
       const answers = handles.map(cache.get);
       if (answers.every((answer) => answer !== undefined)) return answers;
-      return withDeadline(caller, performance.now(), async (signal) => {
+      const startedAt = performance.now();
+      return withDeadline(caller, startedAt, async (signal) => {
         await cache.fetchShared(handles.filter((_, i) => !answers[i]));
         const missing = handles.filter((handle, i) => !(answers[i] ??= cache.get(handle)));
         const keys = missing.map((handle) => HANDLE_PREFIX + handle);
-        const loaded = (await batcher.load(keys, signal)).values();
+        const loaded = (await load(keys, caller, signal, startedAt)).values();
         return answers.map((answer) => answer ?? loaded.next().value!);
       });
     },
@@ -105,12 +165,12 @@ export function createAccountLookup(needs: {
     /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
     findByIds: (
       ids: readonly string[],
-      caller?: AbortSignal,
+      caller?: Caller,
       startedAt = performance.now(),
     ): Promise<(SocialAccount | Error)[]> =>
       withDeadline(caller, startedAt, async (signal) => {
         const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
-        const loaded = (await batcher.load(ids.filter(isAccepted), signal)).values();
+        const loaded = (await load(ids.filter(isAccepted), caller, signal, startedAt)).values();
         return ids.map((id) =>
           isAccepted(id) ? loaded.next().value! : new SocialError({ kind: "not-found" }),
         );

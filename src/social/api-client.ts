@@ -5,6 +5,7 @@ import type { Logger } from "../observability/log.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { SocialAccount } from "./account.ts";
+import type { CallKind, CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
 import { isBadRequest, isOperatorProblem, SocialError, type SocialFailure } from "./social-error.ts";
 
@@ -24,7 +25,7 @@ const DEFAULT_RETRY_AFTER_SECONDS = 60;
 /** The network's rate limit window; a later reset is a mistake. */
 const MAX_RETRY_AFTER_SECONDS = 900;
 
-const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
+const PATHS: Record<CallKind, string> = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /**
@@ -55,15 +56,23 @@ export function createSocialClient(needs: {
   apiUrl: URL;
   token: string;
   circuitBreaker: CircuitBreaker;
+  quota: Pick<CallQuota, "record" | "turn">;
   callUpstream: CallUpstream;
   log: Logger;
 }) {
-  const { circuitBreaker, callUpstream, log } = needs;
+  const { circuitBreaker, quota, callUpstream, log } = needs;
   const base = needs.apiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
 
-  async function get(method: string, path: string, signal: AbortSignal): Promise<z.infer<typeof USERS>> {
+  async function get(
+    by: CallKind,
+    keys: readonly string[],
+    signal: AbortSignal,
+    method = `users by ${by}`,
+  ): Promise<z.infer<typeof USERS>> {
+    const url = base + PATHS[by] + keys.join(",");
     const read = (answer: UpstreamAnswer) => {
+      quota.record(by, answer.headers);
       const body = parseJson(answer.text);
       if (!isOk(answer.status)) throw new SocialError(toFailure(answer, body));
       const users = USERS.safeParse(body);
@@ -71,7 +80,7 @@ export function createSocialClient(needs: {
       return users.data;
     };
     try {
-      return await callUpstream({ upstream: "social", method, url: base + path, headers, signal }, read);
+      return await callUpstream({ upstream: "social", method, url, headers, signal }, read);
     } catch (cause) {
       const error =
         cause instanceof SocialError
@@ -84,17 +93,13 @@ export function createSocialClient(needs: {
 
   /** Looks up `keys`. When the network rejects the format of one, splits the batch in half to isolate it. */
   async function find(
-    by: "usernames" | "ids",
+    by: CallKind,
     keys: readonly string[],
     keyOf: (account: SocialAccount) => string,
     limits = { deadline: circuitBreaker.newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
-      const path = PATHS[by] + keys.join(",");
-      const users = await circuitBreaker.call(
-        (signal) => get(`users by ${by}`, path, signal),
-        limits.deadline,
-      );
+      const users = await circuitBreaker.call((signal) => get(by, keys, signal), limits.deadline);
       return match(keys, users, keyOf);
     } catch (error) {
       if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
@@ -123,6 +128,9 @@ export function createSocialClient(needs: {
   }
 
   return {
+    /** Resolves when the next call may be made, so that the network's calls last; undefined if it can be made at once. */
+    turn: () => (circuitBreaker.isOpen() ? undefined : quota.turn()),
+
     /** The accounts of up to 100 lower-case handles. */
     findByHandles: (handles: readonly string[]) =>
       find("usernames", handles, ({ handle }) => handle.toLowerCase()),
@@ -136,7 +144,7 @@ export function createSocialClient(needs: {
      */
     async isAccepted(): Promise<boolean> {
       try {
-        await get("check", `${PATHS.usernames}-`, circuitBreaker.newDeadline());
+        await get("usernames", ["-"], circuitBreaker.newDeadline(), "check");
         return true;
       } catch (error) {
         return isBadRequest(error);

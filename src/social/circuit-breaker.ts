@@ -23,6 +23,8 @@ const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
 export interface CircuitBreaker {
   /** A signal that aborts after `timeoutMs`; all calls and retries for one batch share it. */
   newDeadline(): AbortSignal;
+  /** Whether a call may fail at once, without being made. */
+  isOpen(): boolean;
   /** Throws the error of `call`, or {@link SocialError} `rate-limited` or `circuit-open`. */
   call<T>(call: (signal: AbortSignal) => Promise<T>, deadline: AbortSignal): Promise<T>;
 }
@@ -67,6 +69,7 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
 
   return {
     newDeadline: () => AbortSignal.timeout(timeoutMs),
+    isOpen: () => limitedUntil > performance.now() || breaker.state !== CircuitState.Closed,
 
     async call(call, deadline) {
       assertNotLimited();

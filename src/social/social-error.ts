@@ -1,3 +1,5 @@
+import type { Shortage } from "../upstream/budget/ledger.ts";
+
 /** Why a lookup found no account. */
 export type SocialFailure =
   /** The network has no such account, or has suspended it. */
@@ -6,6 +8,8 @@ export type SocialFailure =
   | { readonly kind: "rate-limited"; readonly retryAfterSeconds: number }
   /** Too many lookups wait for the network. */
   | { readonly kind: "queue-full" }
+  /** The caller or the service has read as many accounts as the budget allows. */
+  | ({ readonly kind: "budget-used" } & Shortage)
   /** The lookup timed out, including its time in the queue. */
   | { readonly kind: "lookup-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */

@@ -4,6 +4,12 @@ import { isOperatorProblem, SocialError } from "./social-error.ts";
 const OUTAGE_HINT =
   "the social network does not answer as expected: lookups of handles that are not cached fail; check its status page and SOCIAL_API_URL";
 
+const BUDGET_USED = {
+  CALLER:
+    "You have used your share of the accounts that this service reads from the social network in an hour.",
+  SERVICE: "The service has used its budget for reading accounts from the social network for this hour.",
+};
+
 /**
  * The contract's error for a {@link SocialError}: SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or
  * SOCIAL_API_UNAVAILABLE. Any other error is returned as it is.
@@ -21,6 +27,11 @@ export function toContractError(error: Error): Error {
       });
     case "queue-full":
       return new ContractError("SERVICE_BUSY");
+    case "budget-used":
+      return new ContractError("SERVICE_BUSY", {
+        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles that are cached still work.`,
+        extensions: { scope: failure.scope },
+      });
     case "circuit-open":
       return new ContractError("SOCIAL_API_UNAVAILABLE");
     case "refused":

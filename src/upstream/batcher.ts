@@ -1,4 +1,5 @@
 import type { BatchMetrics } from "./batch-metrics.ts";
+import { inFairOrder } from "./fair-order.ts";
 
 /** Merges the keys that many callers request into few calls. */
 export interface Batcher<Value> {
@@ -7,14 +8,37 @@ export interface Batcher<Value> {
    * `refuse()`. When `signal` aborts, missing values become its reason, and waiting keys without another caller
    * are dropped.
    */
-  load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]>;
+  load(
+    keys: readonly string[],
+    signal?: AbortSignal,
+    request?: LoadRequest<Value>,
+  ): Promise<(Value | Error)[]>;
+  /** Whether a load of the key would share the call of an earlier load. */
+  isPending(key: string): boolean;
+}
+
+/** Who loads keys, and what for. */
+export interface LoadRequest<Value> {
+  /** Callers share calls and the queue equally. Absent: first come, first served. */
+  readonly caller?: string;
+  /** After this time keys are refused instead of sent. In `performance.now()` time; default: never. */
+  readonly sendBefore?: number;
+  /**
+   * Called once for each key: with the answer of the call that this load has caused, or without one if an earlier
+   * load has caused it or there was no call.
+   */
+  readonly onEnd?: (answer?: Value | Error) => void;
 }
 
 interface Entry<Value> {
   readonly waiters: ((answer: Value | Error) => void)[];
   /** When to send it at the latest, if fewer than `maxCalls` calls are in flight. In `performance.now()` time. */
   readonly sendAt: number;
+  sendBefore: number;
+  /** Callers who have not left. */
   callers: number;
+  names?: Set<string>;
+  readonly onEnd: LoadRequest<Value>["onEnd"];
 }
 
 /**
@@ -22,10 +46,14 @@ interface Entry<Value> {
  * So a key that arrives while no call is in flight is sent at once, together with all keys of the same turn
  * of the event loop. Keys that arrive while calls are in flight gather: a batch is sent when it is full, when
  * the queue is full, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no
- * call is in flight. At most `maxCalls` calls are in flight. Beyond `maxWaiting` keys the newest are refused.
+ * call is in flight. At most `maxCalls` calls are in flight. With `turn`, each call also waits until its promise
+ * resolves, and takes all keys that have gathered by then.
+ *
+ * When more keys wait than fit, callers get equal numbers of them into the call, and into the queue of
+ * `maxWaiting` keys; the newest of the others are refused.
  *
  * `ask` returns a value or an Error for each key. With `joinInFlight`, a key in flight is not requested again
- * while one of its callers still waits. Keys with different `groupOf` never share a call.
+ * while one of its callers still waits. Keys with different `groupOf` never share a call; groups alternate.
  */
 export function createBatcher<Value>(options: {
   ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;
@@ -34,30 +62,40 @@ export function createBatcher<Value>(options: {
   maxWaitMs: number;
   sendAfterCalls?: boolean;
   maxWaiting?: number;
-  refuse?: () => Error;
+  /** The error of a key that does not fit into the queue, or whose caller has left (`reason`) before its turn. */
+  refuse?: (reason?: Error) => Error;
   joinInFlight?: boolean;
   groupOf?: (key: string) => unknown;
+  turn?: () => Promise<unknown> | undefined;
   metrics?: BatchMetrics | undefined;
 }): Batcher<Value> {
-  const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity } = options;
-  const { sendAfterCalls = false, joinInFlight = false, groupOf = () => undefined } = options;
+  const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity, groupOf } = options;
+  const { sendAfterCalls = false, joinInFlight = false } = options;
   const waiting = new Map<string, Entry<Value>>();
   const inFlight = new Map<string, Entry<Value>>();
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
+  /** Whether the next call must wait for its turn, or can be made. */
+  let turn: "needed" | "awaited" | "taken" = "needed";
+  let lastGroup: unknown;
   options.metrics?.watch(() => waiting.size);
 
-  function load(keys: readonly string[], signal?: AbortSignal): Promise<(Value | Error)[]> {
+  function load(
+    keys: readonly string[],
+    signal?: AbortSignal,
+    request: LoadRequest<Value> = {},
+  ): Promise<(Value | Error)[]> {
     return new Promise((resolve) => {
       const answers = new Array<Value | Error>(keys.length);
       let missing = keys.length;
       if (missing === 0 || signal?.aborted) {
+        keys.forEach(() => request.onEnd?.());
         resolve(answers.fill(signal?.reason as Error));
         return;
       }
       const entries = keys.map((key, i) => {
-        const entry = join(key);
+        const entry = join(key, request);
         entry.waiters.push((answer) => {
           answers[i] = answer;
           if (--missing > 0) return;
@@ -68,9 +106,14 @@ export function createBatcher<Value>(options: {
       });
       const leave = () => {
         entries.forEach((entry, i) => {
-          answers[i] ??= signal!.reason as Error;
+          const reason = signal!.reason as Error;
+          const isWaiting = waiting.get(keys[i]!) === entry;
+          answers[i] ??= (isWaiting && turn === "awaited" ? options.refuse?.(reason) : undefined) ?? reason;
           entry.callers--;
-          if (entry.callers === 0 && waiting.get(keys[i]!) === entry) waiting.delete(keys[i]!);
+          if (entry.callers === 0 && isWaiting) {
+            waiting.delete(keys[i]!);
+            entry.onEnd?.();
+          }
         });
         resolve([...answers]);
       };
@@ -78,18 +121,26 @@ export function createBatcher<Value>(options: {
     });
   }
 
-  function join(key: string): Entry<Value> {
+  /** The entry of a key that waits or is in flight, unless all its callers have given up: its call is probably failing. */
+  function pending(key: string): Entry<Value> | undefined {
     const sent = joinInFlight ? inFlight.get(key) : undefined;
-    // Do not join a key whose callers have all given up: its call is probably failing.
-    const entry = waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined) ?? add(key);
+    return waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined);
+  }
+
+  function join(key: string, { caller, sendBefore = Infinity, onEnd }: LoadRequest<Value>): Entry<Value> {
+    const earlier = pending(key);
+    if (earlier) onEnd?.();
+    const entry = earlier ?? add(key, onEnd);
     entry.callers++;
+    entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
+    if (caller !== undefined) (entry.names ??= new Set()).add(caller);
     return entry;
   }
 
-  function add(key: string): Entry<Value> {
+  function add(key: string, onEnd: LoadRequest<Value>["onEnd"]): Entry<Value> {
     const isAlone = calls === 0 && waiting.size === 0;
     const sendAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-    const entry: Entry<Value> = { waiters: [], sendAt, callers: 0 };
+    const entry: Entry<Value> = { waiters: [], sendAt, sendBefore: 0, callers: 0, onEnd };
     waiting.set(key, entry);
     if (!isScheduled) {
       isScheduled = true;
@@ -102,15 +153,26 @@ export function createBatcher<Value>(options: {
   }
 
   function send(): void {
-    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilSend() <= 0) void sendOne();
-    if (waiting.size > maxWaiting) {
-      for (const [key, entry] of [...waiting].slice(maxWaiting)) {
-        waiting.delete(key);
-        settle(entry, options.refuse?.() ?? new Error("too many keys are waiting"));
-      }
-    }
+    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilSend() <= 0 && isItsTurn())
+      void sendOne();
+    if (waiting.size > maxWaiting)
+      for (const [key] of inFairOrder([...waiting], callersOf).slice(maxWaiting)) refuse(key);
     clearTimeout(timer);
-    if (waiting.size > 0 && calls < maxCalls) timer = setTimeout(send, Math.max(0, millisecondsUntilSend()));
+    if (waiting.size > 0 && calls < maxCalls && turn !== "awaited") {
+      timer = setTimeout(send, Math.max(0, millisecondsUntilSend()));
+    }
+  }
+
+  /** Whether the next call can be made. If not, sends when its turn comes. */
+  function isItsTurn(): boolean {
+    if (turn === "awaited") return false;
+    const comes = turn === "taken" ? undefined : options.turn?.();
+    turn = comes ? "awaited" : "needed";
+    void comes?.then(() => {
+      turn = "taken";
+      send();
+    });
+    return !comes;
   }
 
   /** Time until the next batch is due; 0 or less if it is due now. */
@@ -123,27 +185,32 @@ export function createBatcher<Value>(options: {
 
   async function sendOne(): Promise<void> {
     const batch = takeBatch();
+    if (batch.size === 0) {
+      turn = "taken";
+      return;
+    }
     calls++;
     options.metrics?.sent(batch.size);
     const answers = await ask([...batch.keys()]).catch((error: unknown) => error as Error);
     calls--;
     for (const [key, entry] of batch) {
       if (inFlight.get(key) === entry) inFlight.delete(key);
-      settle(
-        entry,
-        answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`)),
-      );
+      const answer =
+        answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`));
+      entry.onEnd?.(answer);
+      settle(entry, answer);
     }
     send();
   }
 
-  /** Takes the oldest keys that share the oldest key's group. */
   function takeBatch(): Map<string, Entry<Value>> {
     const batch = new Map<string, Entry<Value>>();
-    const [oldest] = waiting.keys();
-    for (const [key, entry] of waiting) {
+    const now = performance.now();
+    for (const [key, { sendBefore }] of waiting) if (sendBefore < now) refuse(key);
+    const group = nextGroup();
+    for (const [key, entry] of waiting.size > maxKeys ? inFairOrder([...waiting], callersOf) : [...waiting]) {
       if (batch.size === maxKeys) break;
-      if (groupOf(key) !== groupOf(oldest!)) continue;
+      if (groupOf && groupOf(key) !== group) continue;
       batch.set(key, entry);
       waiting.delete(key);
       inFlight.set(key, entry);
@@ -151,8 +218,25 @@ export function createBatcher<Value>(options: {
     return batch;
   }
 
-  return { load };
+  /** The group of the next call: not the last one's, if keys of another group wait. */
+  function nextGroup(): unknown {
+    if (!groupOf) return undefined;
+    const groups = [...waiting.keys()].map(groupOf);
+    lastGroup = groups.find((group) => group !== lastGroup) ?? lastGroup;
+    return lastGroup;
+  }
+
+  function refuse(key: string): void {
+    const entry = waiting.get(key)!;
+    waiting.delete(key);
+    entry.onEnd?.();
+    settle(entry, options.refuse?.() ?? new Error("too many keys are waiting"));
+  }
+
+  return { load, isPending: (key) => pending(key) !== undefined };
 }
+
+const callersOf = ([, { names }]: readonly [string, { readonly names?: Set<string> }]) => names;
 
 function settle<Value>({ waiters }: Entry<Value>, answer: Value | Error): void {
   for (const waiter of waiters) waiter(answer);

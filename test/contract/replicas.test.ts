@@ -152,6 +152,7 @@ describeWithRedis("a replica that is killed", () => {
     const onLock = async (name: string, ...args: number[]) =>
       Promise.all((await keys()).map((key) => redis.command(name, key, ...args)));
     const lift = sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "hang" });
+    sandbox.rpc.calls.length = 0;
     const lost = replicas
       .at(0)
       .collect(id)

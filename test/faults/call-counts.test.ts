@@ -57,7 +57,7 @@ describe("1,000 concurrent lookups over REST", () => {
 
 describe("a cached operation", () => {
   const parsed = () =>
-    world.logLines.filter((line) => line.includes("parsed an operation that was not cached")).length;
+    world.logLines.filter((line) => line.includes("parsed and validated an operation")).length;
   const query = (text: string, i: number) =>
     world.graphql(text, { h: "creator" }, { "x-forwarded-for": `192.0.2.${i}` });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createClientAddress } from "../../src/http/client-address.ts";
+import { createClientAddress, toAddressBlock } from "../../src/http/client-address.ts";
 
 const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor: string | null = null) =>
   createClientAddress(trusted)({ remoteAddress, forwardedFor });
@@ -52,5 +52,18 @@ describe("a caller is identified", () => {
   it("as unknown without an address: all such callers share one limit", () => {
     expect(through([], undefined)).toBe("unknown");
     expect(through([], "not an address")).toBe("unknown");
+  });
+});
+
+describe("a caller's address block", () => {
+  it("is the /24 of an IPv4 address and the /48 of an IPv6 address, and unknown callers share one", () => {
+    const blockOf = (address: string | undefined) => toAddressBlock(through([], address));
+    expect(blockOf("192.0.2.1")).toBe("192.0.2.0/24");
+    expect(blockOf("::ffff:192.0.2.255")).toBe("192.0.2.0/24");
+    expect(blockOf("192.0.20.1")).toBe("192.0.20.0/24");
+    expect(blockOf("2001:db8:1:2:3:4:5:6")).toBe("2001:db8:1::/48");
+    expect(blockOf("2001:db8:1:ffff::")).toBe("2001:db8:1::/48");
+    expect(blockOf("2001:db8:2::1")).toBe("2001:db8:2::/48");
+    expect(blockOf(undefined)).toBe("unknown");
   });
 });

@@ -89,7 +89,7 @@ describe("the queries of the alerts and the dashboard", () => {
 
   it("use only existing error codes", () => {
     const codes = queries.flatMap((query) =>
-      [...query.matchAll(/\bcode=~"([^"]*)"|\bcode!?="([^"]*)"/g)].flatMap(([, many, one]) =>
+      [...query.matchAll(/\bcode[=!]~"([^"]*)"|\bcode!?="([^"]*)"/g)].flatMap(([, many, one]) =>
         (many ?? one!).split("|"),
       ),
     );

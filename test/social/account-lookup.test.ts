@@ -1,9 +1,16 @@
 import { describe, expect, it, vi } from "vitest";
+import { createLogger } from "../../src/observability/log.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
+import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 
 const defaults = {
+  budget: createReadBudget({
+    readsPerHour: 0,
+    apiUrl: new URL("http://network"),
+    log: createLogger("silent"),
+  }),
   concurrency: 4,
   queueMax: 1000,
   timeoutMs: 5_000,
@@ -39,7 +46,7 @@ function heldNetwork() {
         fail: reject,
       });
     });
-  return { calls, client: { findByHandles, findByIds: neverById } };
+  return { calls, client: { turn: () => undefined, findByHandles, findByIds: neverById } };
 }
 
 describe("the account lookup", () => {
@@ -120,7 +127,7 @@ describe("the account lookup", () => {
     const first = lookup.findByHandles(["first"]);
     await turn();
     const leaving = new AbortController();
-    const left = lookup.findByHandles(["left"], leaving.signal);
+    const left = lookup.findByHandles(["left"], { signal: leaving.signal, addressBlock: "192.0.2.0/24" });
     await turn();
     leaving.abort(new Error("gone"));
     expect(await left).toEqual([new Error("gone")]);
@@ -146,7 +153,7 @@ describe("the account lookup", () => {
       });
       const lookup = createAccountLookup({
         ...defaults,
-        client: { findByHandles, findByIds: neverById },
+        client: { turn: () => undefined, findByHandles, findByIds: neverById },
       });
       const countCalls = async (name: string) => {
         findByHandles.mockClear();
@@ -167,7 +174,7 @@ describe("the account lookup", () => {
 
   it("caches nothing when the configured time is 0 s", async () => {
     const findByHandles = vi.fn((keys: readonly string[]) => Promise.resolve(answerAll(keys)));
-    const client = { findByHandles, findByIds: neverById };
+    const client = { turn: () => undefined, findByHandles, findByIds: neverById };
     const lookup = createAccountLookup({ ...defaults, cacheSeconds: 0, client });
     await lookup.findByHandles(["known"]);
     await lookup.findByHandles(["known"]);
@@ -186,4 +193,143 @@ describe("the account lookup", () => {
     calls[1]!.answer();
     expect(results(await again)).toEqual(["found"]);
   });
+});
+
+describe("the budget for reading accounts", () => {
+  const caller = (addressBlock: string, signal = new AbortController().signal) => ({ addressBlock, signal });
+  /** A lookup with ten reads an hour, of which each caller may use three. */
+  function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
+    const { calls, client } = heldNetwork();
+    const budget = createReadBudget({ ...defaults, readsPerHour: 10, log: createLogger("silent") });
+    const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
+    const find = async (block: string, ...handles: string[]) =>
+      results(await lookup.findByHandles(handles, caller(block)));
+    /** Looks up handles that the network finds, unless another answer is given. */
+    const findAnswered = async (block: string, handles: string[], answers?: SocialAnswers) => {
+      const { length } = calls;
+      const found = find(block, ...handles);
+      await turn();
+      calls[length]?.answer(answers);
+      return found;
+    };
+    return { lookup, calls, find, findAnswered };
+  }
+
+  it("refuses the handles that do not fit, and returns cached ones", async () => {
+    const { calls, findAnswered } = createLimited();
+    expect(await findAnswered("a", names(5))).toEqual([
+      "found",
+      "found",
+      "found",
+      "budget-used",
+      "budget-used",
+    ]);
+    expect(calls[0]!.keys).toEqual(names(3));
+    expect(await findAnswered("a", ["NAME0", "name3", "name2"])).toEqual(["found", "budget-used", "found"]);
+    expect(calls).toHaveLength(1);
+    expect(await findAnswered("b", ["name3"])).toEqual(["found"]);
+  });
+
+  it("does not count accounts that do not exist, and calls that fail", async () => {
+    const { calls, find, findAnswered } = createLimited();
+    const missing = (handle: string) => [handle, new SocialError({ kind: "not-found" })] as const;
+    for (let i = 0; i < 5; i++) {
+      const handles = names(3, `nobody${i}`);
+      expect(await findAnswered("a", handles, new Map(handles.map(missing)))).toEqual(
+        Array(3).fill("not-found"),
+      );
+    }
+    const failing = find("a", ...names(3));
+    await turn();
+    calls.at(-1)!.fail(new SocialError({ kind: "unreachable" }));
+    await failing;
+    expect(await findAnswered("a", names(3))).toEqual(["found", "found", "found"]);
+  });
+
+  it("counts accounts that are returned but cannot be read, because the network charges for them", async () => {
+    const { findAnswered } = createLimited();
+    const unreadable = new Map(names(3).map((name) => [name, new SocialError({ kind: "unreadable" })]));
+    expect(await findAnswered("a", names(3), unreadable)).toEqual(Array(3).fill("unreadable"));
+    expect(await findAnswered("a", ["name0"])).toEqual(["budget-used"]);
+  });
+
+  it("charges a handle that several callers request at once to the first of them", async () => {
+    const { calls, find, findAnswered } = createLimited();
+    const all = ["a", "b", "c", "d", "e"].map((block) => find(block, ...names(3)));
+    await turn();
+    const later = find("f", ...names(3));
+    await turn();
+    calls[0]!.answer();
+    expect(await Promise.all([...all, later])).toEqual(Array(6).fill(["found", "found", "found"]));
+    expect(calls).toHaveLength(1);
+    expect(await findAnswered("a", ["another"])).toEqual(["budget-used"]);
+    expect(await findAnswered("b", names(3, "other"))).toEqual(["found", "found", "found"]);
+  });
+
+  it("lets the next caller pay for a handle whose first caller cannot", async () => {
+    const { calls, find, findAnswered } = createLimited();
+    await findAnswered("a", names(3));
+    const both = ["a", "b"].map((block) => find(block, "wanted"));
+    await turn();
+    calls.at(-1)!.answer();
+    expect(await Promise.all(both)).toEqual([["budget-used"], ["found"]]);
+  });
+
+  it("counts accounts that are looked up by id", async () => {
+    const client = {
+      turn: () => undefined,
+      findByHandles: neverById,
+      findByIds: (ids: readonly string[]) => Promise.resolve(answerAll(ids)),
+    };
+    const { lookup } = createLimited({ client });
+    const find = async (...ids: string[]) => results(await lookup.findByIds(ids, caller("a")));
+    expect(await find("1", "2")).toEqual(["found", "found"]);
+    expect(await find("1", "2")).toEqual(["found", "budget-used"]);
+  });
+
+  it("gets back what is reserved for a handle as soon as it is refused, though others of its request wait", async () => {
+    const { find, lookup, calls } = createLimited({ concurrency: 1, queueMax: 1 });
+    void find("z", "first");
+    await turn();
+    void find("a", "waiting", "refused", "also refused");
+    await turn();
+    expect(results(await lookup.findByHandles(["b1", "b2"], caller("a")))).toEqual([
+      "queue-full",
+      "queue-full",
+    ]);
+    expect(calls).toHaveLength(1);
+  });
+
+  it("gets back what is reserved for handles that are never requested", async () => {
+    const { calls, lookup, find, findAnswered } = createLimited({ concurrency: 1, queueMax: 2 });
+    const first = find("z", "first");
+    await turn();
+    const leaving = new AbortController();
+    const left = lookup.findByHandles(["leaving", "refused"], caller("a", leaving.signal));
+    await turn();
+    const waiting = find("b", "waiting");
+    await turn();
+    leaving.abort(new Error("left"));
+    expect(await left).toEqual([
+      new Error("left"),
+      expect.objectContaining({ failure: { kind: "queue-full" } }),
+    ]);
+    calls[0]!.answer();
+    await first;
+    await batchSent();
+    calls[1]!.answer();
+    expect([await waiting, calls[1]!.keys]).toEqual([["found"], ["waiting"]]);
+    expect(await findAnswered("a", names(3, "a"))).toEqual(["found", "found", "found"]);
+    // Five of ten are read.
+    for (const block of ["c", "d"]) await findAnswered(block, names(3, block));
+    expect(await findAnswered("e", ["last"])).toEqual(["budget-used"]);
+  });
+});
+
+it("a handle whose turn does not come before the caller's deadline is refused as if the queue were full", async () => {
+  const { calls, client } = heldNetwork();
+  const turn = () => new Promise(() => undefined);
+  const lookup = createAccountLookup({ ...defaults, client: { ...client, turn }, timeoutMs: 50 });
+  expect(results(await lookup.findByHandles(["waiting"]))).toEqual(["queue-full"]);
+  expect(calls).toEqual([]);
 });

@@ -10,11 +10,13 @@ import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loo
 let network: LoopbackServer<string>;
 let answer: unknown;
 const log = { error: vi.fn() };
+const record = vi.fn();
 const client = () =>
   createSocialClient({
     apiUrl: new URL(`${network.url}/prefix/`),
     token: "the-token",
-    circuitBreaker: createCircuitBreaker({ timeoutMs: 300, log: createLogger("silent") }),
+    circuitBreaker: createCircuitBreaker({ timeoutMs: 60_000, log: createLogger("silent") }),
+    quota: { record, turn: () => undefined },
     callUpstream: createCallUpstream(new Registry()),
     log: log as unknown as Logger,
   });

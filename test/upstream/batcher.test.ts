@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createBatcher } from "../../src/upstream/batcher.ts";
+import { createBatcher, type LoadRequest } from "../../src/upstream/batcher.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -29,12 +29,12 @@ function createHeldBatcher(options: Partial<Parameters<typeof createBatcher<stri
         });
       }),
   });
-  const load = async (key: string, signal?: AbortSignal) => {
-    const [value] = await batcher.load([key], signal);
+  const load = async (key: string, signal?: AbortSignal, request?: LoadRequest<string>) => {
+    const [value] = await batcher.load([key], signal, request);
     if (value instanceof Error) throw value;
     return value;
   };
-  return { load, calls, sizes: () => calls.map((call) => call.keys.length) };
+  return { load, calls, sizes: () => calls.map((call) => call.keys.length), isPending: batcher.isPending };
 }
 
 describe("a batcher", () => {
@@ -237,5 +237,185 @@ describe("a batcher", () => {
     leaving.abort(new Error("left"));
     expect(await answers).toEqual(["value", new Error("left")]);
     expect(await batcher.load(["a"], leaving.signal)).toEqual([new Error("left")]);
+  });
+
+  describe("when more keys wait than fit", () => {
+    const loadFor = (load: ReturnType<typeof createHeldBatcher>["load"], caller: string, count: number) =>
+      Promise.all(
+        keys(count, caller).map((key) =>
+          load(key, undefined, { caller }).catch((error: unknown) => (error as Error).message),
+        ),
+      );
+
+    it("puts equally many keys of each caller into the call, the oldest first", async () => {
+      const { load, calls } = createHeldBatcher({ maxCalls: 1 });
+      void load("first");
+      await turn();
+      void loadFor(load, "a", 30);
+      void loadFor(load, "b", 2);
+      void loadFor(load, "c", 30);
+      await turn();
+      calls[0]!.end();
+      await turn();
+      expect(calls[1]!.keys).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2", "a3", "c3"]);
+    });
+
+    it("refuses the newest keys of the callers with the most keys when the queue is full", async () => {
+      const { load, calls } = createHeldBatcher({
+        maxCalls: 1,
+        maxWaiting: 10,
+        refuse: () => new Error("full"),
+      });
+      void load("first");
+      await turn();
+      const many = loadFor(load, "a", 100);
+      await turn();
+      const few = loadFor(load, "b", 4);
+      await turn();
+      calls[0]!.end();
+      await turn();
+      calls[1]!.end();
+      expect(await few).toEqual(keys(4, "b").map((key) => `value of ${key}`));
+      const answers = await many;
+      expect(answers.slice(0, 6)).toEqual(keys(6, "a").map((key) => `value of ${key}`));
+      expect(new Set(answers.slice(6))).toEqual(new Set(["full"]));
+    });
+
+    it("serves a key as early as any of its callers would get it", async () => {
+      const { load, calls } = createHeldBatcher({ maxCalls: 1 });
+      void load("first");
+      await turn();
+      void loadFor(load, "a", 30);
+      void load("a29", undefined, { caller: "b" });
+      await turn();
+      calls[0]!.end();
+      await turn();
+      expect(calls[1]!.keys).toEqual(["a0", "a29", ...keys(9, "a").slice(1)]);
+    });
+  });
+
+  it("alternates between groups, so that many keys of one do not delay the other", async () => {
+    const { load, calls } = createHeldBatcher({ maxCalls: 1, groupOf: (key) => key[0] });
+    void load("a first");
+    await turn();
+    for (const key of keys(30, "a")) void load(key);
+    void load("b");
+    await turn();
+    for (let i = 0; i < 3; i++) {
+      calls[i]!.end();
+      await turn();
+    }
+    expect(calls.map((call) => call.keys[0]![0])).toEqual(["a", "b", "a", "a"]);
+  });
+
+  describe("with turns", () => {
+    /** A batcher whose turns come when the test says so. */
+    function createPacedBatcher(options: Parameters<typeof createHeldBatcher>[0] = {}) {
+      const turns: (() => void)[] = [];
+      const takeTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+      return { ...createHeldBatcher({ turn: takeTurn, ...options }), turns };
+    }
+
+    it("waits for the turn of each call, and sends all keys that have gathered by then", async () => {
+      const { load, calls, turns, sizes } = createPacedBatcher();
+      void load("first");
+      await turn();
+      for (const key of keys(5)) void load(key);
+      await turn();
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect([sizes(), turns.length]).toEqual([[], 1]);
+      turns[0]!();
+      await turn();
+      expect([sizes(), turns.length]).toEqual([[6], 1]);
+
+      for (const key of keys(15, "later")) void load(key);
+      await turn();
+      expect([sizes(), turns.length]).toEqual([[6], 2]);
+      turns[1]!();
+      await turn();
+      calls[0]!.end();
+      expect(sizes()).toEqual([6, 10]);
+    });
+
+    it("sends at once when no turn is needed", async () => {
+      const { load, sizes } = createHeldBatcher({ turn: () => undefined });
+      void load("first");
+      await turn();
+      expect(sizes()).toEqual([1]);
+    });
+
+    it("keeps a turn that comes when nobody waits any more for the next key", async () => {
+      const { load, turns, sizes } = createPacedBatcher();
+      const leaving = new AbortController();
+      const gone = load("gone", leaving.signal);
+      await turn();
+      leaving.abort(new Error("left"));
+      await expect(gone).rejects.toThrow("left");
+      turns[0]!();
+      await turn();
+      void load("next");
+      await turn();
+      expect([sizes(), turns.length]).toEqual([[1], 1]);
+    });
+
+    it("refuses keys whose time is up instead of sending them", async () => {
+      const { load, calls, turns } = createPacedBatcher({ refuse: () => new Error("too late") });
+      const late = load("late", undefined, { sendBefore: performance.now() + 100 });
+      void load("in time", undefined, { sendBefore: performance.now() + 300 });
+      const both = [100, 300].map((ms) => load("both", undefined, { sendBefore: performance.now() + ms }));
+      await turn();
+      const refused = expect(late).rejects.toThrow("too late");
+      await vi.advanceTimersByTimeAsync(200);
+      turns[0]!();
+      await refused;
+      expect(calls[0]!.keys).toEqual(["in time", "both"]);
+      calls[0]!.end();
+      expect(await Promise.all(both)).toEqual(["value of both", "value of both"]);
+    });
+
+    it("lets `refuse` choose the error of a caller who leaves before its turn", async () => {
+      const { load } = createPacedBatcher({ refuse: (reason) => new Error(`no call: ${reason?.message}`) });
+      const leaving = new AbortController();
+      const gone = load("gone", leaving.signal);
+      await turn();
+      leaving.abort(new Error("left"));
+      await expect(gone).rejects.toThrow("no call: left");
+    });
+  });
+
+  it("tells the load that caused a call its answer, and every other load that there is none", async () => {
+    const { load, calls, isPending } = createHeldBatcher({
+      maxCalls: 1,
+      maxWaiting: 1,
+      joinInFlight: true,
+      refuse: () => new Error("full"),
+    });
+    const ended: Record<string, unknown[]> = {};
+    const start = (name: string, key: string, signal?: AbortSignal) => {
+      const onEnd = (answer?: string | Error) => (ended[name] ??= []).push(answer);
+      return load(key, signal, { onEnd }).catch(() => undefined);
+    };
+    expect(isPending("a")).toBe(false);
+    void start("first", "a");
+    await turn();
+    void start("joined in flight", "a");
+    const leaving = new AbortController();
+    void start("left", "b", leaving.signal);
+    expect([isPending("a"), isPending("b"), isPending("c")]).toEqual([true, true, false]);
+    await turn();
+    void start("refused", "c");
+    await turn();
+    leaving.abort(new Error("left"));
+    void start("too late", "d", leaving.signal);
+    expect(isPending("b")).toBe(false);
+    calls[0]!.end();
+    await turn();
+    expect(ended).toEqual({
+      first: ["value of a"],
+      "joined in flight": [undefined],
+      left: [undefined],
+      refused: [undefined],
+      "too late": [undefined],
+    });
   });
 });

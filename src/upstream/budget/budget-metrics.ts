@@ -1,0 +1,60 @@
+import { Counter, Gauge, type Registry } from "@prometheus-io/client";
+import type { Logger } from "../../observability/log.ts";
+import type { BudgetScope } from "./ledger.ts";
+
+/** `social_reads`: accounts that the network charges for. `social_calls`: calls that the network allows. */
+type BudgetName = "social_reads" | "social_calls";
+
+/** The metrics of what all callers share. */
+export interface BudgetMetrics {
+  /** Counts accounts that were refused, because the caller has used its share or the service its budget. */
+  refused(budget: BudgetName, scope: BudgetScope, count: number): void;
+  /** Registers a function that returns the used part of a budget, 0 to 1; called at each scrape. */
+  watch(budget: BudgetName, usedPart: () => number): void;
+}
+
+/** Refusals can come with every request, so the log only has the most frequent reason of each minute. */
+const LOG_EVERY_MS = 60_000;
+
+/** Creates the metrics of all budgets, and logs why callers are refused. */
+export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetrics {
+  const budgets = new Map<BudgetName, () => number>();
+  new Gauge({
+    name: "tributary_budget_used_ratio",
+    help: "Used part of a budget, 0 to 1. social_reads: accounts read in the last hour, of SOCIAL_READS_PER_HOUR. social_calls: calls to the social network until its next reset.",
+    labelNames: ["budget"],
+    registers: [registry],
+    collect() {
+      for (const [budget, usedPart] of budgets) this.set({ budget }, usedPart());
+    },
+  });
+  const refusals = new Counter({
+    name: "tributary_budget_refusals_total",
+    help: "Accounts not read because a budget is used up. scope: CALLER (its share) or SERVICE (the whole budget).",
+    labelNames: ["budget", "scope"],
+    registers: [registry],
+  });
+  // Start at zero, so that Prometheus sees the first refusals as an increase.
+  refusals.inc({ budget: "social_reads", scope: "CALLER" }, 0);
+  refusals.inc({ budget: "social_reads", scope: "SERVICE" }, 0);
+  refusals.inc({ budget: "social_calls", scope: "SERVICE" }, 0);
+
+  let lastMinute = new Map<string, { budget: BudgetName; scope: BudgetScope; refused: number }>();
+
+  function logTopReason(): void {
+    const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
+    log.warn(top, "accounts were not read in the last minute, most of them because this budget is used up");
+    lastMinute = new Map();
+  }
+
+  return {
+    refused(budget, scope, count) {
+      refusals.inc({ budget, scope }, count);
+      if (lastMinute.size === 0) setTimeout(logTopReason, LOG_EVERY_MS).unref();
+      const reason = `${budget} ${scope}`;
+      const refused = count + (lastMinute.get(reason)?.refused ?? 0);
+      lastMinute.set(reason, { budget, scope, refused });
+    },
+    watch: (budget, usedPart) => budgets.set(budget, usedPart),
+  };
+}

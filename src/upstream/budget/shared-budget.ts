@@ -1,0 +1,171 @@
+import { z } from "zod";
+import type { Logger } from "../../observability/log.ts";
+import type { Redis, Script } from "../redis.ts";
+import {
+  createLedger,
+  MINUTE_SECONDS,
+  MINUTES_COUNTED,
+  toShortage,
+  WINDOW_SECONDS,
+  type Counter,
+  type Reservation,
+} from "./ledger.ts";
+
+/** A replica that cannot reach Redis uses at most this part: four replicas together stay within the budget. */
+const PART_WITHOUT_REDIS = 1 / 4;
+/** The counter of everything that is spent. */
+const ALL = "all";
+
+/**
+ * KEYS: the counters, the one of everything last; each is a hash of amounts by minute. ARGV: the least and the
+ * most to reserve, then the limit of each counter.
+ * Returns the reserved amount, its minute, the time in seconds, the sum of the last counter, the index of the
+ * counter that limits the amount or 0, and that counter's minutes and amounts.
+ */
+const RESERVE: Script<[number, number, number, number, number, ...number[]]> = {
+  answer: z.tuple([z.int(), z.int(), z.int(), z.int(), z.int()], z.int()),
+  text: `
+local seconds = tonumber(redis.call('TIME')[1])
+local minute = math.floor(seconds / ${MINUTE_SECONDS})
+local least, amount = tonumber(ARGV[1]), tonumber(ARGV[2])
+local short, spent, used = 0, {}, 0
+for i, key in ipairs(KEYS) do
+  local entries, counted = redis.call('HGETALL', key), {}
+  used = 0
+  for j = 1, #entries, 2 do
+    if tonumber(entries[j]) <= minute - ${MINUTES_COUNTED} then redis.call('HDEL', key, entries[j])
+    else
+      used = used + entries[j + 1]
+      table.insert(counted, tonumber(entries[j]))
+      table.insert(counted, tonumber(entries[j + 1]))
+    end
+  end
+  local left = tonumber(ARGV[i + 2]) - used
+  if left < amount then amount, short, spent = left, i, counted end
+end
+if amount < least or amount < 0 then amount = 0 end
+if amount > 0 then
+  for _, key in ipairs(KEYS) do
+    redis.call('HINCRBY', key, minute, amount)
+    redis.call('EXPIRE', key, ${WINDOW_SECONDS})
+  end
+end
+return {amount, minute, seconds, used + amount, short, unpack(spent)}
+`,
+};
+
+/** KEYS: the counters of a reservation. ARGV: its minute, and the amount to return. */
+const RELEASE: Script<unknown> = {
+  answer: z.unknown(),
+  text: `
+for _, key in ipairs(KEYS) do
+  if redis.call('HEXISTS', key, ARGV[1]) == 1 and redis.call('HINCRBY', key, ARGV[1], -ARGV[2]) <= 0 then
+    redis.call('HDEL', key, ARGV[1])
+  end
+end
+return true
+`,
+};
+
+/**
+ * Limits what all callers together spend in any hour to `limit`, and what one caller spends to `callerLimit`: over
+ * all replicas while Redis is available, in this process without `redis`. A replica that cannot reach Redis allows
+ * a quarter of each limit, less what it has spent itself.
+ */
+export function createSharedBudget({
+  name,
+  limit,
+  callerLimit,
+  redis,
+  log,
+}: {
+  /** Distinguishes the budget from others in the same Redis. */
+  name: string;
+  limit: number;
+  callerLimit: number;
+  redis: Redis | undefined;
+  log: Logger;
+}) {
+  const toKey = (counter: string) => `v2:budget:{${name}}:${counter}`;
+  const ledger = createLedger();
+  let isAlone = false;
+  /** What all replicas have spent, according to Redis's last answer. */
+  let sharedSum = 0;
+
+  function logWhetherAlone(isAnswered: boolean): void {
+    if (!isAnswered && !isAlone) {
+      log.warn(
+        { budget: name, limit: withoutRedis(limit), callerLimit: withoutRedis(callerLimit) },
+        "until Redis answers, this replica allows a quarter of the budget and of each caller's share",
+      );
+    }
+    isAlone = !isAnswered;
+  }
+
+  return {
+    /**
+     * Reserves `amount` for a caller, or as much of it as fits if that is at least `least`. The reservation also
+     * counts in `part`, if given: all reservations for a part together take at most the part's limit.
+     */
+    async reserve({
+      caller,
+      amount,
+      least = amount,
+      part,
+    }: {
+      caller: string;
+      amount: number;
+      least?: number;
+      part?: { readonly name: string; readonly limit: number } | undefined;
+    }): Promise<Reservation> {
+      const counters: Counter[] = [
+        { name: `caller:${caller}`, limit: callerLimit, scope: "CALLER" },
+        ...(part ? [{ ...part, name: `part:${part.name}`, scope: "SERVICE" } as const] : []),
+        { name: ALL, limit, scope: "SERVICE" },
+      ];
+      const keys = counters.map((counter) => toKey(counter.name));
+      const limits = counters.map((counter) => counter.limit);
+      const answer = await redis?.run(RESERVE, keys, [least, amount, ...limits]);
+      if (redis) logWhetherAlone(answer !== undefined);
+
+      if (!answer) {
+        const allowed = redis
+          ? counters.map((counter) => ({ ...counter, limit: withoutRedis(counter.limit) }))
+          : counters;
+        return ledger.reserve(allowed, least, amount);
+      }
+      const [reserved, minute, seconds, sum, short, ...entries] = answer;
+      sharedSum = sum;
+      // Counted here too, for the time without Redis.
+      const own = ledger.add(counters, reserved);
+      const limiting = counters[short - 1];
+      return {
+        amount: reserved,
+        ...(limiting && { shortage: toShortage(limiting, toPairs(entries), amount, seconds) }),
+        release(unused) {
+          own.release(unused);
+          // Not retried: a lost release makes the budget too small, but a repeated one would make it too large.
+          void redis?.run(RELEASE, keys, [minute, unused]);
+        },
+      };
+    },
+
+    /** The part of the budget that is spent, 0 to 1. With Redis, what was spent when this was last called. */
+    usedPart(): number {
+      if (!redis) return ledger.sum(ALL) / limit;
+      if (isAlone) return ledger.sum(ALL) / withoutRedis(limit);
+      void redis.run(RESERVE, [toKey(ALL)], [0, 0, limit]).then((answer) => {
+        if (answer) sharedSum = answer[3];
+      });
+      return sharedSum / limit;
+    },
+  };
+}
+
+function withoutRedis(limit: number): number {
+  return Math.ceil(limit * PART_WITHOUT_REDIS);
+}
+
+function toPairs(flat: readonly number[]): [number, number][] {
+  return flat.flatMap((value, i) => (i % 2 === 0 ? [[value, flat[i + 1]!] as [number, number]] : []));
+}

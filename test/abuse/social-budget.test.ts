@@ -1,0 +1,284 @@
+import { Keypair } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
+import { createLogger } from "../../src/observability/log.ts";
+import { createAccountLookup } from "../../src/social/account-lookup.ts";
+import { createSocialClient } from "../../src/social/api-client.ts";
+import { createCallQuota } from "../../src/social/call-quota.ts";
+import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
+import { createReadBudget } from "../../src/social/read-budget.ts";
+import { SocialError } from "../../src/social/social-error.ts";
+import { atOnce, from, type Answer } from "../support/client.ts";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { createMeteredNetwork } from "../support/doubles/metered-network.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HANDLES_PER_REQUEST = 100;
+
+/** The default configuration. */
+const { social, rateLimit } = readConfig({
+  SOCIAL_API_URL: "http://network",
+  SOCIAL_API_TOKEN: "token",
+  SOLANA_RPC_URL: "http://chain",
+  FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
+  ESCROW_PROGRAM_ID: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
+});
+
+/** Lookups against a network with the real limits, in simulated time. `settings` override the defaults. */
+function createSimulation(settings: Partial<typeof social> = {}, callsPerWindow?: number) {
+  const needs = { ...social, ...settings, redis: undefined, log: createLogger("silent") };
+  const { callUpstream, meter } = createMeteredNetwork(callsPerWindow);
+  const quota = createCallQuota(needs);
+  const circuitBreaker = createCircuitBreaker(needs);
+  const client = createSocialClient({ ...needs, token: "token", quota, circuitBreaker, callUpstream });
+  const lookup = createAccountLookup({ ...needs, client, budget: createReadBudget(needs) });
+  const admit = createRateLimit(rateLimit);
+  let handles = 0;
+
+  /** A caller at its own address, who counts the answers it gets. */
+  function newCaller(address: string) {
+    const caller = { signal: new AbortController().signal, addressBlock: address };
+    const counts: Record<string, number> = {};
+    return {
+      counts,
+      /** Looks up new handles in one request, unless the rate limit refuses it. */
+      async request(count: number, prefix = "handle"): Promise<void> {
+        if ((await admit(address, 1)).refusal) return;
+        const names = Array.from({ length: count }, () => `${prefix}${handles++}`);
+        for (const answer of await lookup.findByHandles(names, caller)) {
+          const result = answer instanceof SocialError ? answer.failure.kind : "found";
+          counts[result] = (counts[result] ?? 0) + 1;
+        }
+      },
+    };
+  }
+  return { meter, newCaller };
+}
+
+/** Calls `act` every `everyMs` of simulated time, and waits for what is then in flight. */
+async function repeat(durationMs: number, everyMs: number, act: (timeMs: number) => void): Promise<void> {
+  for (let timeMs = 0; timeMs < durationMs; timeMs += everyMs) {
+    act(timeMs);
+    await vi.advanceTimersByTimeAsync(everyMs);
+  }
+  await vi.advanceTimersByTimeAsync(social.timeoutMs);
+}
+
+describe("in simulated time", () => {
+  beforeEach(() => {
+    const toFake = ["setTimeout", "clearTimeout", "Date", "performance"] as const;
+    vi.useFakeTimers({ toFake: [...toFake] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("one unknown handle per second is served for a whole window of the network's rate limit", async () => {
+    const { newCaller, meter } = createSimulation();
+    const callers = Array.from({ length: 3 }, (_, i) => newCaller(`honest${i}`));
+    await repeat(15 * MINUTE, SECOND, (timeMs) => void callers[(timeMs / SECOND) % 3]!.request(1));
+    expect(callers.map(({ counts }) => counts)).toEqual(callers.map(() => ({ found: 300 })));
+    expect(meter.calls).toBeLessThanOrEqual(300);
+  });
+
+  it("30 unknown handles per second are served as far as the network's calls go", async () => {
+    const { newCaller } = createSimulation({ readsPerHour: 0 });
+    const callers = Array.from({ length: 900 }, (_, i) => newCaller(`honest${i}`));
+    let requests = 0;
+    await repeat(15 * MINUTE, SECOND / 10, () => {
+      for (let i = 0; i < 3; i++) void callers[requests++ % callers.length]!.request(1);
+    });
+    const found = callers.reduce((sum, { counts }) => sum + (counts.found ?? 0), 0);
+    expect(found).toBeGreaterThan(0.87 * requests);
+  });
+
+  it("lookups fail at once when the network allows no more calls", async () => {
+    const { newCaller, meter } = createSimulation({}, 1);
+    const caller = newCaller("honest");
+    for (let i = 0; i < 2; i++) {
+      void caller.request(1);
+      await vi.advanceTimersByTimeAsync(social.timeoutMs);
+    }
+    for (let i = 0; i < 5; i++) await caller.request(1);
+    expect([caller.counts, meter.calls]).toEqual([{ found: 1, "rate-limited": 6 }, 2]);
+  });
+
+  it("a caller that asks for unknown handles as fast as it can costs no more than its share", async () => {
+    const { newCaller, meter } = createSimulation();
+    const attacker = newCaller("attacker");
+    await repeat(60 * MINUTE, 3 * SECOND, () => void attacker.request(HANDLES_PER_REQUEST));
+    expect(meter.charged).toBe(0.22 * social.readsPerHour);
+    expect(attacker.counts["budget-used"]).toBeGreaterThan(50_000);
+  });
+
+  it("nine callers that ask for unknown handles as fast as they can cost no more than the budget", async () => {
+    const { newCaller, meter } = createSimulation();
+    const attackers = Array.from({ length: 9 }, (_, i) => newCaller(`attacker${i}`));
+    await repeat(60 * MINUTE, 3 * SECOND, () => {
+      for (const attacker of attackers) void attacker.request(HANDLES_PER_REQUEST);
+    });
+    expect(meter.charged).toBe(social.readsPerHour);
+  });
+
+  it("a caller with batches of 100 unknown handles, 2,000 an hour, is never refused", async () => {
+    const { newCaller, meter } = createSimulation();
+    const heavy = newCaller("heavy");
+    await repeat(180 * MINUTE, 3 * MINUTE, () => void heavy.request(HANDLES_PER_REQUEST));
+    expect(heavy.counts).toEqual({ found: 6_000 });
+    expect(meter.charged).toBe(6_000);
+  });
+
+  describe("against four attackers at the rate limit, lookups of unknown handles succeed for 7.5 minutes", () => {
+    it.each([
+      ["100 accounts, at an even pace", 3 * SECOND, HANDLES_PER_REQUEST, "handle"],
+      ["100 accounts, all at once", 0, HANDLES_PER_REQUEST, "handle"],
+      ["100 handles that do not exist, at an even pace", 3 * SECOND, HANDLES_PER_REQUEST, "nobody"],
+      ["100 handles that do not exist, all at once", 0, HANDLES_PER_REQUEST, "nobody"],
+      ["one account, at an even pace", 3 * SECOND, 1, "handle"],
+      ["one handle that does not exist, all at once", 0, 1, "nobody"],
+    ])("each request for %s", async (_name, paceMs, handles, prefix) => {
+      const { newCaller } = createSimulation();
+      const honest = newCaller("honest");
+      const attackers = Array.from({ length: 4 }, (_, i) => newCaller(`attacker${i}`));
+      const others = Array.from({ length: 3 }, (_, i) => newCaller(`other${i}`));
+      await repeat(7.5 * MINUTE, SECOND, (timeMs) => {
+        void [honest, ...others][(timeMs / SECOND) % 4]!.request(1);
+        if (paceMs && timeMs % paceMs > 0) return;
+        const requests = paceMs ? 1 : timeMs % MINUTE === 0 ? rateLimit.max : 0;
+        for (const attacker of attackers)
+          for (let i = 0; i < requests; i++) void attacker.request(handles, prefix);
+      });
+      const found = [honest, ...others].reduce((sum, { counts }) => sum + (counts.found ?? 0), 0);
+      expect(found).toBeGreaterThanOrEqual(0.95 * 450);
+    });
+  });
+});
+
+/** Twenty reads an hour, of which a caller may use 5. */
+const TWENTY_READS = { SOCIAL_READS_PER_HOUR: "20" };
+const handle = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
+const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
+/** An address of another block than any other `i`. */
+const blockOf = (i: number) => from(`198.18.${i}.1`);
+
+describe("a lookup beyond the budget", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await startWorld(TWENTY_READS);
+  });
+  afterEach(() => world.close());
+
+  const SHARE_USED = expect.stringMatching(
+    /^You have used your share .* Handles that are cached still work\.$/,
+  );
+  const BUDGET_USED = expect.stringMatching(
+    /^The service has used its budget .* Handles that are cached still work\.$/,
+  );
+
+  it("is SERVICE_BUSY, and says whether the caller has used its share or the service its budget", async () => {
+    const asked = await atOnce(6, (i) => world.lookup(handle(i), from(`192.0.2.${i}`)));
+    expect(passed(asked)).toBe(5);
+    const { status, body, headers } = asked.find((answer) => answer.status !== 200)!;
+    expect([status, headers.get("retry-after")]).toEqual([503, "30"]);
+    expect(body).toEqual({ error: "SERVICE_BUSY", message: SHARE_USED });
+
+    for (let block = 0; block < 3; block++)
+      await atOnce(5, (i) => world.lookup(handle(10 * (block + 1) + i), blockOf(block)));
+    const { body: late, headers: lateHeaders } = await world.lookup(handle(50), blockOf(4));
+    expect(late).toEqual({ error: "SERVICE_BUSY", message: BUDGET_USED });
+    expect(lateHeaders.get("retry-after")).toBe("30");
+    expect(world.sandbox.social.calls.flatMap(({ names }) => names)).toHaveLength(20);
+  });
+
+  it("fails its field in GraphQL with the scope, and the fields within the budget resolve", async () => {
+    const lookUp = (i: number, block: number) =>
+      world.graphql(
+        "query ($handles: [String!]!) { wallets(handles: $handles) { handle } }",
+        { handles: Array.from({ length: 8 }, (_, j) => handle(8 * i + j)) },
+        blockOf(block),
+      );
+    const { status, body } = await lookUp(0, 0);
+    expect([status, body.data.wallets.filter(Boolean)]).toEqual([
+      200,
+      expect.objectContaining({ length: 5 }),
+    ]);
+    expect(body.errors).toHaveLength(3);
+    expect(body.errors[0]).toMatchObject({
+      message: SHARE_USED,
+      path: ["wallets", 5],
+      extensions: { code: "SERVICE_BUSY", retryAfterSeconds: 30, scope: "CALLER" },
+    });
+    for (const block of [1, 2, 3]) await lookUp(block, block);
+    const { body: late } = await lookUp(4, 4);
+    expect(late.errors[0]).toMatchObject({ message: BUDGET_USED, extensions: { scope: "SERVICE" } });
+  });
+
+  it("still finds cached handles, and handles that do not exist never use up the budget", async () => {
+    const caller = from("192.0.2.1");
+    for (let i = 0; i < 10; i++) expect((await world.lookup(`nobody${i}`, caller)).status).toBe(404);
+    for (let i = 0; i < 5; i++) expect((await world.lookup(handle(i), caller)).status).toBe(200);
+    expect((await world.lookup(handle(5), caller)).status).toBe(503);
+    expect((await world.lookup(handle(4), caller)).status).toBe(200);
+    expect((await world.lookup(handle(5), blockOf(1))).status).toBe(200);
+    expect((await world.lookup(handle(5), caller)).status).toBe(200);
+  });
+
+  it("shows in the metrics", async () => {
+    await atOnce(8, (i) => world.lookup(handle(i), from(`192.0.2.${i}`)));
+    const { body } = await world.request("/metrics");
+    expect(body).toContain('tributary_budget_used_ratio{budget="social_reads"} 0.25\n');
+    expect(body).toContain('tributary_budget_used_ratio{budget="social_calls"} 0.00');
+    expect(body).toContain('tributary_budget_refusals_total{budget="social_reads",scope="CALLER"} 3\n');
+    expect(body).toContain('tributary_budget_refusals_total{budget="social_reads",scope="SERVICE"} 0\n');
+  });
+});
+
+it("is not limited with SOCIAL_READS_PER_HOUR=0", async () => {
+  const world = await startWorld({ SOCIAL_READS_PER_HOUR: "0" });
+  const answers = await atOnce(20, (i) => world.lookup(handle(i), from("192.0.2.1")));
+  expect(passed(answers)).toBe(20);
+  await world.close();
+});
+
+describeWithRedis("two replicas", () => {
+  let redis: RedisServer;
+  let replicas: Replicas;
+  const start = async (redisAnswerTimeoutMs?: number) => {
+    redis = await startRedis();
+    replicas = await startReplicas(redis.url, {
+      env: TWENTY_READS,
+      ...(redisAnswerTimeoutMs && { redisAnswerTimeoutMs }),
+    });
+  };
+  afterEach(async () => {
+    await replicas.close();
+    await redis.stop();
+  });
+
+  it("share the budget for reading accounts and each caller's share exactly", async () => {
+    await start();
+    const ofOne = await atOnce(40, (i) => replicas.at(i).lookup(handle(i), from(`192.0.2.${i}`)));
+    expect(passed(ofOne)).toBe(5);
+    const ofMany = await atOnce(60, (i) => replicas.at(i).lookup(handle(50 + i), blockOf(i)));
+    expect(passed(ofMany)).toBe(15);
+    const names = replicas.sandbox.social.calls.flatMap((call) => call.names);
+    expect(names.filter((name) => name.startsWith("artist"))).toHaveLength(20);
+  });
+
+  it("use a quarter of that budget each while Redis is down, and say so", async () => {
+    // Long enough for a busy machine, and short enough to notice that Redis is gone.
+    await start(2_000);
+    await redis.stop();
+    await replicas.redisIsAway();
+    const answers = await atOnce(60, (i) => replicas.at(i).lookup(handle(i), blockOf(i)));
+    expect(passed(answers)).toBe(10);
+    for (const i of [0, 1]) {
+      expect(replicas.output(i).match(/this replica allows a quarter of the budget/g)).toHaveLength(1);
+    }
+  });
+});
