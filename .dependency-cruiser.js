@@ -26,8 +26,9 @@ const MAY_IMPORT = {
     "contract",
   ],
   "preflight.ts": ["config.ts", ...DOMAIN],
+  commands: ["preflight.ts", "config.ts", ...DOMAIN],
   "gateway.ts": ["preflight.ts", "config.ts", "http", "rest", "graphql", "schema", "resolvers", ...DOMAIN],
-  "main.ts": ["gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
+  "main.ts": ["commands", "gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
 };
 
 /** A pattern for the files that an entry of the table means. */

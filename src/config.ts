@@ -1,4 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
+import ipaddr from "ipaddr.js";
 import proxyAddr from "proxy-addr";
 import { z } from "zod";
 import { readKeypair } from "./chain/collect/keypair.ts";
@@ -8,9 +9,10 @@ import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./chain/launchpa
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+const NODE_ENVS = ["development", "test", "production"] as const;
 
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
-const Variables = z.object({
+export const Variables = z.object({
   PORT: integer(0, 65_535).default(4_000),
   HOST: z.string().default("127.0.0.1"),
   BASE_PATH: z
@@ -72,7 +74,8 @@ const Variables = z.object({
   PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
   LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
-  NODE_ENV: z.string().optional(),
+  NODE_ENV: z.enum(NODE_ENVS, expected("development, test or production")).optional(),
+  SANDBOX: z.enum(["true", "false"], expected("true or false")).optional(),
 });
 
 /** The names of all variables that the service reads. */
@@ -85,7 +88,7 @@ const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIA
 /** Lists every problem with the environment, one per line. No line quotes a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  constructor(problems: readonly string[], hints: readonly string[]) {
+  constructor(problems: readonly string[], hints: readonly string[] = []) {
     const lines = problems.map((problem) => `  - ${problem}`);
     super(["Tributary cannot start:", ...lines, ...hints].join("\n"));
   }
@@ -99,16 +102,26 @@ export function wantsSandbox(env: Environment): boolean {
 /** The operator's settings, read once at start. */
 export type Config = ReturnType<typeof readConfig>;
 
+/** The problem with a sandbox that listens at HOST, which other machines could use; undefined if there is none. */
+export function sandboxHostProblem({ HOST: host, SANDBOX }: Environment): string | undefined {
+  if (!host || host === "localhost" || SANDBOX === "true") return undefined;
+  if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return undefined;
+  return `HOST: expected a loopback address for a sandbox, got ${JSON.stringify(host)}. If other machines may use it, set SANDBOX=true`;
+}
+
 /**
- * Reads and checks every variable; an empty one counts as absent.
+ * Reads and checks every variable; an empty one counts as absent. `sandbox` are the variables of a sandbox in
+ * this process, which replace those of `env`.
  *
  * @throws {ConfigError} with all problems in one message.
  */
-export function readConfig(env: Environment) {
-  const present = Object.fromEntries(Object.entries(env).filter(([, text]) => text));
+export function readConfig(env: Environment, sandbox?: Environment) {
+  const present = Object.fromEntries(Object.entries({ ...env, ...sandbox }).filter(([, text]) => text));
   const { data, error } = Variables.safeParse(present);
-  if (error) {
-    const problems = error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`);
+  const problems = error?.issues.map(({ path, message }) => `${String(path[0])}: ${message}`) ?? [];
+  const hostProblem = sandbox && sandboxHostProblem(env);
+  if (hostProblem) problems.push(hostProblem);
+  if (!data || problems.length > 0) {
     throw new ConfigError(problems, UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT]);
   }
 

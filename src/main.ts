@@ -1,22 +1,43 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collectDefaultMetrics } from "@prometheus-io/client";
-import { ConfigError, readConfig, wantsSandbox } from "./config.ts";
+import { helpText } from "./commands/help.ts";
+import { warnAboutUnknown } from "./commands/unknown-variables.ts";
+import { ConfigError, readConfig, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
 import { createLogger } from "./observability/log.ts";
+import { VERSION } from "./observability/version.ts";
 import { PreflightError } from "./preflight.ts";
 
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
-async function main(): Promise<void> {
+/** What the process does, by its argument. */
+const COMMANDS: Readonly<Record<string, () => Promise<void> | void>> = {
+  serve,
+  "--help": () => {
+    console.log(helpText());
+  },
+  "--version": () => {
+    console.log(VERSION);
+  },
+};
+
+async function main([command = "serve"]: readonly string[]): Promise<void> {
+  const run = COMMANDS[command];
+  if (!run) throw new ConfigError([`Unknown argument ${JSON.stringify(command)}: see --help`]);
   if (existsSync(".env")) process.loadEnvFile();
+  await run();
+}
+
+async function serve(): Promise<void> {
   const sandbox = wantsSandbox(process.env)
     ? await import("./sandbox/sandbox.ts").then(({ startSandbox }) => startSandbox())
     : undefined;
-  const config = readConfig({ ...process.env, ...sandbox?.env });
+  const config = readConfig(process.env, sandbox?.env);
   const log = createLogger(config.logLevel);
+  for (const warning of warnAboutUnknown(process.env, VARIABLE_NAMES)) log.warn(warning);
   const gateway = createGateway(config, { log, sandboxAccounts: sandbox?.accounts });
   collectDefaultMetrics({ register: gateway.registry });
   const server = await listen(gateway.handleNode, config);
@@ -52,7 +73,7 @@ async function main(): Promise<void> {
   else log.info({ url }, "listening");
 }
 
-main().catch((error: unknown) => {
+main(process.argv.slice(2)).catch((error: unknown) => {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
   else if (error instanceof PreflightError) console.error(`Tributary cannot start: ${message}`);

@@ -90,6 +90,8 @@ describe("an invalid variable", () => {
     ["PORT", "4e3", "expected a whole number"],
     ["BASE_PATH", "api/", "expected a path such as /api"],
     ["RATE_LIMIT_MAX", "0", "expected a whole number from 1"],
+    ["NODE_ENV", "prod", "expected development, test or production"],
+    ["SANDBOX", "yes", "expected true or false"],
     ["RATE_LIMIT_WINDOW_SECONDS", "-1", "expected a whole number"],
     ["HANDLE_ALLOW_UNDERSCORE", "yes", "expected true or false"],
     ["TRUST_PROXY", "1", "expected addresses or CIDR ranges"],
