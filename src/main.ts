@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { helpText } from "./commands/help.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
-import { ConfigError, readConfig, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
+import { ConfigError, readConfig, sandboxHostProblem, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
 import { createLogger } from "./observability/log.ts";
@@ -13,27 +14,74 @@ import { PreflightError } from "./preflight.ts";
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
-/** What the process does, by its argument. */
-const COMMANDS: Readonly<Record<string, () => Promise<void> | void>> = {
-  serve,
-  "--help": () => {
-    console.log(helpText());
-  },
-  "--version": () => {
-    console.log(VERSION);
-  },
-};
+const OPTIONS = {
+  help: { type: "boolean" },
+  version: { type: "boolean" },
+  "chain-port": { type: "string", default: "8899" },
+  "social-port": { type: "string", default: "8898" },
+} as const;
 
-async function main([command = "serve"]: readonly string[]): Promise<void> {
-  const run = COMMANDS[command];
-  if (!run) throw new ConfigError([`Unknown argument ${JSON.stringify(command)}: see --help`]);
+async function main(): Promise<void> {
+  const { values, positionals } = readArguments();
+  if (values.help) {
+    console.log(helpText());
+    return;
+  }
+  if (values.version) {
+    console.log(VERSION);
+    return;
+  }
   if (existsSync(".env")) process.loadEnvFile();
-  await run();
+  const [command] = positionals;
+  if (command === undefined) await serve();
+  else if (command === "sandbox") await runSandbox(values["chain-port"], values["social-port"]);
+  else throw new ConfigError([`unknown command ${JSON.stringify(command)}; see --help`]);
+}
+
+function readArguments() {
+  try {
+    return parseArgs({ options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new ConfigError([`${(error as Error).message}; see --help`]);
+  }
+}
+
+/** Imported only when it is used: production has neither the time nor the packages for it. */
+async function importSandbox() {
+  try {
+    return await import("./sandbox/sandbox.ts");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new ConfigError(["the sandbox's packages are not installed; run npm ci without --omit=optional"]);
+  }
+}
+
+/** Runs only the sandbox's chain and network, and prints the variables for a production process that uses them. */
+async function runSandbox(...ports: [chain: string, social: string]): Promise<void> {
+  const hostProblem = sandboxHostProblem(process.env);
+  if (hostProblem) throw new ConfigError([hostProblem]);
+  const [rpcPort, socialPort] = ports.map(Number);
+  if (!isPort(rpcPort) || !isPort(socialPort)) {
+    throw new ConfigError(["--chain-port and --social-port: expected whole numbers from 0 to 65535"]);
+  }
+  const { startSandbox } = await importSandbox();
+  const sandbox = await startSandbox({ host: process.env.HOST || "127.0.0.1", rpcPort, socialPort });
+  for (const [name, value] of Object.entries({ NODE_ENV: "production", ...sandbox.env })) {
+    console.log(`${name}=${value}`);
+  }
+  console.error(
+    "The sandbox's chain and social network run until Ctrl-C. Start a service with the lines above.",
+  );
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void sandbox.close());
+}
+
+function isPort(port: number | undefined): port is number {
+  return Number.isInteger(port) && port! >= 0 && port! <= 65_535;
 }
 
 async function serve(): Promise<void> {
   const sandbox = wantsSandbox(process.env)
-    ? await import("./sandbox/sandbox.ts").then(({ startSandbox }) => startSandbox())
+    ? await importSandbox().then(({ startSandbox }) => startSandbox())
     : undefined;
   const config = readConfig(process.env, sandbox?.env);
   const log = createLogger(config.logLevel);
@@ -73,7 +121,7 @@ async function serve(): Promise<void> {
   else log.info({ url }, "listening");
 }
 
-main(process.argv.slice(2)).catch((error: unknown) => {
+main().catch((error: unknown) => {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) console.error(message);
   else if (error instanceof PreflightError) console.error(`Tributary cannot start: ${message}`);

@@ -12,6 +12,7 @@ export function helpText(): string {
 
   npm start                  starts the service, or a sandbox if nothing is configured
   npm run sandbox            starts only the sandbox's chain and network, and prints the variables for a service
+      -- --chain-port=8899 --social-port=8898    their ports; 0 takes a free one
   npm run doctor             checks the configuration against its upstreams, without serving
   npm start -- --help        shows this text
   npm start -- --version     shows the version
@@ -23,5 +24,5 @@ ${variables.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n
 }
 
 function toText(value: unknown): string {
-  return value === undefined ? "unset" : String(value) || "empty";
+  return value === undefined ? "unset" : String(value as string | number) || "empty";
 }

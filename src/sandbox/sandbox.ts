@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
@@ -51,6 +51,10 @@ const ESCROW_SEED = "social";
 
 const FEE_PAYER_SOL = "10";
 
+/** Fixed, like the fee payer's key, so that a service stays configured when the sandbox restarts. */
+const SOCIAL_API_TOKEN = "token-of-the-sandbox";
+const FEE_PAYER_SEED = createHash("sha256").update("the sandbox's fee payer").digest();
+
 /** Outside `startSandbox`, so that all sandboxes of a process share the derived addresses. */
 const addressesOf = createAddresses({
   escrowProgramId: ESCROW_PROGRAM_ID,
@@ -60,10 +64,11 @@ const addressesOf = createAddresses({
 });
 
 /**
- * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
+ * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
  * port is 0 or in use, picks a free one.
  */
 export async function startSandbox({
+  host = "127.0.0.1",
   slotMs = 400,
   rpcPort = 8899,
   socialPort = 8898,
@@ -77,7 +82,7 @@ export async function startSandbox({
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
   });
-  const feePayer = Keypair.generate();
+  const feePayer = Keypair.fromSeed(FEE_PAYER_SEED);
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
 
   const accounts = seed.map(({ vaultSol, ammVaultSol, addressSol, ...account }): SandboxAccount => {
@@ -90,20 +95,20 @@ export async function startSandbox({
     return { ...account, address, creatorVault, ammVaultAuthority, ammVault };
   });
 
-  const token = randomBytes(32).toString("base64url");
   const [rpc, social] = await Promise.all([
     createChainRpc({
       chain,
       launchpad: { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID },
+      host,
       port: rpcPort,
     }),
-    createSocialNetwork({ accounts, token, port: socialPort }),
+    createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),
   ]);
 
   return {
     env: {
       SOCIAL_API_URL: social.url,
-      SOCIAL_API_TOKEN: token,
+      SOCIAL_API_TOKEN,
       SOLANA_RPC_URL: rpc.url,
       FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
       ESCROW_PROGRAM_ID,
