@@ -9,12 +9,12 @@ import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./chain/launchpa
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
-const NODE_ENVS = ["development", "test", "production"] as const;
 
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
 export const Variables = z.object({
   PORT: integer(0, 65_535).default(4_000),
   HOST: z.string().default("127.0.0.1"),
+  ADMIN_PORT: integer(0, 65_535).optional(),
   BASE_PATH: z
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
@@ -74,7 +74,9 @@ export const Variables = z.object({
   PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
   LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
-  NODE_ENV: z.enum(NODE_ENVS, expected("development, test or production")).optional(),
+  NODE_ENV: z
+    .enum(["development", "test", "production"], expected("development, test or production"))
+    .optional(),
   SANDBOX: z.enum(["true", "false"], expected("true or false")).optional(),
 });
 
@@ -102,11 +104,11 @@ export function wantsSandbox(env: Environment): boolean {
 /** The operator's settings, read once at start. */
 export type Config = ReturnType<typeof readConfig>;
 
-/** The problem with a sandbox that listens at HOST, which other machines could use; undefined if there is none. */
-export function sandboxHostProblem({ HOST: host, SANDBOX }: Environment): string | undefined {
-  if (!host || host === "localhost" || SANDBOX === "true") return undefined;
-  if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return undefined;
-  return `HOST: expected a loopback address for a sandbox, got ${JSON.stringify(host)}. If other machines may use it, set SANDBOX=true`;
+/** What is wrong with HOST for a sandbox: other machines could use it, and SANDBOX does not allow that. */
+export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
+  if (!host || host === "localhost" || SANDBOX === "true") return [];
+  if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return [];
+  return [`HOST: expected a loopback address for a sandbox, got "${host}". Or set SANDBOX=true`];
 }
 
 /**
@@ -119,8 +121,7 @@ export function readConfig(env: Environment, sandbox?: Environment) {
   const present = Object.fromEntries(Object.entries({ ...env, ...sandbox }).filter(([, text]) => text));
   const { data, error } = Variables.safeParse(present);
   const problems = error?.issues.map(({ path, message }) => `${String(path[0])}: ${message}`) ?? [];
-  const hostProblem = sandbox && sandboxHostProblem(env);
-  if (hostProblem) problems.push(hostProblem);
+  if (sandbox) problems.push(...sandboxProblems(env));
   if (!data || problems.length > 0) {
     throw new ConfigError(problems, UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT]);
   }
@@ -128,6 +129,7 @@ export function readConfig(env: Environment, sandbox?: Environment) {
   return {
     host: data.HOST,
     port: data.PORT,
+    adminPort: data.ADMIN_PORT,
     /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
     basePath: data.BASE_PATH,
     logLevel: data.LOG_LEVEL,

@@ -24,6 +24,7 @@ import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
 import { createRouter, withRateLimit, type Route } from "./http/router.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
+import { createWarnings, type Warnings } from "./observability/warnings.ts";
 import { checkUpstreams } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
@@ -49,6 +50,7 @@ interface Shared {
   readonly redis: Redis | undefined;
   readonly callUpstream: ReturnType<typeof createCallUpstream>;
   readonly batchMetrics: ReturnType<typeof createBatchMetrics>;
+  readonly warnings: Warnings;
   readonly log: Logger;
 }
 
@@ -79,6 +81,7 @@ export function createGateway(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
+    warnings: createWarnings(log),
     log,
   };
   const social = createSocial(shared);
@@ -104,7 +107,8 @@ export function createGateway(
     rateLimit: describeRateLimit(config.rateLimit),
     endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
   });
-  const health = createHealth({ rpc: chain.rpc });
+  const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
+  const health = createHealth({ ...shared, rpc: chain.rpc, refreshWarnings: refreshBalance });
   const pages = createPages({ basePath: config.basePath, schema, sandboxAccounts });
 
   const routes: Record<string, Route> = {
@@ -120,10 +124,15 @@ export function createGateway(
       POST: graphql.handle,
     },
     "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz },
+    "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
     "/openapi.json": { GET: () => respondJson(200, openApi) },
-    "/metrics": { GET: createMetricsHandler(registry) },
     ...pages.routes,
+  };
+  /** Served on ADMIN_PORT if it is set, else beside the others. */
+  const adminRoutes: Record<string, Route> = {
+    "/livez": { GET: health.livez },
+    "/readyz": { GET: health.readyz({ details: true }) },
+    "/metrics": { GET: createMetricsHandler(registry) },
   };
   const scopeNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),
@@ -132,11 +141,12 @@ export function createGateway(
     metrics: createRequestMetrics(registry),
     log,
   };
-  const router = createRouter({
-    ...scopeNeeds,
-    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
-  });
-  const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(router);
+  const serve = (served: Record<string, Route>) => {
+    const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
+    const router = createRouter({ ...scopeNeeds, routes: new Map(paths) });
+    return createServerAdapter<{ remoteAddress?: string | undefined }>(router);
+  };
+  const adapter = serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes);
 
   void chain.balances.warmUp();
 
@@ -152,12 +162,7 @@ export function createGateway(
       health.waitForStart(
         Promise.all([
           ready,
-          checkUpstreams({
-            config,
-            rpc: chain.rpc,
-            client: social.client,
-            log,
-          }),
+          checkUpstreams({ ...shared, rpc: chain.rpc, client: social.client, setFeePayerBalance }),
         ]),
       ),
     fetch: adapter.fetch,
@@ -169,6 +174,9 @@ export function createGateway(
       graphql,
       fallback: adapter.handle,
     }),
+
+    /** The entry for node:http on ADMIN_PORT. */
+    handleAdmin: serve(adminRoutes).handle,
 
     /** Makes `/readyz` return 503 from now on. */
     drain: health.drain,
@@ -182,14 +190,14 @@ export function createGateway(
 }
 
 /** The parts that read the social network. */
-function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared) {
+function createSocial({ config, redis, callUpstream, batchMetrics, warnings, log }: Shared) {
   const { social, secrets } = config;
   const client = createSocialClient({
     ...social,
     token: secrets.socialApiToken,
     circuitBreaker: createCircuitBreaker({ timeoutMs: social.timeoutMs, log }),
     callUpstream,
-    log,
+    warnings,
   });
   return {
     client,
@@ -198,7 +206,7 @@ function createSocial({ config, redis, callUpstream, batchMetrics, log }: Shared
 }
 
 /** The parts that read and write the chain. */
-export function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
+export function createChain({ config, registry, redis, callUpstream, batchMetrics, warnings, log }: Shared) {
   const { chain, collect, secrets } = config;
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
   const balances = createBalances({
@@ -213,6 +221,16 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     programIds: [chain.launchpadProgramId, chain.launchpadAmmProgramId],
     budget: createFeeBudget({ ...collect, feePayer: payer.toBase58(), redis }),
   });
+  const metrics = createCollectMetrics({
+    ...collect,
+    registry,
+    warnings,
+    feePayer: payer.toBase58(),
+    readBalance: async () => {
+      const [account] = await rpc.getAccounts([payer.toBase58()]);
+      return account?.lamports ?? toLamports(0);
+    },
+  });
   const launchpad = createLaunchpad(chain);
   const collector = createCollector({
     ...collect,
@@ -221,11 +239,8 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer }),
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
-    metrics: createCollectMetrics(registry, async () => {
-      const [account] = await rpc.getAccounts([payer.toBase58()]);
-      return account?.lamports ?? toLamports(0);
-    }),
+    metrics,
     log,
   });
-  return { rpc, balances, collector, addressesOf: createAddresses(chain) };
+  return { rpc, balances, collector, metrics, addressesOf: createAddresses(chain) };
 }

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { helpText } from "./commands/help.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
-import { ConfigError, readConfig, sandboxHostProblem, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
+import { ConfigError, readConfig, sandboxProblems, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
 import { createGateway } from "./gateway.ts";
 import { listen } from "./http/server.ts";
 import { createLogger } from "./observability/log.ts";
@@ -58,8 +58,8 @@ async function importSandbox() {
 
 /** Runs only the sandbox's chain and network, and prints the variables for a production process that uses them. */
 async function runSandbox(...ports: [chain: string, social: string]): Promise<void> {
-  const hostProblem = sandboxHostProblem(process.env);
-  if (hostProblem) throw new ConfigError([hostProblem]);
+  const problems = sandboxProblems(process.env);
+  if (problems.length > 0) throw new ConfigError(problems);
   const [rpcPort, socialPort] = ports.map(Number);
   if (!isPort(rpcPort) || !isPort(socialPort)) {
     throw new ConfigError(["--chain-port and --social-port: expected whole numbers from 0 to 65535"]);
@@ -89,6 +89,10 @@ async function serve(): Promise<void> {
   const gateway = createGateway(config, { log, sandboxAccounts: sandbox?.accounts });
   collectDefaultMetrics({ register: gateway.registry });
   const server = await listen(gateway.handleNode, config);
+  const { host, adminPort } = config;
+  // Not closed when the process stops: until it exits, /readyz and the metrics say how far it is.
+  const admin =
+    adminPort === undefined ? undefined : await listen(gateway.handleAdmin, { host, port: adminPort });
 
   let isStopping = false;
   /** Waits for requests and transactions in flight. A second signal or the timeout exits at once. */
@@ -103,11 +107,13 @@ async function serve(): Promise<void> {
     await server.close();
     await gateway.settled();
     await sandbox?.close();
+    log.info("stopped");
     process.exit(0);
   }
   function exitNow(code: number): never {
     const signatures = gateway.openSignatures();
     if (signatures.length > 0) log.error({ signatures }, "exiting while these transactions are in flight");
+    log.info("stopped");
     process.exit(code);
   }
   // Ctrl-C in a terminal: no load balancer to wait for.
@@ -118,15 +124,16 @@ async function serve(): Promise<void> {
   await gateway.start();
   const url = server.url + config.basePath;
   if (sandbox) console.log(sandbox.describe(url));
-  else log.info({ url }, "listening");
+  else log.info({ version: VERSION, url, adminUrl: admin && admin.url + config.basePath }, "listening");
 }
 
 main().catch((error: unknown) => {
-  const { code, message, syscall } = error as NodeJS.ErrnoException;
+  const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
   if (error instanceof ConfigError) console.error(message);
   else if (error instanceof PreflightError) console.error(`Tributary cannot start: ${message}`);
   else if (code === "EADDRINUSE") {
-    console.error(`Tributary cannot start: ${message}. Set PORT to a free port, or to 0 for any.`);
+    const name = port === Number(process.env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
+    console.error(`Tributary cannot start: ${message}. Set ${name} to a free port, or to 0 for any.`);
   } else if (syscall === "listen" || syscall === "getaddrinfo") {
     console.error(`Tributary cannot start: ${message}. HOST must be an address of this machine.`);
   } else console.error("Tributary cannot start:", error);

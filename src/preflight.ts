@@ -1,5 +1,4 @@
-import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./chain/collect/fee-payer.ts";
-import { formatSol, toLamports } from "./chain/lamports.ts";
+import { formatSol, toLamports, type Lamports } from "./chain/lamports.ts";
 import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -27,10 +26,12 @@ export async function checkUpstreams(needs: {
   config: Config;
   rpc: Rpc;
   client: SocialClient;
+  /** Receives the fee payer's balance, and warns when it is low. */
+  setFeePayerBalance: (lamports: Lamports) => void;
   log: Logger;
 }): Promise<void> {
   const { config, rpc, client, log } = needs;
-  const { chain, collect, secrets } = config;
+  const { chain, secrets } = config;
 
   async function checkChain(): Promise<void> {
     const feePayer = secrets.feePayer.publicKey.toBase58();
@@ -67,16 +68,15 @@ export async function checkUpstreams(needs: {
     if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
 
     const balance = accounts.at(-1)?.lamports ?? toLamports(0);
-    const collects = balance / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
-    log[collects < FEW_COLLECTS ? "warn" : "info"](
-      `the fee payer ${feePayer} holds ${formatSol(balance)} SOL, enough for ${collects} collects at the highest fee` +
-        (collects < FEW_COLLECTS ? ": fund it" : ""),
-    );
+    log.info(`the fee payer ${feePayer} holds ${formatSol(balance)} SOL`);
+    needs.setFeePayerBalance(balance);
   }
 
   async function checkSocialNetwork(): Promise<void> {
-    if (await client.isAccepted()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
-    else
+    const isAccepted = await client.isAccepted();
+    if (isAccepted) log.info("SOCIAL_API_TOKEN: the social network accepts it");
+    // The client warns when the network refuses it.
+    else if (isAccepted === undefined)
       log.warn(
         "SOCIAL_API_URL: the social network does not answer as expected yet; lookups of new handles fail until it does",
       );

@@ -57,7 +57,8 @@ function detailsOf(error: CollectError): ErrorDetails {
     case "not-sent":
       return { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." };
     case "fee-payer-short":
-      return forOperator("the fee payer cannot pay for a transaction: fund it");
+      // A warning already says so, once instead of once per caller.
+      return {};
     case "outcome-unknown":
       return {
         message: `It is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again to wait for it.`,

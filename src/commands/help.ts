@@ -23,6 +23,8 @@ ${variables.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n
 `;
 }
 
+/** Of a default: text, a number or an empty list. */
 function toText(value: unknown): string {
-  return value === undefined ? "unset" : String(value as string | number) || "empty";
+  if (value === undefined) return "unset";
+  return Array.isArray(value) ? value.join() || "empty" : `${value as string | number}` || "empty";
 }

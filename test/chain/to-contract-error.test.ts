@@ -45,7 +45,7 @@ const CASES: {
   ],
   "fee-payer-short": [
     { detail: "why" },
-    { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS, hint: "fund it" },
+    { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS },
   ],
   "outcome-unknown": [
     { signature: "sig" },

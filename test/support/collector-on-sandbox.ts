@@ -4,6 +4,7 @@ import type { CollectOutcome } from "../../src/chain/collect/in-flight-collect.t
 import { readConfig } from "../../src/config.ts";
 import { createChain } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
+import { createWarnings } from "../../src/observability/warnings.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
@@ -28,13 +29,15 @@ export function createSandboxCollector(
   });
   const registry = new Registry();
   const logLines: string[] = [];
+  const log = createLogger("trace", { write: (line) => void logLines.push(line) });
   const { collector } = createChain({
     config,
     registry,
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
-    log: createLogger("trace", { write: (line) => void logLines.push(line) }),
+    warnings: createWarnings(log),
+    log,
   });
   const { account } = sandbox;
 

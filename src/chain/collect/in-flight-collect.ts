@@ -9,7 +9,7 @@ import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
-import { FEW_COLLECTS, type FeePayer, type SignedTransaction } from "./fee-payer.ts";
+import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import type { Simulator } from "./simulation.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
@@ -136,7 +136,8 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
       throw new CollectError({ kind: "failed-on-chain", signature, err });
     }
     backoff.succeeded(address);
-    if (landed) void warnWhenLow(landed.balances.get(feePayer.publicKey.toBase58())?.after, landed.fee);
+    const feePayerBalance = landed?.balances.get(feePayer.publicKey.toBase58())?.after;
+    if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
     const { before, after } = landed?.balances.get(address) ?? {};
     if (before === undefined || after === undefined) {
       throw new CollectError({ kind: "landed-unreadable", signature });
@@ -150,18 +151,6 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     return collected > 0n
       ? { kind: "collected", collected, newBalance: saturatingSubtract(after, reserved), signature }
       : { kind: "nothing" };
-  }
-
-  /** `lamports`: the fee payer's balance after a transaction that cost `fee`. */
-  async function warnWhenLow(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
-    if (lamports === undefined) return;
-    metrics.setBalance(lamports);
-    const rentMinimum = await balances.getRentMinimum().catch(() => 0n);
-    if (lamports - rentMinimum >= fee * FEW_COLLECTS) return;
-    log.warn(
-      { lamports: lamports.toString() },
-      `the fee payer can pay for fewer than ${FEW_COLLECTS} more collects: fund it`,
-    );
   }
 
   return (account) => {
