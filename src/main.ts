@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import { examine, report } from "./commands/doctor.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
 import { ConfigError, readConfig, sandboxProblems, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
@@ -35,6 +36,7 @@ async function main(): Promise<void> {
   const [command] = positionals;
   if (command === undefined) await serve();
   else if (command === "sandbox") await runSandbox(values["chain-port"], values["social-port"]);
+  else if (command === "doctor") await runDoctor();
   else throw new ConfigError([`unknown command ${JSON.stringify(command)}; see --help`]);
 }
 
@@ -44,6 +46,16 @@ function readArguments() {
   } catch (error) {
     throw new ConfigError([`${(error as Error).message}; see --help`]);
   }
+}
+
+/** Exits with 1 if a variable is at fault. */
+async function runDoctor(): Promise<never> {
+  const config = readConfig(process.env);
+  for (const warning of warnAboutUnknown(process.env, VARIABLE_NAMES)) console.log(`check  ${warning}`);
+  const { text, atFault } = report(await examine(config));
+  console.log(text);
+  // Connections to the upstreams may still be open.
+  process.exit(atFault.length > 0 ? 1 : 0);
 }
 
 /** Imported only when it is used: production has neither the time nor the packages for it. */

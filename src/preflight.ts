@@ -16,6 +16,12 @@ const CLUSTERS: Readonly<Record<string, string>> = {
   "4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd": "testnet",
 };
 
+/** The name of the cluster with this genesis hash. */
+export function nameOfCluster(genesisHash: string | undefined): string {
+  if (genesisHash === undefined) return "an unknown cluster";
+  return CLUSTERS[genesisHash] ?? "a private cluster";
+}
+
 /**
  * Checks the chain, the fee payer and the social network without spending anything, and logs the results.
  * A problem that may go away by itself is a warning.
@@ -45,7 +51,7 @@ export async function checkUpstreams(needs: {
       rpc.getAccounts([...programs.map(([, id]) => id), feePayer]).catch((error: unknown) => error as Error),
     ]);
     const cluster = genesisHash && CLUSTERS[genesisHash];
-    const clusterName = cluster ?? (genesisHash ? "a private cluster" : "an unknown cluster");
+    const clusterName = nameOfCluster(genesisHash);
     if (accounts instanceof Error) {
       log.warn(
         { err: accounts },
