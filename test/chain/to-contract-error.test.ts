@@ -43,10 +43,7 @@ const CASES: {
     {},
     { message: "The chain did not answer in time. No transaction was sent. Try again in a minute." },
   ],
-  "fee-payer-short": [
-    { detail: "why" },
-    { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS },
-  ],
+  "fee-payer-short": [{ detail: "why" }, { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS }],
   "outcome-unknown": [
     { signature: "sig" },
     {
