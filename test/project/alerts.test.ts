@@ -102,7 +102,9 @@ it("docs/operating.md explains exactly the alerts, in order, with what to look a
   const rules = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const explained = [...read("operating.md").matchAll(/^### (Tributary\w+)$/gm)].map(([, name]) => name);
   expect(explained).toEqual(rules);
-  const sections = read("operating.md").split(/^### /m).filter((text) => text.startsWith("Tributary"));
+  const sections = read("operating.md")
+    .split(/^### /m)
+    .filter((text) => text.startsWith("Tributary"));
   for (const section of sections) expect(section).toMatch(/ \*\*Look:\*\* .+ \*\*Do:\*\* ./);
   expect(ruleQueries).toHaveLength(rules.length);
 });
