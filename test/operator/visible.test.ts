@@ -6,7 +6,7 @@ import manifest from "../../package.json" with { type: "json" };
 import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { startProgram, type Program } from "../support/program.ts";
-import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 let sandbox: TestSandbox;
@@ -138,15 +138,24 @@ describe("ADMIN_PORT", () => {
     expect((await admin.request("/readyz")).body.reasons).toEqual(["no chain endpoint answers"]);
   });
 
-  it("shows that the process is shutting down while requests are in flight", async () => {
-    const { program } = await start({ ADMIN_PORT: "0" });
+  it("answers until the process exits, also when PORT is closed and a collect is in flight", async () => {
+    const { program, url, collect } = await start({ ADMIN_PORT: "0" });
     const admin = createClient(linesOf(program).find(({ msg }) => msg === "listening")!.adminUrl!);
-    program.child.kill("SIGTERM");
-    await eventually(async () => {
-      const answer = await admin.request("/readyz").catch(() => undefined);
-      expect(answer?.body.reasons ?? ["shutting down"]).toEqual(["shutting down"]);
-      expect(program.output()).toContain("shutting down");
+    const confirm = sandbox.rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      then: { status: 503, body: "" },
     });
+    const collected = collect(sandbox.account("creator").id);
+    await expect.poll(() => sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
+    program.child.kill("SIGTERM");
+    await expect.poll(() => fetch(url).catch(() => "closed")).toBe("closed");
+    expect(await admin.request("/readyz")).toMatchObject({
+      status: 503,
+      body: { reasons: ["shutting down"] },
+    });
+    expect((await admin.request("/metrics")).status).toBe(200);
+    confirm();
+    expect((await collected).body.success).toBe(true);
     expect(await program.exitCode()).toBe(0);
   });
 
