@@ -19,15 +19,28 @@ const MAY_IMPORT = {
   rest: ["graphql", "schema", "resolvers", ...DOMAIN],
   http: ["rest", "graphql", "schema", "resolvers", ...DOMAIN],
   sandbox: ["chain", ...BASE],
-  "config.ts": [
+  "config.ts": ["variables.ts"],
+  "variables.ts": [
     "chain/collect/keypair.ts",
     "chain/lamports.ts",
     "chain/launchpad/program-ids.ts",
     "contract",
   ],
   "preflight.ts": ["config.ts", ...DOMAIN],
-  "gateway.ts": ["preflight.ts", "config.ts", "http", "rest", "graphql", "schema", "resolvers", ...DOMAIN],
-  "main.ts": ["gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
+  commands: ["preflight.ts", "config.ts", "variables.ts", ...DOMAIN],
+  "services.ts": ["config.ts", ...DOMAIN],
+  "gateway.ts": [
+    "services.ts",
+    "preflight.ts",
+    "config.ts",
+    "http",
+    "rest",
+    "graphql",
+    "schema",
+    "resolvers",
+    ...DOMAIN,
+  ],
+  "main.ts": ["commands", "gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
 };
 
 /** A pattern for the files that an entry of the table means. */

@@ -1,18 +1,31 @@
-FROM node:24-slim AS dependencies
+FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# No production dependency needs its install script.
+# No production dependency needs its install script. Only the sandbox needs the optional ones.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts
+
+FROM node:24-slim AS sandbox-packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
 
-FROM node:24-slim
-ENV NODE_ENV=production HOST=0.0.0.0
+FROM node:24-slim AS program
 WORKDIR /app
-COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./
 COPY src src
 COPY docs/errors.md docs/errors.md
 # The image's user `node`. A number, so that an orchestrator can verify that it is not root.
 USER 1000:1000
+
+# Only with `--target sandbox`: the chain and the social network of compose.sandbox.yaml.
+FROM program AS sandbox
+COPY --from=sandbox-packages /app/node_modules node_modules
+EXPOSE 8898 8899
+CMD ["node", "src/main.ts", "sandbox"]
+
+FROM program
+ENV NODE_ENV=production HOST=0.0.0.0
+COPY --from=packages /app/node_modules node_modules
 EXPOSE 4000
 # Not /readyz: while the chain is down, an orchestrator would replace containers with transactions in flight.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \

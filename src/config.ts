@@ -1,74 +1,7 @@
-import { PublicKey } from "@solana/web3.js";
-import proxyAddr from "proxy-addr";
-import { z } from "zod";
-import { readKeypair } from "./chain/collect/keypair.ts";
-import { toLamports } from "./chain/lamports.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./chain/launchpad/program-ids.ts";
+import ipaddr from "ipaddr.js";
+import { Variables } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
-
-/** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
-const Variables = z.object({
-  PORT: integer(0, 65_535).default(4_000),
-  HOST: z.string().default("127.0.0.1"),
-  BASE_PATH: z
-    .string()
-    .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
-    .default(""),
-  SOCIAL_API_URL: required("the base URL of the social network's API, v2")
-    .transform(parsedBy((text) => parseUrl(text)))
-    .refine((url) => !url.username && !url.password, {
-      error: "expected no user or password in the URL; set the token in SOCIAL_API_TOKEN",
-      abort: true,
-    })
-    .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment"),
-  SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API").regex(
-    /^[\x21-\x7e]+$/,
-    "expected printable ASCII without spaces (the value is not shown here)",
-  ),
-  SOLANA_RPC_URL: required(
-    "one or more JSON-RPC URLs, separated by commas, the preferred one first",
-  ).transform(parsedBy((text) => splitList(text).map((part) => parseUrl(part)))),
-  FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
-    parsedBy(readKeypair),
-  ),
-  ESCROW_PROGRAM_ID: address(required("the address of the escrow program in base58")),
-  ESCROW_SEED: z
-    .string()
-    .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")
-    .default("social"),
-  LAUNCHPAD_PROGRAM_ID: address().default(LAUNCHPAD_PROGRAM_ID),
-  LAUNCHPAD_AMM_PROGRAM_ID: address().default(LAUNCHPAD_AMM_PROGRAM_ID),
-  // Redis, or a server that speaks its protocol, such as Valkey.
-  REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
-  TRUST_PROXY: z
-    .string()
-    .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
-    .transform(splitList)
-    .default([]),
-  RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
-  RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400).default(60),
-  HANDLE_ALLOW_UNDERSCORE: z
-    .enum(["true", "false"], expected("true or false"))
-    .transform((text) => text === "true")
-    .optional(),
-  SOCIAL_CONCURRENCY: integer(1, 1_000).default(4),
-  SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
-  SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
-  SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
-  SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
-  RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
-  COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
-  MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
-  MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
-  PRIORITY_FEE_FLOOR_MICROLAMPORTS: integer(0, 1e12).default(1_000).transform(BigInt),
-  PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
-  FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
-  LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
-  NODE_ENV: z.string().optional(),
-});
 
 /** The names of all variables that the service reads. */
 export const VARIABLE_NAMES: readonly string[] = Object.keys(Variables.shape);
@@ -80,7 +13,7 @@ const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIA
 /** Lists every problem with the environment, one per line. No line quotes a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  constructor(problems: readonly string[], hints: readonly string[]) {
+  constructor(problems: readonly string[], hints: readonly string[] = []) {
     const lines = problems.map((problem) => `  - ${problem}`);
     super(["Tributary cannot start:", ...lines, ...hints].join("\n"));
   }
@@ -94,22 +27,32 @@ export function wantsSandbox(env: Environment): boolean {
 /** The operator's settings, read once at start. */
 export type Config = ReturnType<typeof readConfig>;
 
+/** What is wrong with HOST for a sandbox: other machines could use it, and SANDBOX does not allow that. */
+export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
+  if (!host || host === "localhost" || SANDBOX === "true") return [];
+  if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return [];
+  return [`HOST: expected a loopback address for a sandbox, got "${host}". Or set SANDBOX=true`];
+}
+
 /**
- * Reads and checks every variable; an empty one counts as absent.
+ * Reads and checks every variable; an empty one counts as absent. `sandbox` are the variables of a sandbox in
+ * this process, which replace those of `env`.
  *
  * @throws {ConfigError} with all problems in one message.
  */
-export function readConfig(env: Environment) {
-  const present = Object.fromEntries(Object.entries(env).filter(([, text]) => text));
+export function readConfig(env: Environment, sandbox?: Environment) {
+  const present = Object.fromEntries(Object.entries({ ...env, ...sandbox }).filter(([, text]) => text));
   const { data, error } = Variables.safeParse(present);
-  if (error) {
-    const problems = error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`);
+  const problems = error?.issues.map(({ path, message }) => `${String(path[0])}: ${message}`) ?? [];
+  if (sandbox) problems.push(...sandboxProblems(env));
+  if (!data || problems.length > 0) {
     throw new ConfigError(problems, UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT]);
   }
 
   return {
     host: data.HOST,
     port: data.PORT,
+    adminPort: data.ADMIN_PORT,
     /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
     basePath: data.BASE_PATH,
     logLevel: data.LOG_LEVEL,
@@ -154,97 +97,4 @@ export function readConfig(env: Environment) {
       redisUrls: data.REDIS_URL,
     },
   };
-}
-
-/** A message that quotes the value. Not for secrets. */
-function expected(format: string) {
-  return { error: ({ input }: { input?: unknown }) => `expected ${format}, got ${JSON.stringify(input)}` };
-}
-
-/** A variable without a default. */
-function required(format: string) {
-  return z.string(`missing. Expected ${format}`);
-}
-
-function integer(min: number, max: number) {
-  const isWithin = (text: string) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
-  return z
-    .string()
-    .refine(isWithin, expected(`a whole number from ${min} to ${max}`))
-    .transform(Number);
-}
-
-function address(text = z.string()) {
-  return text.transform(parsedBy(parseAddress));
-}
-
-/** Reports an error of `parse` as the variable's problem. */
-function parsedBy<T>(parse: (text: string) => T) {
-  return (text: string, context: z.RefinementCtx): T => {
-    try {
-      return parse(text);
-    } catch (error) {
-      context.addIssue((error as Error).message);
-      return z.NEVER;
-    }
-  };
-}
-
-function parseAddress(text: string): string {
-  try {
-    return new PublicKey(text).toBase58();
-  } catch {
-    // Longer than an address: perhaps a secret key in the wrong variable.
-    const value = text.length > 44 ? `${text.length} characters` : JSON.stringify(text);
-    throw new Error(`expected an address of 32 bytes in base58, got ${value}`);
-  }
-}
-
-/** The messages do not quote the text, because providers put keys into URLs. */
-function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !protocols.includes(url.protocol)) {
-    const starts = protocols.map((protocol) => `${protocol}//`).join(" or ");
-    throw new Error(`expected a URL that starts with ${starts} (the value is not shown here)`);
-  }
-  try {
-    decodeURIComponent(url.username + url.password);
-  } catch {
-    throw new Error("expected the user and password in the URL to be percent-encoded");
-  }
-  return url;
-}
-
-/** One URL, or the URLs of several nodes of one cluster. */
-function parseRedisUrls(text: string): URL[] {
-  const urls = splitList(text).map((part) => parseUrl(part, ["redis:", "rediss:"]));
-  for (const { hostname, pathname, search, hash } of urls) {
-    if (!hostname || !/^(\/\d*)?$/.test(pathname) || search || hash)
-      throw new Error("expected redis://[user:password@]host[:port][/database number]");
-  }
-  if (urls.length === 1) return urls;
-  if (urls.some(({ pathname }) => pathname.length > 1))
-    throw new Error("expected no database number: several URLs are nodes of one cluster, which has only one");
-  const accesses = urls.map(({ protocol, username, password }) => `${protocol}//${username}:${password}`);
-  if (new Set(accesses).size > 1)
-    throw new Error(
-      "expected the same protocol, user and password in all URLs, which are nodes of one cluster",
-    );
-  return urls;
-}
-
-function splitList(text: string): string[] {
-  return text.split(",").map((part) => part.trim());
-}
-
-function isProxyList(text: string): boolean {
-  const proxies = splitList(text);
-  // proxy-addr reads `1` as the address 0.0.0.1. Refuse counts: a client that bypasses a proxy could fake its address.
-  if (proxies.some((proxy) => /^\d+$/.test(proxy))) return false;
-  try {
-    proxyAddr.compile(proxies);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,18 +1,5 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
-import { createReadWallets } from "./chain/wallets.ts";
-import { createAddresses } from "./chain/addresses.ts";
-import { createBalances } from "./chain/balances.ts";
-import { createAccountLocks } from "./chain/collect/account-lock.ts";
-import { createCollectMetrics } from "./chain/collect/collect-metrics.ts";
-import { createCollector } from "./chain/collect/collector.ts";
-import { createFeeBudget } from "./chain/collect/fee-budget.ts";
-import { createFeePayer } from "./chain/collect/fee-payer.ts";
-import { createSimulator } from "./chain/collect/simulation.ts";
-import { toLamports } from "./chain/lamports.ts";
-import { createLandedSlots } from "./chain/landed-slots.ts";
-import { createLaunchpad } from "./chain/launchpad/instructions.ts";
-import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import { handleFormat } from "./contract/handle.ts";
 import { createGraphQLEndpoint } from "./graphql/endpoint.ts";
@@ -25,6 +12,7 @@ import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
 import { createRouter, withRateLimit, type Route } from "./http/router.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
+import { createWarnings } from "./observability/warnings.ts";
 import { checkUpstreams } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
@@ -36,28 +24,13 @@ import { createOpenApiDocument } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
-import { createAccountLookup } from "./social/account-lookup.ts";
-import { createSocialClient } from "./social/api-client.ts";
-import { createCallQuota } from "./social/call-quota.ts";
-import { createCircuitBreaker } from "./social/circuit-breaker.ts";
-import { createReadBudget } from "./social/read-budget.ts";
+import { createChain, createSocial, type Shared } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
-import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
-import { createRedis, type Redis } from "./upstream/redis.ts";
+import { createRedis } from "./upstream/redis.ts";
 
 /** How long a process that stops waits for Redis. */
 const WRITE_OUTCOMES_MS = 5_000;
-
-/** What several parts of the gateway use. */
-interface Shared {
-  readonly config: Config;
-  readonly registry: Registry;
-  readonly redis: Redis | undefined;
-  readonly callUpstream: ReturnType<typeof createCallUpstream>;
-  readonly batchMetrics: ReturnType<typeof createBatchMetrics>;
-  readonly log: Logger;
-}
 
 /**
  * Builds the gateway from its parts. It does not listen: `fetch` takes a Request, with the socket's address in
@@ -86,6 +59,7 @@ export function createGateway(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
+    warnings: createWarnings(log),
     log,
   };
   const social = createSocial(shared);
@@ -111,7 +85,8 @@ export function createGateway(
     rateLimit: describeRateLimit(config.rateLimit),
     endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
   });
-  const health = createHealth({ rpc: chain.rpc });
+  const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
+  const health = createHealth({ ...shared, rpc: chain.rpc, refreshWarnings: refreshBalance });
   const pages = createPages({ basePath: config.basePath, schema, sandboxAccounts });
 
   const routes: Record<string, Route> = {
@@ -127,10 +102,15 @@ export function createGateway(
       POST: graphql.handle,
     },
     "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz },
+    "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
     "/openapi.json": { GET: () => respondJson(200, openApi) },
-    "/metrics": { GET: createMetricsHandler(registry) },
     ...pages.routes,
+  };
+  /** Served on ADMIN_PORT if it is set, else beside the others. */
+  const adminRoutes: Record<string, Route> = {
+    "/livez": { GET: health.livez },
+    "/readyz": { GET: health.readyz({ details: true }) },
+    "/metrics": { GET: createMetricsHandler(registry) },
   };
   const scopeNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),
@@ -139,11 +119,12 @@ export function createGateway(
     metrics: createRequestMetrics(registry),
     log,
   };
-  const router = createRouter({
-    ...scopeNeeds,
-    routes: new Map(Object.entries(routes).map(([path, route]) => [config.basePath + path, route])),
-  });
-  const adapter = createServerAdapter<{ remoteAddress?: string | undefined }>(router);
+  const serve = (served: Record<string, Route>) => {
+    const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
+    const router = createRouter({ ...scopeNeeds, routes: new Map(paths) });
+    return createServerAdapter<{ remoteAddress?: string | undefined }>(router);
+  };
+  const adapter = serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes);
 
   void chain.balances.warmUp();
 
@@ -154,7 +135,9 @@ export function createGateway(
     registry,
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     start: () =>
-      health.waitForStart(checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, log })),
+      health.waitForStart(
+        checkUpstreams({ ...shared, rpc: chain.rpc, client: social.client, setFeePayerBalance }),
+      ),
     fetch: adapter.fetch,
     /** The entry for node:http. */
     handleNode: createFastPath({
@@ -164,6 +147,9 @@ export function createGateway(
       graphql,
       fallback: adapter.handle,
     }),
+
+    /** The entry for node:http on ADMIN_PORT. */
+    handleAdmin: serve(adminRoutes).handle,
 
     /** Makes `/readyz` return 503 from now on. */
     drain: health.drain,
@@ -178,69 +164,4 @@ export function createGateway(
     /** Closes the connections to Redis. */
     close: () => redis?.close(),
   };
-}
-
-/** The parts that read the social network. */
-function createSocial({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
-  const { social, secrets } = config;
-  const budgets = createBudgetMetrics(registry, log);
-  const quota = createCallQuota({ ...social, redis });
-  budgets.watch("social_calls", quota.usedPart);
-  const client = createSocialClient({
-    ...social,
-    token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ timeoutMs: social.timeoutMs, log }),
-    quota,
-    callUpstream,
-    log,
-  });
-  return {
-    client,
-    accountLookup: createAccountLookup({
-      ...social,
-      client,
-      budget: createReadBudget({ ...social, redis, metrics: budgets, log }),
-      redis,
-      metrics: { batches: batchMetrics("social"), budgets },
-    }),
-  };
-}
-
-/** The parts that read and write the chain. */
-export function createChain({ config, registry, redis, callUpstream, batchMetrics, log }: Shared) {
-  const { chain, collect, secrets } = config;
-  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
-  const balances = createBalances({
-    ...chain,
-    rpc,
-    readWallets: createReadWallets(rpc, batchMetrics("chain")),
-  });
-  const payer = secrets.feePayer.publicKey;
-  const landedSlots = createLandedSlots({
-    feePayer: payer.toBase58(),
-    redis,
-    requireSlot: rpc.requireSlot,
-  });
-  const feePayer = createFeePayer({
-    ...collect,
-    keypair: secrets.feePayer,
-    programIds: [chain.launchpadProgramId, chain.launchpadAmmProgramId],
-    budget: createFeeBudget({ ...collect, feePayer: payer.toBase58(), redis }),
-  });
-  const launchpad = createLaunchpad(chain);
-  const collector = createCollector({
-    ...collect,
-    rpc,
-    balances,
-    simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer, log }),
-    feePayer,
-    locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
-    announceLanded: landedSlots.announce,
-    metrics: createCollectMetrics(registry, async () => {
-      const [group] = await rpc.getAccounts([[payer.toBase58()]]);
-      return group?.[0]?.lamports ?? toLamports(0);
-    }),
-    log,
-  });
-  return { rpc, balances, collector, addressesOf: createAddresses(chain) };
 }

@@ -1,5 +1,4 @@
-import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./chain/collect/fee-payer.ts";
-import { formatSol, toLamports } from "./chain/lamports.ts";
+import { formatSol, toLamports, type Lamports } from "./chain/lamports.ts";
 import type { Rpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -18,6 +17,11 @@ const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
   ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
 ]);
 
+/** The name of the cluster with this genesis hash. */
+export function nameOfCluster(genesisHash: string | undefined): string {
+  return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
+}
+
 /**
  * Checks the chain, the fee payer, the social network and Redis without spending anything, and logs the results.
  * Problems are warnings, because they may go away while the process runs.
@@ -30,10 +34,12 @@ export async function checkUpstreams(needs: {
   rpc: Rpc;
   client: SocialClient;
   redis: Redis | undefined;
+  /** Receives the fee payer's balance, and warns when it is low. */
+  setFeePayerBalance: (lamports: Lamports) => void;
   log: Logger;
 }): Promise<void> {
   const { config, rpc, client, redis, log } = needs;
-  const { chain, collect, secrets } = config;
+  const { chain, secrets } = config;
 
   async function checkChain(): Promise<void> {
     const feePayer = secrets.feePayer.publicKey.toBase58();
@@ -53,13 +59,13 @@ export async function checkUpstreams(needs: {
     // The RPC client logs an error for each endpoint that it does not use because it is on another cluster.
     if (endpoints.length > 1) {
       for (const { host, genesisHash: hash } of endpoints) {
-        if (hash) log.info({ host }, `SOLANA_RPC_URL: this endpoint is on ${toName(hash)}`);
+        if (hash) log.info({ host }, `SOLANA_RPC_URL: this endpoint is on ${nameOfCluster(hash)}`);
         else log.warn({ host }, "SOLANA_RPC_URL: this endpoint does not answer yet");
       }
     }
     const genesisHash = endpoints.find((endpoint) => endpoint.genesisHash)?.genesisHash;
     const cluster = CLUSTERS.get(genesisHash);
-    const clusterName = toName(genesisHash);
+    const clusterName = nameOfCluster(genesisHash);
     if (accounts instanceof Error) {
       log.warn(
         { err: accounts },
@@ -82,16 +88,15 @@ export async function checkUpstreams(needs: {
     if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
 
     const balance = accounts.at(-1)?.lamports ?? toLamports(0);
-    const collects = balance / (BASE_FEE_LAMPORTS + collect.maxPriorityFee);
-    log[collects < FEW_COLLECTS ? "warn" : "info"](
-      `the fee payer ${feePayer} holds ${formatSol(balance)} SOL, enough for ${collects} collects at the highest fee` +
-        (collects < FEW_COLLECTS ? ": fund it" : ""),
-    );
+    log.info(`the fee payer ${feePayer} holds ${formatSol(balance)} SOL`);
+    needs.setFeePayerBalance(balance);
   }
 
   async function checkSocialNetwork(): Promise<void> {
-    if (await client.isAccepted()) log.info("SOCIAL_API_TOKEN: the social network accepts it");
-    else
+    const isAccepted = await client.isAccepted();
+    if (isAccepted) log.info("SOCIAL_API_TOKEN: the social network accepts it");
+    // The client warns when the network refuses it.
+    else if (isAccepted === undefined)
       log.warn(
         "SOCIAL_API_URL, SOCIAL_API_TOKEN: the social network does not answer as expected yet; lookups of new handles fail until it does",
       );
@@ -108,9 +113,4 @@ export async function checkUpstreams(needs: {
     );
   }
   await Promise.all([checkChain(), checkSocialNetwork(), checkRedis()]);
-}
-
-/** The name of the cluster with this genesis hash. */
-function toName(genesisHash: string | undefined): string {
-  return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }

@@ -32,6 +32,7 @@ describe("the variables", () => {
     expect(config).toEqual({
       host: "127.0.0.1",
       port: 4000,
+      adminPort: undefined,
       basePath: "",
       logLevel: "info",
       trustedProxies: [],
@@ -96,8 +97,11 @@ describe("an invalid variable", () => {
   it.each([
     ["PORT", "65536", "expected a whole number from 0 to 65535"],
     ["PORT", "4e3", "expected a whole number"],
+    ["ADMIN_PORT", "admin", "expected a whole number from 0 to 65535"],
     ["BASE_PATH", "api/", "expected a path such as /api"],
     ["RATE_LIMIT_MAX", "0", "expected a whole number from 1"],
+    ["NODE_ENV", "prod", "expected development, test or production"],
+    ["SANDBOX", "yes", "expected true or false"],
     ["RATE_LIMIT_WINDOW_SECONDS", "-1", "expected a whole number"],
     ["HANDLE_ALLOW_UNDERSCORE", "yes", "expected true or false"],
     ["TRUST_PROXY", "1", "expected addresses or CIDR ranges"],

@@ -56,7 +56,8 @@ function detailsOf(error: CollectError): ErrorDetails {
         ...forOperator("the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL"),
       };
     case "fee-payer-short":
-      return forOperator("the fee payer cannot pay for a transaction: fund it");
+      // A warning already says so, once instead of once per caller.
+      return {};
     case "still-running":
       return {
         message:

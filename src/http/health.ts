@@ -1,4 +1,5 @@
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
+import type { Warnings } from "../observability/warnings.ts";
 import { respondJson } from "../rest/respond.ts";
 import { memoize } from "../upstream/memoize.ts";
 
@@ -7,9 +8,15 @@ const CHAIN_CHECK_MAX_AGE_MS = 1_000;
 
 /**
  * `/livez`: always 200. `/readyz`: 200 if the process should receive requests, that is if it is neither starting
- * nor shutting down and the chain answers; otherwise 503 with the reasons.
+ * nor shutting down and the chain answers; otherwise 503 with the reasons. Its details also list the warnings,
+ * which change no status; `refreshWarnings` is called while there are any.
  */
-export function createHealth({ rpc }: { rpc: Pick<Rpc, "getSlot"> }) {
+export function createHealth(needs: {
+  rpc: Pick<Rpc, "getSlot">;
+  warnings: Warnings;
+  refreshWarnings: () => void;
+}) {
+  const { rpc, warnings } = needs;
   let isStarting = false;
   let isDraining = false;
   const checkChain = memoize(
@@ -24,15 +31,24 @@ export function createHealth({ rpc }: { rpc: Pick<Rpc, "getSlot"> }) {
   return {
     livez: (): Response => respondJson(200, { status: "ok" }),
 
-    async readyz(): Promise<Response> {
+    /** Without the details it shows only the status. */
+    readyz: (options: { details: boolean }) => async (): Promise<Response> => {
       const reasons = [
         isStarting ? "starting" : undefined,
         isDraining ? "shutting down" : undefined,
         await checkChain(),
       ].filter((reason) => reason);
-      return reasons.length === 0
-        ? respondJson(200, { status: "ok" })
-        : respondJson(503, { status: "unavailable", reasons });
+      const list = warnings.list();
+      if (list.length > 0) needs.refreshWarnings();
+      const details = {
+        ...(reasons.length > 0 && { reasons }),
+        ...(list.length > 0 && { warnings: list }),
+      };
+      const status = reasons.length === 0 ? 200 : 503;
+      return respondJson(status, {
+        status: status === 200 ? "ok" : "unavailable",
+        ...(options.details && details),
+      });
     },
 
     /** `/readyz` returns 503 until `start` resolves. */

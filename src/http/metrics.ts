@@ -1,4 +1,5 @@
-import { Counter, Histogram, type Registry } from "@prometheus-io/client";
+import { Counter, Gauge, Histogram, type Registry } from "@prometheus-io/client";
+import { VERSION } from "../observability/version.ts";
 import type { Reads } from "../resolvers/loaders.ts";
 
 /** The label of a request. `other`: requests that do not count against the rate limit. */
@@ -52,6 +53,13 @@ export function createRequestMetrics(registry: Registry) {
 
 /** `/metrics`, in the format of Prometheus. */
 export function createMetricsHandler(registry: Registry): () => Promise<Response> {
+  const build = new Gauge({
+    name: "tributary_build_info",
+    help: "Always 1; the label is the service's version.",
+    labelNames: ["version"],
+    registers: [registry],
+  });
+  build.set({ version: VERSION }, 1);
   return async () =>
     new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
 }

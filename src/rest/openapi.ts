@@ -1,7 +1,7 @@
 import type { GraphQLSchema } from "graphql";
-import packageJson from "../../package.json" with { type: "json" };
 import { ContractError } from "../contract/contract-error.ts";
 import { codesOf, ERROR_CODES } from "../contract/error-codes.ts";
+import { VERSION } from "../observability/version.ts";
 import { allowHeader, type Endpoint, type EndpointAnswer } from "./endpoint.ts";
 import { toErrorBody } from "./respond.ts";
 import { resultSchema, schemaRef } from "./result-schema.ts";
@@ -38,7 +38,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
     openapi: "3.1.1",
     info: {
       title: "Tributary",
-      version: packageJson.version,
+      version: VERSION,
       description: [
         "Look up the address and balance of a social-network handle, and collect its trading fees.",
         "The API is public: no keys, no login, and any web page may call it.",

@@ -1,3 +1,5 @@
+import { VERSION } from "../observability/version.ts";
+
 /** The text to print once the sandbox runs: its addresses, and commands to paste. It contains no secret. */
 export function describeSandbox(at: {
   gatewayUrl: string;
@@ -14,7 +16,7 @@ export function describeSandbox(at: {
     params: [example.address, 1_500_000_000],
   };
   return `
-Tributary is running on a sandbox: its own chain and social network, in memory. No real money is involved.
+Tributary ${VERSION} is running on a sandbox: its own chain and social network, in memory. No real money is involved.
 
   Gateway                 ${gatewayUrl}
   GraphiQL                ${gatewayUrl}/graphql

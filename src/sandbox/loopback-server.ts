@@ -42,7 +42,7 @@ interface Faults<Call> {
   clear(): void;
 }
 
-/** An HTTP server on 127.0.0.1 that records its calls and can inject faults. */
+/** An HTTP server, usually on 127.0.0.1, that records its calls and can inject faults. */
 export interface LoopbackServer<Call> {
   /** For example `http://127.0.0.1:8899`, without a trailing slash. */
   readonly url: string;
@@ -58,15 +58,17 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" };
 
 /**
- * Starts a server on 127.0.0.1 at `port`, or at any free port if `port` is in use or 0. `describe` converts a
+ * Starts a server on `host` at `port`, or at any free port if `port` is in use or 0. `describe` converts a
  * request to a call, which is recorded in `calls` and passed to each fault's `when`. If it returns undefined, nothing
  * is recorded.
  */
 export async function createLoopbackServer<Call>(options: {
+  host?: string | undefined;
   port: number;
   handle: (request: LoopbackRequest) => LoopbackAnswer;
   describe: (request: LoopbackRequest) => Call | undefined;
 }): Promise<LoopbackServer<Call>> {
+  const { host = "127.0.0.1" } = options;
   const calls: Call[] = [];
   let faults: { readonly fault: Fault<Call>; timesLeft: number }[] = [];
   const closing = new AbortController();
@@ -116,7 +118,7 @@ export async function createLoopbackServer<Call>(options: {
   const listen = (port: number): Promise<void> =>
     new Promise((resolve, reject) => {
       server.once("error", reject);
-      server.listen(port, "127.0.0.1", () => {
+      server.listen(port, host, () => {
         server.off("error", reject);
         resolve();
       });
@@ -127,7 +129,7 @@ export async function createLoopbackServer<Call>(options: {
   });
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
     calls,
     faults: {
       add(fault) {

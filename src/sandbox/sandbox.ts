@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
@@ -58,6 +58,10 @@ const ESCROW_SEED = "social";
 
 const FEE_PAYER_SOL = "10";
 
+/** Fixed, like the fee payer's key, so that a service stays configured when the sandbox restarts. */
+const SOCIAL_API_TOKEN = "token-of-the-sandbox";
+const FEE_PAYER_SEED = createHash("sha256").update("the sandbox's fee payer").digest();
+
 /** Outside `startSandbox`, so that all sandboxes of a process share the derived addresses. */
 const addressesOf = createAddresses({
   escrowProgramId: ESCROW_PROGRAM_ID,
@@ -67,10 +71,11 @@ const addressesOf = createAddresses({
 });
 
 /**
- * Starts a sandbox whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
+ * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
  * port is 0 or in use, picks a free one.
  */
 export async function startSandbox({
+  host = "127.0.0.1",
   slotMs = 400,
   rpcPort = 8899,
   socialPort = 8898,
@@ -85,7 +90,7 @@ export async function startSandbox({
     ],
   });
   createUsdc(chain);
-  const feePayer = Keypair.generate();
+  const feePayer = Keypair.fromSeed(FEE_PAYER_SEED);
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
 
   const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
@@ -104,16 +109,15 @@ export async function startSandbox({
     };
   });
 
-  const token = randomBytes(32).toString("base64url");
   const [rpc, social] = await Promise.all([
-    createChainRpc({ chain, launchpad, port: rpcPort }),
-    createSocialNetwork({ accounts, token, port: socialPort }),
+    createChainRpc({ chain, launchpad, host, port: rpcPort }),
+    createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),
   ]);
 
   return {
     env: {
       SOCIAL_API_URL: social.url,
-      SOCIAL_API_TOKEN: token,
+      SOCIAL_API_TOKEN,
       SOLANA_RPC_URL: rpc.url,
       FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
       ESCROW_PROGRAM_ID,

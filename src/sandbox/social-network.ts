@@ -42,6 +42,7 @@ const RATE_WINDOW_SECONDS = 15 * 60;
 export async function createSocialNetwork(options: {
   accounts: readonly NetworkAccount[];
   token: string;
+  host?: string | undefined;
   port: number;
 }): Promise<SocialNetwork> {
   const byHandle = new Map<string, NetworkAccount>();
@@ -81,6 +82,7 @@ export async function createSocialNetwork(options: {
 
   const nextRateLimitHeaders = createRateLimitHeaders();
   const server = await createLoopbackServer<SocialCall>({
+    host: options.host,
     port: options.port,
     describe: (request) => ({ names: namesIn(request) }),
     handle(request) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { toSocialId } from "../contract/social-id.ts";
-import type { Logger } from "../observability/log.ts";
+import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { SocialAccount } from "./account.ts";
@@ -26,6 +26,15 @@ const DEFAULT_RETRY_AFTER_SECONDS = 60;
 const MAX_RETRY_AFTER_SECONDS = 900;
 
 const PATHS: Record<CallKind, string> = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
+
+const TOKEN_REFUSED = [
+  "social token",
+  "the social network refuses SOCIAL_API_TOKEN: lookups fail until it is replaced and the service restarted",
+] as const;
+const APP_REFUSED = [
+  "social app",
+  "the social network refuses this service's app: its credit is used up or its access withdrawn; see the network's developer console",
+] as const;
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /**
@@ -58,9 +67,9 @@ export function createSocialClient(needs: {
   circuitBreaker: CircuitBreaker;
   quota: Pick<CallQuota, "record" | "turn">;
   callUpstream: CallUpstream;
-  log: Logger;
+  warnings: Warnings;
 }) {
-  const { circuitBreaker, quota, callUpstream, log } = needs;
+  const { circuitBreaker, quota, callUpstream, warnings } = needs;
   const base = needs.apiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
 
@@ -80,13 +89,16 @@ export function createSocialClient(needs: {
       return users.data;
     };
     try {
-      return await callUpstream({ upstream: "social", method, url, headers, signal }, read);
+      const users = await callUpstream({ upstream: "social", method, url, headers, signal }, read);
+      clearWarnings();
+      return users;
     } catch (cause) {
       const error =
         cause instanceof SocialError
           ? cause
           : new SocialError({ kind: isTimeout(cause) ? "timeout" : "unreachable" }, cause);
-      logOperatorProblem(error.failure);
+      if (isBadRequest(error)) clearWarnings();
+      else warnAboutRefusal(error.failure);
       throw error;
     }
   }
@@ -116,15 +128,17 @@ export function createSocialClient(needs: {
     }
   }
 
-  function logOperatorProblem(failure: SocialFailure): void {
+  function warnAboutRefusal(failure: SocialFailure): void {
     if (failure.kind !== "refused" || !isOperatorProblem(failure)) return;
     const { status, problem } = failure;
-    log.error(
-      { status, type: problem },
-      status === 401
-        ? "the social network refuses SOCIAL_API_TOKEN: lookups fail until it is replaced and the service restarted"
-        : "the social network refuses this service's app: its credit is used up or its access withdrawn; see the network's developer console",
-    );
+    const [subject, message] = status === 401 ? TOKEN_REFUSED : APP_REFUSED;
+    warnings.raise(subject, message, { level: "error", details: { status, type: problem } });
+  }
+
+  function clearWarnings(): void {
+    for (const [subject] of [TOKEN_REFUSED, APP_REFUSED]) {
+      warnings.clear(subject, "the social network accepts calls again");
+    }
   }
 
   return {
@@ -139,15 +153,16 @@ export function createSocialClient(needs: {
     findByIds: (ids: readonly string[]) => find("ids", ids, ({ id }) => id),
 
     /**
-     * Whether the network accepts this service's calls. Requests an invalid name, because the network charges
-     * only for accounts it finds.
+     * Whether the network accepts this service's calls; undefined if it does not answer as expected. Requests an
+     * invalid name, because the network charges only for accounts it finds.
      */
-    async isAccepted(): Promise<boolean> {
+    async isAccepted(): Promise<boolean | undefined> {
       try {
         await get("usernames", ["-"], circuitBreaker.newDeadline(), "check");
         return true;
       } catch (error) {
-        return isBadRequest(error);
+        if (isBadRequest(error)) return true;
+        return isOperatorProblem((error as SocialError).failure) ? false : undefined;
       }
     },
   };

@@ -11,7 +11,7 @@ import {
 } from "cockatiel";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import { isOutage, isTransient, SocialError } from "./social-error.ts";
+import { isOperatorProblem, isOutage, isTransient, SocialError } from "./social-error.ts";
 
 /** Failures in a row that open the circuit. */
 const FAILURES_TO_OPEN = 5;
@@ -40,7 +40,10 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
     halfOpenAfter: new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator }),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
   });
-  breaker.onBreak(() => {
+  breaker.onBreak((reason) => {
+    const error = "error" in reason ? reason.error : undefined;
+    // The API client warns about these.
+    if (error instanceof SocialError && isOperatorProblem(error.failure)) return;
     log.warn("the social network fails repeatedly: the circuit is open, and no calls are made for a while");
   });
   const policy = wrap(

@@ -39,7 +39,7 @@ export function toContractError(error: Error): Error {
     case "timeout":
     case "unreadable":
     case "lookup-timeout":
-      // The API client already logs operator problems, once per call instead of once per caller.
+      // The API client already warns about operator problems, once instead of once per caller.
       return isOperatorProblem(failure)
         ? new ContractError("SOCIAL_API_UNAVAILABLE")
         : new ContractError("SOCIAL_API_UNAVAILABLE", { cause: error, operatorHint: OUTAGE_HINT });

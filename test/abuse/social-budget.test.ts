@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
+import { createWarnings } from "../../src/observability/warnings.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createSocialClient } from "../../src/social/api-client.ts";
 import { createCallQuota } from "../../src/social/call-quota.ts";
@@ -35,7 +36,9 @@ function createSimulation(settings: Partial<typeof social> = {}, callsPerWindow?
   const { callUpstream, meter } = createMeteredNetwork(callsPerWindow);
   const quota = createCallQuota(needs);
   const circuitBreaker = createCircuitBreaker(needs);
-  const client = createSocialClient({ ...needs, token: "token", quota, circuitBreaker, callUpstream });
+  const warnings = createWarnings(needs.log);
+  const upstream = { quota, circuitBreaker, callUpstream, warnings };
+  const client = createSocialClient({ ...needs, ...upstream, token: "token" });
   const lookup = createAccountLookup({ ...needs, client, budget: createReadBudget(needs) });
   const admit = createRateLimit(rateLimit);
   let handles = 0;

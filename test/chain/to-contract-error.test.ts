@@ -45,10 +45,7 @@ const CASES: {
       hint: "COLLECT_TIMEOUT_MS",
     },
   ],
-  "fee-payer-short": [
-    { detail: "why" },
-    { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS, hint: "fund it" },
-  ],
+  "fee-payer-short": [{ detail: "why" }, { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS }],
   "still-running": [
     { signature: "sig" },
     {

@@ -98,9 +98,13 @@ describe("the queries of the alerts and the dashboard", () => {
   });
 });
 
-it("docs/operating.md explains exactly the alerts, in order", () => {
+it("docs/operating.md explains exactly the alerts, in order, with what to look at and what to do", () => {
   const rules = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const explained = [...read("operating.md").matchAll(/^### (Tributary\w+)$/gm)].map(([, name]) => name);
   expect(explained).toEqual(rules);
+  const sections = read("operating.md")
+    .split(/^### /m)
+    .filter((text) => text.startsWith("Tributary"));
+  for (const section of sections) expect(section).toMatch(/ \*\*Look:\*\* .+ \*\*Do:\*\* ./);
   expect(ruleQueries).toHaveLength(rules.length);
 });

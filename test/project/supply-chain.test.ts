@@ -46,8 +46,11 @@ function overridesIn(tree: Record<string, any>, path = ""): [string, string][] {
 
 describe("the dependencies", () => {
   it("have exact versions in package.json and its overrides", () => {
-    const { dependencies, devDependencies, overrides } = manifest;
-    const versions = [...Object.entries({ ...dependencies, ...devDependencies }), ...overridesIn(overrides)];
+    const { dependencies, optionalDependencies, devDependencies, overrides } = manifest;
+    const versions = [
+      ...Object.entries({ ...dependencies, ...optionalDependencies, ...devDependencies }),
+      ...overridesIn(overrides),
+    ];
     const loose = versions.filter(
       ([name, version]) => !/^\d+\.\d+\.\d+$/.test(String(version)) && version !== `$${name}`,
     );

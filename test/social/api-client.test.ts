@@ -1,6 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLogger, type Logger } from "../../src/observability/log.ts";
+import { createWarnings } from "../../src/observability/warnings.ts";
 import { createSocialClient } from "../../src/social/api-client.ts";
 import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
 import { SocialError } from "../../src/social/social-error.ts";
@@ -18,7 +19,7 @@ const client = () =>
     circuitBreaker: createCircuitBreaker({ timeoutMs: 60_000, log: createLogger("silent") }),
     quota: { record, turn: () => undefined },
     callUpstream: createCallUpstream(new Registry()),
-    log: log as unknown as Logger,
+    warnings: createWarnings(log as unknown as Logger),
   });
 const results = (answers: ReadonlyMap<string, unknown>) =>
   Object.fromEntries(

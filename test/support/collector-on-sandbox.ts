@@ -2,8 +2,9 @@ import { Registry } from "@prometheus-io/client";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
 import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { readConfig } from "../../src/config.ts";
-import { createChain } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
+import { createWarnings } from "../../src/observability/warnings.ts";
+import { createChain } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
@@ -28,13 +29,15 @@ export function createSandboxCollector(
   });
   const registry = new Registry();
   const logLines: string[] = [];
+  const log = createLogger("trace", { write: (line) => void logLines.push(line) });
   const { collector } = createChain({
     config,
     registry,
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
-    log: createLogger("trace", { write: (line) => void logLines.push(line) }),
+    warnings: createWarnings(log),
+    log,
   });
   const { account } = sandbox;
 

@@ -18,9 +18,16 @@ const emptyFolder = () => mkdtempSync(join(tmpdir(), "tributary-"));
 
 export type Program = ReturnType<typeof spawnNode>;
 
-/** Starts the service with only these variables, by default in an empty folder. Killed when the test ends. */
-export function startProgram(env: Record<string, string>, folder = emptyFolder()): Program {
-  const program = spawnNode([MAIN], env, folder);
+/**
+ * Starts the service with only these variables and arguments, by default in an empty folder. Killed when the
+ * test ends.
+ */
+export function startProgram(
+  env: Record<string, string>,
+  folder = emptyFolder(),
+  args: readonly string[] = [],
+): Program {
+  const program = spawnNode([MAIN, ...args], env, folder);
   startedPrograms.push(program.child);
   return program;
 }

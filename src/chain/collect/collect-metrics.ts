@@ -1,17 +1,32 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
+import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../upstream/memoize.ts";
-import type { Lamports } from "../lamports.ts";
+import { formatSol, type Lamports } from "../lamports.ts";
+import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./fee-payer.ts";
 
-/** All scrapes within this time share one read of the fee payer's balance. */
+/** All reads of the fee payer's balance within this time share one call. */
 const BALANCE_MAX_AGE_MS = 10_000;
 
 const RESULTS = ["collected", "nothing", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
-/** Metrics of collects and of the fee payer, whose balance `readBalance` reads. */
-export function createCollectMetrics(registry: Registry, readBalance: () => Promise<Lamports>) {
-  const registers = [registry];
+/**
+ * Metrics of collects and of the fee payer, whose balance `readBalance` reads, and the warning about a fee payer
+ * that can pay for few collects.
+ */
+export function createCollectMetrics(needs: {
+  registry: Registry;
+  warnings: Warnings;
+  /** In base58. */
+  feePayer: string;
+  maxPriorityFee: Lamports;
+  readBalance: () => Promise<Lamports>;
+}) {
+  const { warnings } = needs;
+  const feePayer = `the fee payer ${needs.feePayer}`;
+  const highestFee = BASE_FEE_LAMPORTS + needs.maxPriorityFee;
+  const registers = [needs.registry];
   const collects = new Counter({
     name: "tributary_collects_total",
     help: "Collects that ended, counted once for all callers who shared them. result: collected, nothing, or the code of the error.",
@@ -30,28 +45,36 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
     help: "Lamports that the fee payer paid for landed transactions signed by this replica.",
     registers,
   });
-  const getBalance = memoize(readBalance, BALANCE_MAX_AGE_MS);
-  let isKnown = false;
+  const getBalance = memoize(needs.readBalance, BALANCE_MAX_AGE_MS);
   const balance = new Gauge({
     name: "tributary_fee_payer_lamports",
-    help: "The fee payer's balance when it was last read, at the previous scrape or after a collect; NaN until the first read.",
+    help: "The fee payer's balance when it was last read, at start, at the previous scrape or after a collect; absent until the first read.",
     registers,
-    collect() {
-      if (!isKnown) this.set(NaN);
-      // Do not await: a slow chain must not delay the other metrics.
-      getBalance().then(setBalance, () => undefined);
-    },
+    // Do not await: a slow chain must not delay the other metrics.
+    collect: refreshBalance,
   });
+  // Without labels a gauge starts at 0, which looks like an empty fee payer.
+  balance.remove();
+
+  function refreshBalance(): void {
+    getBalance().then(setBalance, () => undefined);
+  }
 
   function setBalance(lamports: Lamports): void {
-    isKnown = true;
     balance.set(Number(lamports));
+    const collects = lamports / highestFee;
+    const holds = `${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
+    if (collects < FEW_COLLECTS) warnings.raise("fee payer", `${holds}: fund it`);
+    else warnings.clear("fee payer", holds);
   }
 
   return {
     /** `result`: `collected`, `nothing` or the code of the error. */
     ended(result: string): void {
       collects.inc({ result });
+      if (result === "INSUFFICIENT_FUNDS") {
+        warnings.raise("fee payer", `${feePayer} cannot pay for a collect: fund it`);
+      }
     },
     collected(lamports: Lamports): void {
       collected.inc(Number(lamports));
@@ -60,5 +83,7 @@ export function createCollectMetrics(registry: Registry, readBalance: () => Prom
       fees.inc(Number(fee));
     },
     setBalance,
+    /** Reads the fee payer's balance, at most once in ten seconds. */
+    refreshBalance,
   };
 }

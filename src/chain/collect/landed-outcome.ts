@@ -7,7 +7,6 @@ import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error
 import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
-import { FEW_COLLECTS } from "./fee-payer.ts";
 import type { createConfirmation } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
@@ -71,18 +70,6 @@ export function createLandedOutcome(needs: {
       : { kind: "nothing" };
   }
 
-  /** `lamports`: the fee payer's balance after a transaction that cost `fee`. */
-  async function warnWhenLow(lamports: Lamports | undefined, fee: Lamports): Promise<void> {
-    if (lamports === undefined) return;
-    metrics.setBalance(lamports);
-    const rentMinimum = await balances.getRentMinimum().catch(() => 0n);
-    if (lamports - rentMinimum >= fee * FEW_COLLECTS) return;
-    log.warn(
-      { lamports: lamports.toString() },
-      `the fee payer can pay for fewer than ${FEW_COLLECTS} more collects: fund it`,
-    );
-  }
-
   return {
     /**
      * The outcome of a transaction that landed, with `statusErr` according to its status; the transaction itself is
@@ -111,7 +98,8 @@ export function createLandedOutcome(needs: {
         throw new CollectError({ kind: "failed-on-chain", signature, err });
       }
       backoff.succeeded(address);
-      if (landed) void warnWhenLow(landed.balances.get(payer)?.after, landed.fee);
+      const feePayerBalance = landed?.balances.get(payer)?.after;
+      if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
       return toOutcome(account, signature, landed, own);
     },
 

@@ -16,9 +16,10 @@ import { createTransactionMethods } from "./transaction-methods.ts";
 export function createChainRpc(options: {
   chain: Chain;
   launchpad: LaunchpadPrograms;
+  host?: string | undefined;
   port: number;
 }): Promise<LoopbackServer<JsonRpcCall>> {
-  const { chain, launchpad, port } = options;
+  const { chain, launchpad, host, port } = options;
   const methods = {
     ...createAccountMethods(chain),
     ...createTransactionMethods(chain),
@@ -26,6 +27,7 @@ export function createChainRpc(options: {
     ...createCreatorFeeMethods(chain, launchpad),
   };
   return createLoopbackServer({
+    host,
     port,
     describe: ({ body }) => parseJsonRpcCall(body),
     handle({ method, body }) {

@@ -198,10 +198,10 @@ describe("a collect", () => {
   });
 
   it("logs a warning when the fee payer can pay for fewer than 100 more", async () => {
-    const warning = "the fee payer can pay for fewer than 100 more collects: fund it";
+    const warning = "enough for 50 collects at the highest fee: fund it";
     await collector.collect("artist001");
     expect(collector.logLines.join()).not.toContain("fund it");
-    chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0) + 50n * 5_000n);
+    chain.setBalance(collector.feePayer, 51n * 55_000n);
     await collector.collect("artist002");
     await expect.poll(() => collector.logLines.join()).toContain(warning);
   });

@@ -1,0 +1,25 @@
+import type { Logger } from "./log.ts";
+
+/** Lasting problems that only the operator can solve: shown in `/readyz`, and logged once each. */
+export interface Warnings {
+  /** Shows `message` until the subject is cleared. Logs it only if the subject had no warning. */
+  raise(subject: string, message: string, logged?: { level?: "warn" | "error"; details?: object }): void;
+  /** Ends the subject's warning, if it has one, and logs `message`. */
+  clear(subject: string, message: string): void;
+  /** The messages, oldest first. */
+  list(): string[];
+}
+
+export function createWarnings(log: Logger): Warnings {
+  const messages = new Map<string, string>();
+  return {
+    raise(subject, message, { level = "warn", details = {} } = {}) {
+      if (!messages.has(subject)) log[level](details, message);
+      messages.set(subject, message);
+    },
+    clear(subject, message) {
+      if (messages.delete(subject)) log.info(message);
+    },
+    list: () => [...messages.values()],
+  };
+}

@@ -1,0 +1,147 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createClient, type Client } from "../support/client.ts";
+import { endWithTests } from "../support/ended-children.ts";
+import { eventually } from "../support/eventually.ts";
+import { startProgram } from "../support/program.ts";
+import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
+
+const CADDYFILE = fileURLToPath(new URL("../../Caddyfile", import.meta.url));
+const isInstalled = spawnSync("caddy", ["version"]).status === 0;
+const title = isInstalled ? "" : " (caddy is not installed: apt-get install caddy)";
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => {
+  let sandbox: TestSandbox;
+  let caddy: ChildProcess;
+  beforeEach(async () => {
+    sandbox = await startTestSandbox();
+  });
+  afterEach(async () => {
+    caddy.kill("SIGKILL");
+    await sandbox.close();
+  });
+
+  async function startReplica(env: Record<string, string> = {}) {
+    const program = startProgram({
+      ...sandbox.env,
+      ...AMPLE_DEADLINES,
+      NODE_ENV: "production",
+      PORT: "0",
+      TRUST_PROXY: "127.0.0.1",
+      RATE_LIMIT_MAX: "1000000",
+      ...env,
+    });
+    return { program, client: createClient(await program.address(/"url":"(http[^"]+)"/)) };
+  }
+
+  /** Starts Caddy as an operator does, and waits until it answers. */
+  async function startCaddy(replicas: readonly { client: Client }[]): Promise<Client> {
+    const port = await freePort();
+    const home = mkdtempSync(join(tmpdir(), "tributary-caddy-"));
+    caddy = spawn("caddy", ["run", "--adapter", "caddyfile", "--config", CADDYFILE], {
+      env: {
+        PATH: process.env.PATH,
+        HOME: home,
+        CADDY_ADMIN: `127.0.0.1:${await freePort()}`,
+        LISTEN: `:${port}`,
+        REPLICAS: replicas.map(({ client }) => new URL(client.url).host).join(" "),
+      },
+      stdio: "ignore",
+    });
+    endWithTests(caddy);
+    const balancer = createClient(`http://127.0.0.1:${port}`);
+    await eventually(async () => {
+      expect((await balancer.lookup("creator")).status).toBe(200);
+    });
+    return balancer;
+  }
+
+  /** How many lookups each replica has answered. */
+  const answered = (replicas: readonly { client: Client }[]) =>
+    Promise.all(
+      replicas.map(async ({ client }) => {
+        const { body } = await client.request("/metrics");
+        return Number(
+          /^tributary_requests_total\{operation="lookup",code="OK"\} (\d+)$/m.exec(body)?.[1] ?? 0,
+        );
+      }),
+    );
+  const lookUp = async (balancer: Client, times: number) => {
+    const statuses: number[] = [];
+    for (let i = 0; i < times; i++) statuses.push((await balancer.lookup("creator")).status);
+    return statuses;
+  };
+  const TEN_FINE = Array<number>(10).fill(200);
+
+  it("uses both replicas, hides metrics and readiness, and discards the client's X-Forwarded-For", async () => {
+    const replicas = await Promise.all([
+      startReplica({ RATE_LIMIT_MAX: "30" }),
+      startReplica({ RATE_LIMIT_MAX: "30" }),
+    ]);
+    const balancer = await startCaddy(replicas);
+    await eventually(async () => {
+      await lookUp(balancer, 2);
+      expect(await answered(replicas)).toEqual([expect.any(Number), expect.any(Number)]);
+      for (const count of await answered(replicas)) expect(count).toBeGreaterThan(0);
+    });
+    expect((await balancer.request("/metrics")).status).toBe(404);
+    expect((await balancer.request("/readyz")).status).toBe(404);
+    // Each request names another address in the header; they still share one limit.
+    await eventually(async () => {
+      expect(await lookUp(balancer, 10)).toContain(429);
+    });
+  });
+
+  it("sends nothing to a replica that is not ready, until it is ready again", async () => {
+    const replicas = await Promise.all([
+      startReplica(),
+      startReplica({ SOLANA_RPC_URL: sandbox.secondRpc.url, RPC_TIMEOUT_MS: "5000" }),
+    ]);
+    const balancer = await startCaddy(replicas);
+    const repair = sandbox.secondRpc.faults.add({ then: "reset" });
+    await eventually(async () => {
+      const before = await answered(replicas);
+      expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
+      const after = await answered(replicas);
+      expect([after[0]! - before[0]!, after[1]! - before[1]!]).toEqual([10, 0]);
+    });
+    repair();
+    await eventually(async () => {
+      const before = await answered(replicas);
+      await lookUp(balancer, 4);
+      expect((await answered(replicas))[1]!).toBeGreaterThan(before[1]!);
+    });
+  });
+
+  it("loses no request when a replica stops, and recovers when one is killed", async () => {
+    const replicas = await Promise.all([startReplica(), startReplica(), startReplica()]);
+    const balancer = await startCaddy(replicas);
+    const { child } = replicas[0].program;
+    child.kill("SIGTERM");
+    while (child.exitCode === null) expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
+
+    replicas[1].program.child.kill("SIGKILL");
+    await replicas[1].program.exitCode();
+    await eventually(async () => {
+      const [before] = await answered([replicas[2]]);
+      expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
+      expect((await answered([replicas[2]]))[0]! - before!).toBe(10);
+    });
+  });
+});

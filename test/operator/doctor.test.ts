@@ -1,0 +1,156 @@
+import { Keypair } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { startProgram } from "../support/program.ts";
+import { startRedisCluster } from "../support/redis-cluster.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
+
+const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
+
+let sandbox: TestSandbox;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+});
+afterEach(() => sandbox.close());
+
+/** Runs `npm run doctor` with the sandbox's variables and these. */
+async function doctor(env: Record<string, string> = {}) {
+  const program = startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, ...env }, undefined, ["doctor"]);
+  const exitCode = await program.exitCode();
+  const lines = program.output().trim().split("\n");
+  return {
+    exitCode,
+    lines,
+    last: lines.at(-1)!,
+    line: (start: string) => lines.find((each) => each.startsWith(start)),
+  };
+}
+const answer = (result: unknown) => ({
+  status: 200,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }),
+});
+
+describe("npm run doctor", () => {
+  it("exits with 0 when everything works, with a line for each check, and spends nothing", async () => {
+    const { exitCode, lines, last } = await doctor();
+    expect(lines.map((line) => line.replace(/:.*/, ""))).toEqual([
+      "ok     SOCIAL_API_TOKEN",
+      "ok     SOLANA_RPC_URL",
+      "ok     ESCROW_PROGRAM_ID",
+      "ok     LAUNCHPAD_PROGRAM_ID",
+      "ok     LAUNCHPAD_AMM_PROGRAM_ID",
+      "ok     FEE_PAYER_KEYPAIR",
+      "ok     REDIS_URL",
+      "Nothing is wrong.",
+    ]);
+    expect(last).toBe("Nothing is wrong.");
+    expect(exitCode).toBe(0);
+    expect(sandbox.chain.ledger()).toHaveLength(0);
+  });
+
+  it("exits with 1 and names each variable at fault, with the fix and without secrets", async () => {
+    const missing = Keypair.generate().publicKey.toBase58();
+    const { exitCode, lines, line, last } = await doctor({
+      SOCIAL_API_TOKEN: "a-token-that-is-wrong",
+      ESCROW_PROGRAM_ID: missing,
+      FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
+      SOLANA_RPC_URL: `${sandbox.rpc.url},http://127.0.0.1:1/a-secret-key`,
+      REDIS_URL: "redis://:a-secret-password@127.0.0.1:1",
+    });
+    expect(line("WRONG  SOCIAL_API_TOKEN")).toContain("create a new app-only bearer token");
+    expect(line("WRONG  ESCROW_PROGRAM_ID")).toContain(`there is no program ${missing}: check the id`);
+    expect(line("WRONG  FEE_PAYER_KEYPAIR")).toContain("send SOL to it");
+    expect(line("WRONG  SOLANA_RPC_URL")).toMatch(
+      /127\.0\.0\.1:1 does not answer \(unreachable\): check the URL/,
+    );
+    expect(line("WRONG  REDIS_URL")).toContain("check the URL, its password");
+    expect(last).toBe(
+      "At fault: SOCIAL_API_TOKEN, SOLANA_RPC_URL, ESCROW_PROGRAM_ID, FEE_PAYER_KEYPAIR, REDIS_URL",
+    );
+    expect(exitCode).toBe(1);
+    expect(lines.join("\n")).not.toMatch(/a-secret|that-is-wrong| at .*\.ts/);
+  });
+
+  it("finds an endpoint of another cluster, and one that returns few accounts per call", async () => {
+    sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: answer(MAINNET) });
+    sandbox.rpc.faults.add({
+      when: (call) => call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
+      then: { status: 413, body: "" },
+    });
+    const { exitCode, lines } = await doctor({
+      SOLANA_RPC_URL: `${sandbox.rpc.url},${sandbox.secondRpc.url}`,
+    });
+    expect(lines.filter((line) => line.includes("SOLANA_RPC_URL: "))).toEqual([
+      expect.stringMatching(/^check .* returns 10 accounts per call, not 100: the service makes more calls/),
+      expect.stringMatching(/^WRONG .* is on a private cluster, the first on mainnet-beta: use one cluster/),
+    ]);
+    expect(exitCode).toBe(1);
+  });
+
+  it("rejects an endpoint whose refusals of large calls the service does not recognize", async () => {
+    sandbox.rpc.faults.add({
+      when: (call) => call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
+      then: { status: 400, body: "" },
+    });
+    const { exitCode, line } = await doctor();
+    expect(line("WRONG  SOLANA_RPC_URL")).toContain("not 100: choose a plan without this limit");
+    expect(exitCode).toBe(1);
+  });
+
+  it("only advises to fund a fee payer that can still pay for some collects", async () => {
+    const feePayer = Keypair.generate();
+    sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 1_000_000n);
+    const { exitCode, line } = await doctor({ FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]) });
+    expect(line("check  FEE_PAYER_KEYPAIR")).toContain("enough for 18 collects at the highest fee: send SOL");
+    expect(exitCode).toBe(0);
+  });
+
+  it.each([
+    [{ status: 402, body: "{}" }, "WRONG  SOCIAL_API_TOKEN", "add credit or access"],
+    [{ status: 404, body: "{}" }, "WRONG  SOCIAL_API_URL", "does not answer like the network's API v2 (404)"],
+    [{ status: 200, body: "<html>" }, "WRONG  SOCIAL_API_URL", "does not answer like the network's API"],
+    ["reset", "WRONG  SOCIAL_API_URL", "does not answer: check the URL"],
+    [{ status: 429, body: "{}" }, "check  SOCIAL_API_TOKEN", "the network allows no calls for 60 s"],
+  ] as const)("tells apart what the network answers: %j", async (then, start, fix) => {
+    sandbox.social.faults.add({ then });
+    expect((await doctor()).line(start)).toContain(fix);
+  });
+
+  it("reports a malformed or missing variable as the start does", async () => {
+    const program = startProgram({ SOLANA_RPC_URL: "nonsense" }, undefined, ["doctor"]);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("  - SOLANA_RPC_URL: expected a URL");
+    expect(program.output()).toContain("  - SOCIAL_API_TOKEN: missing");
+  });
+});
+
+describeWithRedis("npm run doctor with Redis", () => {
+  let redis: RedisServer;
+  beforeEach(async () => {
+    redis = await startRedis();
+  });
+  afterEach(() => redis.stop());
+
+  it("reports its version, and a policy that evicts keys", async () => {
+    expect((await doctor({ REDIS_URL: redis.url })).line("ok     REDIS_URL")).toMatch(
+      /runs Redis \d+\..* accepts writes/,
+    );
+    await redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    expect((await doctor({ REDIS_URL: redis.url })).line("check  REDIS_URL")).toContain(
+      "set maxmemory-policy to noeviction",
+    );
+  });
+  it("accepts the nodes of a Redis Cluster, but no single one", async () => {
+    const cluster = await startRedisCluster();
+    try {
+      expect((await doctor({ REDIS_URL: cluster.url })).line("ok     REDIS_URL")).toContain("accepts writes");
+      const { exitCode, line } = await doctor({ REDIS_URL: cluster.masters[0]!.url });
+      expect(line("WRONG  REDIS_URL")).toContain("list the URLs of several nodes");
+      expect(exitCode).toBe(1);
+    } finally {
+      await cluster.stop();
+    }
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
+import { VARIABLE_NAMES } from "../../src/config.ts";
+import { startProgram } from "../support/program.ts";
+
+const GATEWAY = /Gateway +(http\S+)/;
+
+describe("NODE_ENV", () => {
+  it("with a misspelled value stops the start, so that no sandbox runs instead of production", async () => {
+    const program = startProgram({ NODE_ENV: "Production", PORT: "0" });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain(
+      '  - NODE_ENV: expected development, test or production, got "Production"',
+    );
+    expect(program.output()).not.toContain("No real money");
+  });
+});
+
+describe("a sandbox", () => {
+  it("is refused at an address that other machines reach", async () => {
+    const program = startProgram({ HOST: "0.0.0.0", PORT: "99999" });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("  - PORT: ");
+    expect(program.output()).toMatch(
+      / {2}- HOST: expected a loopback address .* got "0\.0\.0\.0".*SANDBOX=true/,
+    );
+  });
+
+  it("listens there with SANDBOX=true", async () => {
+    const program = startProgram({ HOST: "0.0.0.0", SANDBOX: "true", PORT: "0" });
+    expect(await program.address(GATEWAY)).toContain("http://0.0.0.0:");
+  });
+
+  it.each(["localhost", "127.0.0.2", "::1"])("listens at %s without it", async (HOST) => {
+    const program = startProgram({ HOST, PORT: "0" });
+    expect(await program.address(GATEWAY)).toContain(HOST);
+  });
+});
+
+describe("a variable that no part of the service reads", () => {
+  it("causes a warning without its value if it resembles a known one", async () => {
+    const program = startProgram({
+      PORT: "0",
+      RATE_LIMIT_WINDOW: "a-value",
+      SOLANA_RPC_URLS: "a-value",
+      SOCIAL_TOKEN: "a-value",
+      log_level: "a-value",
+      HOSTNAME: "a-value",
+      NODE_VERSION: "a-value",
+      REDIS_PORT: "a-value",
+      LOG_LEVELS: "",
+    });
+    await program.address(GATEWAY);
+    program.child.kill("SIGTERM");
+    await program.exitCode();
+    const warnings = [...program.output().matchAll(/"level":40.*"msg":"(\w+ is not a variable.*?)"/g)];
+    expect(warnings.map(([, text]) => text)).toEqual([
+      "RATE_LIMIT_WINDOW is not a variable of this service and has no effect. Did you mean RATE_LIMIT_WINDOW_SECONDS?",
+      "SOLANA_RPC_URLS is not a variable of this service and has no effect. Did you mean SOLANA_RPC_URL?",
+      "SOCIAL_TOKEN is not a variable of this service and has no effect. Did you mean SOCIAL_API_TOKEN?",
+      "log_level is not a variable of this service and has no effect. Did you mean LOG_LEVEL?",
+    ]);
+    expect(program.output()).not.toContain("a-value");
+  });
+});
+
+describe("the arguments of npm start", () => {
+  it("--version prints the version and does not start the service", async () => {
+    const program = startProgram({ NODE_ENV: "nonsense" }, undefined, ["--version"]);
+    expect(await program.exitCode()).toBe(0);
+    expect(program.output()).toBe(`${manifest.version}\n`);
+  });
+
+  it("--help lists the commands, and every variable with its default", async () => {
+    const program = startProgram({ NODE_ENV: "nonsense" }, undefined, ["--help"]);
+    expect(await program.exitCode()).toBe(0);
+    for (const command of ["npm start", "npm run sandbox", "npm run doctor"]) {
+      expect(program.output()).toContain(command);
+    }
+    const names = [...program.output().matchAll(/^ {2}([A-Z_]+) /gm)].map(([, name]) => name);
+    expect(names).toEqual(VARIABLE_NAMES);
+    expect(program.output()).toMatch(/^ {2}PORT +4000$/m);
+    expect(program.output()).toMatch(/^ {2}SOCIAL_API_TOKEN +required$/m);
+    expect(program.output()).toMatch(/^ {2}REDIS_URL +unset$/m);
+  });
+
+  it("that are unknown are refused", async () => {
+    const program = startProgram({ PORT: "0" }, undefined, ["--port=4000"]);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("Unknown option '--port'");
+  });
+});

@@ -1,0 +1,67 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createClient } from "../support/client.ts";
+import { eventually } from "../support/eventually.ts";
+import { startProgram } from "../support/program.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
+
+const FREE_PORTS = ["sandbox", "--chain-port=0", "--social-port=0"];
+
+/** Starts `npm run sandbox` and waits for its `NAME=value` lines. */
+async function startSandboxCommand(env: Record<string, string> = {}) {
+  const program = startProgram(env, undefined, FREE_PORTS);
+  await eventually(() => {
+    expect(program.output()).toContain("Ctrl-C");
+  });
+  const lines = program.output().match(/^[A-Z_]+=.*$/gm) ?? [];
+  return { program, lines, variables: new Map(lines.map((line) => line.split("=") as [string, string])) };
+}
+
+describe("npm run sandbox", () => {
+  it("prints the variables with which a production process looks up and collects", async () => {
+    const { program: sandbox, lines } = await startSandboxCommand();
+    const folder = mkdtempSync(join(tmpdir(), "tributary-"));
+    writeFileSync(join(folder, ".env"), lines.join("\n"));
+    const service = startProgram({ ...AMPLE_DEADLINES, PORT: "0" }, folder);
+    const client = createClient(await service.address(/"url":"(http[^"]+)"/));
+
+    const { body: wallet } = await client.lookup("creator");
+    expect(wallet.balance.vault).toBe("3.1000");
+    expect((await client.collect(wallet.socialId)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
+    expect(service.output()).not.toMatch(/"level":[56]0/);
+
+    sandbox.child.kill("SIGTERM");
+    expect(await sandbox.exitCode()).toBe(0);
+  });
+
+  it("has the same token and keys each time, so that a service can stay configured", async () => {
+    const runs = await Promise.all([startSandboxCommand(), startSandboxCommand()]);
+    const [first, second] = runs.map(({ variables }) => variables);
+    for (const name of ["SOCIAL_API_TOKEN", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID", "ESCROW_SEED"]) {
+      expect(first!.get(name), name).toMatch(/./);
+      expect(first!.get(name)).toBe(second!.get(name));
+    }
+    expect(first!.get("NODE_ENV")).toBe("production");
+  });
+
+  it("listens on loopback, and elsewhere only with SANDBOX=true", async () => {
+    const refused = startProgram({ HOST: "0.0.0.0" }, undefined, FREE_PORTS);
+    expect(await refused.exitCode()).toBe(1);
+    expect(refused.output()).toContain("HOST: expected a loopback address");
+
+    const { variables } = await startSandboxCommand({ HOST: "0.0.0.0", SANDBOX: "true" });
+    expect(variables.get("SOLANA_RPC_URL")).toMatch(/^http:\/\/0\.0\.0\.0:\d+$/);
+    expect((await startSandboxCommand()).variables.get("SOCIAL_API_URL")).toMatch(/^http:\/\/127\.0\.0\.1:/);
+  });
+
+  it("refuses a port that is not a number", async () => {
+    const program = startProgram({}, undefined, ["sandbox", "--chain-port=http"]);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("--chain-port");
+  });
+});

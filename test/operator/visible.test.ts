@@ -1,0 +1,171 @@
+import { createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { Keypair } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
+import { createClient } from "../support/client.ts";
+import { eventually } from "../support/eventually.ts";
+import { startProgram, type Program } from "../support/program.ts";
+import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
+
+let sandbox: TestSandbox;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+});
+afterEach(() => sandbox.close());
+
+/** Starts a production process on the sandbox. */
+async function start(env: Record<string, string> = {}) {
+  const program = startProgram({
+    ...sandbox.env,
+    ...AMPLE_DEADLINES,
+    NODE_ENV: "production",
+    PORT: "0",
+    TRUST_PROXY: "127.0.0.1",
+    ...env,
+  });
+  return { program, ...createClient(await program.address(/"url":"(http[^"]+)"/)) };
+}
+const linesOf = (program: Program) =>
+  program
+    .output()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { level: number; msg: string; version?: string; adminUrl?: string });
+const stopped = async (program: Program) => {
+  program.child.kill("SIGTERM");
+  await program.exitCode();
+  return linesOf(program);
+};
+
+describe("the log", () => {
+  it("names the version when the process listens, and says at last that it has stopped", async () => {
+    const { program } = await start();
+    const lines = await stopped(program);
+    expect(lines.find(({ msg }) => msg === "listening")).toMatchObject({ version: manifest.version });
+    expect(lines.at(-1)).toMatchObject({ level: 30, msg: "stopped" });
+  });
+});
+
+describe("the first scrape", () => {
+  it("has the version and no NaN, and a later one has the fee payer's balance", async () => {
+    const { request } = await start();
+    const { body } = await request("/metrics");
+    expect(body).toContain(`tributary_build_info{version="${manifest.version}"} 1\n`);
+    expect(body).not.toMatch(/NaN/i);
+    expect(body).not.toMatch(/^tributary_fee_payer_lamports 0$/m);
+    await eventually(async () => {
+      expect((await request("/metrics")).body).toMatch(/^tributary_fee_payer_lamports [1-9]\d+$/m);
+    });
+  });
+});
+
+describe("a rejected token", () => {
+  it("is a warning in /readyz and one line in the log, until the network accepts it", async () => {
+    const refuse = sandbox.social.faults.add({ then: { status: 401, body: "{}" } });
+    const { program, request, lookup } = await start();
+    for (let i = 0; i < 8; i++) expect((await lookup(`stranger${i}`)).status).toBe(503);
+    const warning = expect.stringContaining("refuses SOCIAL_API_TOKEN");
+    expect(await request("/readyz")).toMatchObject({
+      status: 200,
+      body: { status: "ok", warnings: [warning] },
+    });
+
+    refuse();
+    await eventually(async () => {
+      expect((await lookup("creator")).status).toBe(200);
+    });
+    expect((await request("/readyz")).body).toEqual({ status: "ok" });
+    const lines = await stopped(program);
+    expect(lines.filter(({ level }) => level >= 40)).toEqual([
+      expect.objectContaining({ msg: expect.stringContaining("HANDLE_ALLOW_UNDERSCORE") }),
+      expect.objectContaining({ level: 50, msg: warning }),
+    ]);
+    expect(program.output()).not.toContain('"stack"');
+  });
+});
+
+describe("an empty fee payer", () => {
+  it("is a warning in /readyz and one line in the log, until it is funded", async () => {
+    const feePayer = Keypair.generate();
+    const { program, request, collect } = await start({
+      FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
+      HANDLE_ALLOW_UNDERSCORE: "true",
+    });
+    const { id } = sandbox.account("creator");
+    for (let i = 0; i < 5; i++) expect((await collect(id)).body.error).toBe("INSUFFICIENT_FUNDS");
+    const warning = expect.stringMatching(/fee payer \w+ .*fund it/);
+    expect(await request("/readyz")).toMatchObject({
+      status: 200,
+      body: { status: "ok", warnings: [warning] },
+    });
+
+    sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 1_000_000_000n);
+    await eventually(async () => {
+      expect((await request("/readyz")).body).toEqual({ status: "ok" });
+    });
+    expect((await collect(id)).body.success).toBe(true);
+    const lines = await stopped(program);
+    expect(lines.filter(({ level }) => level >= 40)).toEqual([
+      expect.objectContaining({ level: 40, msg: warning }),
+    ]);
+    expect(program.output()).not.toContain('"stack"');
+  });
+});
+
+describe("ADMIN_PORT", () => {
+  it("serves /metrics and the details of /readyz, which PORT then hides", async () => {
+    sandbox.social.faults.add({ then: { status: 401, body: "{}" } });
+    const { program, request, lookup } = await start({ ADMIN_PORT: "0", BASE_PATH: "/api" });
+    const admin = createClient(linesOf(program).find(({ msg }) => msg === "listening")!.adminUrl!);
+
+    expect((await admin.request("/metrics")).body).toContain("tributary_requests_total");
+    expect((await admin.request("/readyz")).body).toEqual({ status: "ok", warnings: [expect.any(String)] });
+    expect((await admin.request("/livez")).status).toBe(200);
+    expect((await admin.request("/wallet/lookup?handle=creator")).status).toBe(404);
+
+    expect((await request("/metrics")).body.error).toBe("NOT_FOUND");
+    expect(await request("/readyz")).toMatchObject({ status: 200, body: { status: "ok" } });
+    expect((await request("/readyz")).body).toEqual({ status: "ok" });
+    expect((await lookup("creator")).status).toBe(503);
+
+    sandbox.rpc.faults.add({ then: "reset" });
+    await eventually(async () => {
+      expect((await request("/readyz")).status).toBe(503);
+    });
+    expect((await request("/readyz")).body).toEqual({ status: "unavailable" });
+    expect((await admin.request("/readyz")).body.reasons).toEqual(["no chain endpoint answers"]);
+  });
+
+  it("answers until the process exits, also when PORT is closed and a collect is in flight", async () => {
+    const { program, url, collect } = await start({ ADMIN_PORT: "0" });
+    const admin = createClient(linesOf(program).find(({ msg }) => msg === "listening")!.adminUrl!);
+    const confirm = sandbox.rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      then: { status: 503, body: "" },
+    });
+    const collected = collect(sandbox.account("creator").id);
+    await expect.poll(() => sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
+    program.child.kill("SIGTERM");
+    await expect.poll(() => fetch(url).catch(() => "closed")).toBe("closed");
+    expect(await admin.request("/readyz")).toMatchObject({
+      status: 503,
+      body: { reasons: ["shutting down"] },
+    });
+    expect((await admin.request("/metrics")).status).toBe(200);
+    confirm();
+    expect((await collected).body.success).toBe(true);
+    expect(await program.exitCode()).toBe(0);
+  });
+
+  it("that is in use ends the start with a message that names it", async () => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    const ADMIN_PORT = String((holder.address() as AddressInfo).port);
+    const program = startProgram({ ...sandbox.env, PORT: "0", ADMIN_PORT });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain("Set ADMIN_PORT to a free port");
+    holder.close();
+  });
+});
