@@ -1,7 +1,7 @@
 import { from } from "./client.ts";
 
 /** A request that a client sent, and how the gateway answered. */
-export interface Exchange {
+interface Exchange {
   readonly method: string;
   /** The parsed body; undefined without one. */
   readonly sent: any;
