@@ -78,7 +78,7 @@ async function createGraphcache(): Promise<Exchange> {
 }
 
 describe.each([
-  ["the cache of documents", "artist001", () => cacheExchange, ["GET", "POST", "GET"]],
+  ["the document cache", "artist001", () => cacheExchange, ["GET", "POST", "GET"]],
   // Only graphcache takes the new balance from the response to the collect.
   ["@urql/exchange-graphcache", "artist002", createGraphcache, ["GET", "POST"]],
 ] as const)("urql with %s", (_name, artist, createCache, methods) => {
