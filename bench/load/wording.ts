@@ -4,7 +4,8 @@
 export const SAYS_NOTHING_MOVED = /nothing was moved/i;
 
 /** A message that says that the request led to no transaction. */
-export const SAYS_NOTHING_SENT = /no transaction was sent|no new one was sent|before this collect started/i;
+export const SAYS_NOTHING_SENT =
+  /no (new )?transaction was sent|no new one was sent|before this collect started/i;
 
 /** A transaction's signature, in base58. */
 const SIGNATURE = /\b[1-9A-HJ-NP-Za-km-z]{80,90}\b/;

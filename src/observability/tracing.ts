@@ -1,22 +1,24 @@
-import { SpanStatusCode, trace, type SpanOptions, type Tracer } from "@opentelemetry/api";
+import {
+  SpanStatusCode,
+  trace,
+  type SpanOptions,
+  type Tracer,
+  type TracerProvider,
+} from "@opentelemetry/api";
 
-/** The API's own provider. Its class is deprecated, so a later version may lack the method. */
-interface ProxyProvider {
-  getTracer(name: string): Tracer;
-  /** Undefined without an SDK. */
-  getDelegateTracer?(name: string): Tracer | undefined;
-}
+/** The API's provider. It has a delegate once an SDK is registered. */
+type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
+
+const NAME = "tributary";
 
 /**
  * Runs `run` in a span that ends when `run` does and records whether it failed. Uses only OpenTelemetry's API: there
  * are no spans until an operator adds an SDK.
  */
 export function inSpan<T>(name: string, options: SpanOptions, run: () => T): T {
-  const provider: ProxyProvider = trace.getTracerProvider();
-  // Without an SDK the proxy's own tracer would create contexts for spans that nobody records.
-  const tracer = provider.getDelegateTracer
-    ? provider.getDelegateTracer("tributary")
-    : provider.getTracer("tributary");
+  // Without an SDK, the provider's own tracer would create contexts for spans that nobody records.
+  const provider: ApiProvider = trace.getTracerProvider();
+  const tracer = provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
   if (!tracer) return run();
   return tracer.startActiveSpan(name, options, (span) => {
     const fail = (error: unknown): never => {

@@ -48,7 +48,7 @@ describeWithRedis("a replica that is stopped while Redis is frozen", () => {
     lift();
     expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
     program.child.kill("SIGTERM");
-    await expect.poll(() => program.output()).toContain("shutting down");
+    await expect.poll(() => fetch(client.url).catch(() => "closed")).toBe("closed");
     return { program, id, handle };
   }
   const UNWRITTEN = /"level":50,.*"outcomes":1,.*exiting before Redis has the outcomes/;

@@ -34,6 +34,11 @@ interface Simulation {
 /** Far above what a collect uses. Also the basis of the real limit when the node does not report the used units. */
 const SIMULATION_UNIT_LIMIT = 400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
+/**
+ * The lowest limit with the AMM's part, which uses 28,000 units on the sandbox, but almost none when its vault is
+ * empty: the simulation may see it empty, and fees may arrive before the transaction lands.
+ */
+const MIN_UNIT_LIMIT_WITH_AMM = 60_000;
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
 
@@ -105,7 +110,8 @@ export function createSimulator(
     const inVaults = inCreatorVault + (withAmm ? inAmm : 0n);
     if (vaultAfter !== undefined && inVaults - vaultAfter < minLamports) return undefined;
 
-    const unitLimit = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
+    const units = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
+    const unitLimit = withAmm ? Math.max(units, MIN_UNIT_LIMIT_WITH_AMM) : units;
     const writable = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : [])];
     const price = await choosePrice(rpc, writable, unitLimit, needs);
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.

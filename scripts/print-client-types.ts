@@ -1,0 +1,45 @@
+/** Writes the types of the examples in examples/clients: `npm run schema`. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { preset } from "@graphql-codegen/client-preset";
+import { codegen } from "@graphql-codegen/core";
+import { parse, printSchema, type GraphQLSchema } from "graphql";
+import openapiTypes, { astToString, COMMENT_HEADER } from "openapi-typescript";
+import { handleFormat } from "../src/contract/handle.ts";
+import { describeRateLimit } from "../src/http/rate-limit/rate-limit.ts";
+import { COLLECT_ENDPOINT } from "../src/rest/collect.ts";
+import { lookupEndpoint } from "../src/rest/lookup.ts";
+import { createOpenApiDocument } from "../src/rest/openapi.ts";
+import { schema } from "../src/schema/schema.ts";
+
+const FOLDER = new URL("../examples/clients/", import.meta.url);
+
+/** The module that openapi-typescript generates from an OpenAPI document. */
+export async function restTypes(document: object): Promise<string> {
+  return COMMENT_HEADER + astToString(await openapiTypes(document as never));
+}
+
+/** The module that GraphQL Code Generator's client preset generates from a schema and the examples' operations. */
+export async function graphqlTypes(schema: GraphQLSchema): Promise<string> {
+  const operations = readFileSync(new URL("operations.graphql", FOLDER), "utf8");
+  const sections = await preset.buildGeneratesSection({
+    schema: parse(printSchema(schema)),
+    documents: [{ location: "operations.graphql", document: parse(operations), rawSDL: operations }],
+    config: { useTypeImports: true, strictScalars: true, scalars: { Lamports: "string" } },
+    presetConfig: { fragmentMasking: false },
+    baseOutputDir: "/",
+    plugins: [],
+    pluginMap: {},
+  });
+  return codegen(sections.find(({ filename }) => filename === "/graphql.ts")!);
+}
+
+if (import.meta.main) {
+  const document = createOpenApiDocument({
+    schema,
+    basePath: "",
+    rateLimit: describeRateLimit({ max: 20, windowSeconds: 60 }),
+    endpoints: [lookupEndpoint(handleFormat(false)), COLLECT_ENDPOINT],
+  });
+  writeFileSync(new URL("openapi.ts", FOLDER), await restTypes(document));
+  writeFileSync(new URL("graphql.ts", FOLDER), await graphqlTypes(schema));
+}

@@ -1,0 +1,182 @@
+import { createHash } from "node:crypto";
+import {
+  ApolloClient,
+  ApolloLink,
+  CombinedGraphQLErrors,
+  gql,
+  HttpLink,
+  InMemoryCache,
+  type TypedDocumentNode,
+} from "@apollo/client/core";
+import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { recordFetch } from "../support/recorded-fetch.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "10" });
+});
+afterAll(() => world.close());
+
+const GRAPHQL_TYPE = "application/graphql-response+json; charset=utf-8";
+
+const WALLET: TypedDocumentNode<any, { handle: string }> = gql`
+  query Wallet($handle: String!) {
+    wallet(handle: $handle) {
+      id
+      handle
+      socialId
+      address
+      balance {
+        vault
+        total
+      }
+    }
+  }
+`;
+const WALLETS: TypedDocumentNode<any, { handles: string[] }> = gql`
+  query Wallets($handles: [String!]!) {
+    wallets(handles: $handles) {
+      id
+      handle
+    }
+  }
+`;
+const COLLECT: TypedDocumentNode<any, { socialId: string }> = gql`
+  mutation Collect($socialId: String!) {
+    collect(socialId: $socialId) {
+      success
+      collected
+      wallet {
+        id
+        balance {
+          vault
+          total
+        }
+      }
+    }
+  }
+`;
+
+let clients = 0;
+/** Creates a client with an address of its own, in the rate limit. */
+function createClient(...links: ApolloLink[]) {
+  const { exchanges, fetch } = recordFetch(`192.0.2.${++clients}`);
+  const http = new HttpLink({ uri: `${world.url}/graphql`, fetch });
+  const client = new ApolloClient({ cache: new InMemoryCache(), link: ApolloLink.from([...links, http]) });
+  return { client, exchanges };
+}
+
+/** The errors of an operation that must fail with GraphQL errors. */
+async function errorsOf(operation: Promise<unknown>) {
+  const error: unknown = await operation.then(
+    () => expect.fail("the operation succeeded"),
+    (reason: unknown) => reason,
+  );
+  return CombinedGraphQLErrors.is(error) ? error.errors : expect.fail(String(error));
+}
+
+describe("Apollo Client", () => {
+  it("reads a wallet, each time in the media type it prefers", async () => {
+    const { client, exchanges } = createClient();
+    for (const fetchPolicy of ["network-only", "network-only", "cache-first"] as const) {
+      const { data } = await client.query({
+        query: WALLET,
+        variables: { handle: "creator" },
+        fetchPolicy,
+      });
+      expect(data.wallet).toMatchObject({
+        handle: "creator",
+        address: world.account("creator").address,
+        balance: { vault: "3.1000", total: "8.3000" },
+      });
+    }
+    expect(exchanges).toEqual(
+      Array(2).fill(expect.objectContaining({ method: "POST", status: 200, type: GRAPHQL_TYPE })),
+    );
+    // The member that no other client sends.
+    expect(exchanges[0]!.sent.extensions).toHaveProperty("clientLibrary.name", "@apollo/client");
+  });
+
+  it("rejects with the code of an unknown handle", async () => {
+    const { client } = createClient();
+    const errors = await errorsOf(client.query({ query: WALLET, variables: { handle: "nobodyatall" } }));
+    expect(errors).toMatchObject([{ path: ["wallet"], extensions: { code: "SOCIAL_NOT_FOUND" } }]);
+  });
+
+  it("keeps the other wallets when one fails, with errorPolicy all", async () => {
+    const { client } = createClient();
+    const handles = ["creator", "nobodyatall", "newcomer"];
+    const { data, error } = await client.query({
+      query: WALLETS,
+      variables: { handles },
+      errorPolicy: "all",
+    });
+    expect(data.wallets.map((wallet: any) => wallet?.handle)).toEqual(["creator", undefined, "newcomer"]);
+    expect(CombinedGraphQLErrors.is(error) && error.errors).toMatchObject([
+      { path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND", handle: "nobodyatall" } },
+    ]);
+  });
+
+  it("reads the errors of a request that the service refuses as a whole", async () => {
+    const { client, exchanges } = createClient();
+    const invalid = gql`
+      {
+        nothing
+      }
+    `;
+    expect(await errorsOf(client.query({ query: invalid }))).toMatchObject([
+      { extensions: { code: "GRAPHQL_VALIDATION_FAILED" } },
+    ]);
+    const query = { query: WALLET, variables: { handle: "newcomer" }, fetchPolicy: "network-only" } as const;
+    for (let i = 1; i < 10; i++) await client.query(query);
+    expect(await errorsOf(client.query(query))).toMatchObject([
+      { extensions: { code: "RATE_LIMITED", retryAfterSeconds: expect.any(Number) } },
+    ]);
+    expect([exchanges[0]!.status, exchanges.at(-1)!.status]).toEqual([400, 429]);
+  });
+
+  it.each([false, true])(
+    "sends the text of a persisted query after one refusal (useGETForHashedQueries: %s)",
+    async (useGETForHashedQueries) => {
+      const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+      const { client, exchanges } = createClient(new PersistedQueryLink({ sha256, useGETForHashedQueries }));
+      for (const handle of ["creator", "newcomer"]) {
+        const { data } = await client.query({ query: WALLET, variables: { handle } });
+        expect(data.wallet.handle).toBe(handle);
+      }
+      const method = useGETForHashedQueries ? "GET" : "POST";
+      expect(exchanges).toMatchObject([
+        { method, status: 400 },
+        { method: "POST", status: 200 },
+        { method: "POST", status: 200 },
+      ]);
+      expect(exchanges.map(({ sent }) => typeof sent?.query)).toEqual(["undefined", "string", "string"]);
+    },
+  );
+
+  it("shows the new balance after a collect, without another lookup", async () => {
+    const { client, exchanges } = createClient();
+    const shown: string[] = [];
+    const subscription = client
+      .watchQuery({ query: WALLET, variables: { handle: "artist001" } })
+      .subscribe(({ data }) => {
+        if (data) shown.push(data.wallet.balance.vault);
+      });
+    await eventually(() => {
+      expect(shown).toHaveLength(1);
+    });
+    const { socialId, balance } = (await world.lookup("artist001")).body;
+    expect(shown).toEqual([balance.vault]);
+
+    const { data } = await client.mutate({ mutation: COLLECT, variables: { socialId } });
+    expect(data.collect).toMatchObject({ success: true, collected: balance.vault });
+    await eventually(() => {
+      expect(shown).toEqual([balance.vault, "0.0000"]);
+    });
+    expect(exchanges).toHaveLength(2);
+    subscription.unsubscribe();
+  });
+});

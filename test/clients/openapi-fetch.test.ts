@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+import createClient from "openapi-fetch";
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
+import type { components, paths } from "../../examples/clients/openapi.ts";
+import { restTypes } from "../../scripts/print-client-types.ts";
+import { recordFetch } from "../support/recorded-fetch.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const TYPES = new URL("../../examples/clients/openapi.ts", import.meta.url).pathname;
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+type Schemas = components["schemas"];
+
+let clients = 0;
+/** Creates a client with an address of its own, in the rate limit. */
+const openClient = () =>
+  createClient<paths>({ baseUrl: world.url, fetch: recordFetch(`192.0.2.${++clients}`).fetch });
+
+describe("openapi-fetch with the types of openapi-typescript", () => {
+  it("has the types of the document that the service serves (`npm run schema` updates them)", async () => {
+    const document = (await world.request("/openapi.json")).body;
+    expect(await restTypes(document)).toBe(readFileSync(TYPES, "utf8"));
+  });
+
+  it("reads a wallet", async () => {
+    const query = { handle: "creator" };
+    const { data, error } = await openClient().GET("/wallet/lookup", { params: { query } });
+    expectTypeOf(data).toEqualTypeOf<Schemas["Wallet"] | undefined>();
+    expect(error).toBeUndefined();
+    expect(data?.address).toBe(world.account("creator").address);
+    expect(data?.balance).toEqual({ vault: "3.1000", pda: "5.2000", total: "8.3000" });
+  });
+
+  it("gets an error with its code and status", async () => {
+    const query = { handle: "nobodyatall" };
+    const { data, error, response } = await openClient().GET("/wallet/lookup", { params: { query } });
+    expectTypeOf(error).toEqualTypeOf<Schemas["Error"] | undefined>();
+    expect(data).toBeUndefined();
+    expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);
+  });
+
+  it("collects, and tells an empty vault from an error by its code", async () => {
+    const client = openClient();
+    const { socialId, balance } = (await world.lookup("artist001")).body;
+    const first = await client.POST("/collect", { body: { socialId } });
+    expectTypeOf(first.data).toEqualTypeOf<Schemas["CollectResult"] | undefined>();
+    expect(first.data).toMatchObject({ success: true, collected: balance.vault });
+
+    const { error } = await client.POST("/collect", { body: { socialId } });
+    expectTypeOf(error).toEqualTypeOf<Schemas["NothingToCollect"] | Schemas["Error"] | undefined>();
+    if (error?.error !== "NOTHING_TO_COLLECT") expect.fail(error?.error);
+    expectTypeOf(error.success).toEqualTypeOf<false>();
+    expect(error.collected).toBe("0.0000");
+  });
+});
