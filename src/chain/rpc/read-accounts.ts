@@ -43,9 +43,10 @@ const MAX_READS_OF_GROUP = 3;
 export function createReadAccounts(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
+  isPossibleSlot: (slot: number) => boolean;
   readOptions: () => object;
 }) {
-  const { failover, callEndpoint, readOptions } = needs;
+  const { failover, callEndpoint, isPossibleSlot, readOptions } = needs;
   const limits = new Map<Endpoint, { readonly keys: number; readonly forgetAt: number }>();
 
   function limitOf(endpoint: Endpoint): number {
@@ -72,7 +73,8 @@ export function createReadAccounts(needs: {
           [keys, options],
           signal,
         );
-        if (value.length !== keys.length)
+        // An impossible slot is a sign of another cluster, where the accounts have other balances.
+        if (value.length !== keys.length || !isPossibleSlot(context.slot))
           throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host);
         const found = value.map((account) =>
           account ? { ...account, data: sliceData(account.data, dataSlice) } : undefined,

@@ -88,7 +88,12 @@ export function createRpc(needs: {
     timeoutMs,
   });
 
-  const readAccounts = createReadAccounts({ failover, callEndpoint, readOptions });
+  const readAccounts = createReadAccounts({
+    failover,
+    callEndpoint,
+    isPossibleSlot: slots.isPossible,
+    readOptions,
+  });
   const { getSignatureStatuses, getExpiryReports } = createSignatureStatuses({
     failover,
     callEndpoint,
