@@ -77,7 +77,10 @@ export function readConfig(env: Environment, sandbox?: Environment) {
       escrowSeed: data.ESCROW_SEED,
       launchpadProgramId: data.LAUNCHPAD_PROGRAM_ID,
       launchpadAmmProgramId: data.LAUNCHPAD_AMM_PROGRAM_ID,
+      launchpadFeesProgramId: data.LAUNCHPAD_FEES_PROGRAM_ID,
       rpcTimeoutMs: data.RPC_TIMEOUT_MS,
+      /** The most rent that one collect may pay for sweeps. */
+      maxRent: data.MAX_RENT_LAMPORTS,
     },
     collect: {
       timeoutMs: data.COLLECT_TIMEOUT_MS,

@@ -17,6 +17,7 @@ import { checkUpstreams } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
 import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
+import { createNamedCoins } from "./resolvers/named-coins.ts";
 import { createWalletById } from "./resolvers/wallet-by-id.ts";
 import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
@@ -67,9 +68,10 @@ export function createGateway(
 
   const format = handleFormat(config.allowUnderscore ?? false);
   const { addressesOf } = chain;
-  const walletById = createWalletById({ addressesOf });
+  const namedCoins = createNamedCoins(chain.coinAddressesOf);
+  const walletById = createWalletById({ addressesOf, namedCoins });
   const useCases: UseCases = {
-    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf }),
+    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf, namedCoins }),
     walletById,
     collectFees: createCollectFees({ walletById, collector: chain.collector }),
   };

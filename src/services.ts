@@ -10,6 +10,8 @@ import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
+import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
+import { createReadCoinFees } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
@@ -70,6 +72,7 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     ...chain,
     rpc,
     readWallets: createReadWallets(rpc, batchMetrics("chain")),
+    readCoinFees: createReadCoinFees(chain),
   });
   const payer = secrets.feePayer.publicKey;
   const landedSlots = createLandedSlots({
@@ -105,5 +108,9 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     metrics,
     log,
   });
-  return { rpc, balances, collector, metrics, addressesOf: createAddresses(chain) };
+  return {
+    ...{ rpc, balances, collector, metrics },
+    addressesOf: createAddresses(chain),
+    coinAddressesOf: createCoinAddresses(chain),
+  };
 }

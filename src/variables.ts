@@ -3,7 +3,11 @@ import proxyAddr from "proxy-addr";
 import { z } from "zod";
 import { readKeypair } from "./chain/collect/keypair.ts";
 import { toLamports } from "./chain/lamports.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./chain/launchpad/program-ids.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "./chain/launchpad/program-ids.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
@@ -40,6 +44,7 @@ export const Variables = z.object({
     .default("social"),
   LAUNCHPAD_PROGRAM_ID: address().default(LAUNCHPAD_PROGRAM_ID),
   LAUNCHPAD_AMM_PROGRAM_ID: address().default(LAUNCHPAD_AMM_PROGRAM_ID),
+  LAUNCHPAD_FEES_PROGRAM_ID: address().default(LAUNCHPAD_FEES_PROGRAM_ID),
   // Redis, or a server that speaks its protocol, such as Valkey.
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
   TRUST_PROXY: z
@@ -65,6 +70,7 @@ export const Variables = z.object({
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: integer(0, 1e12).default(1_000).transform(BigInt),
   PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
+  MAX_RENT_LAMPORTS: integer(0, 1e15).default(3_000_000).transform(toLamports),
   LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
   NODE_ENV: z
     .enum(["development", "test", "production"], expected("development, test or production"))

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Look up the address and balance of a handle
-         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response.
+         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name a coin by its `mint`, up to 10 times, to see the fees that wait on it, and to count those in `balance` that a collect naming it moves. Coins with holder rewards, cashback or a sharing config never pay the address.
          */
         get: operations["lookUpWallet"];
         put?: never;
@@ -56,6 +56,22 @@ export interface components {
             /** @description `vault` plus `pda`, added before they are truncated. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             total: string;
         };
+        Coin: {
+            /** @description The coin's mint, in base58. */
+            mint: string;
+            /** @description The place. A coin whose fees wait in both has two entries. Null if there is no such coin. */
+            stage: ("CURVE" | "POOL") | null;
+            /** @description The waiting fees; null if the coin trades in another currency, or does not exist. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            waiting: string | null;
+            /** @description The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin. */
+            amount: string | null;
+            /** @description The mint of the currency in which the coin trades; So11111111111111111111111111111111111111112 is SOL. Null if there is no such coin. */
+            quoteMint: string | null;
+            /** @description Whether collects that name the coin move the fees. If so, `balance.vault` includes them. */
+            collectable: boolean;
+            /** @description Why collects do not move the fees; null if they do. */
+            reason: ("NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM") | null;
+        };
         Wallet: {
             /** @description The account's handle, in the network's spelling. */
             handle: string;
@@ -65,6 +81,8 @@ export interface components {
             address: string;
             /** @description The balance, read from the chain for this request. */
             balance: components["schemas"]["Balance"];
+            /** @description The fees that wait on the coins named in `mints`, read from the chain together with `balance`. Empty if none are named. */
+            coins?: components["schemas"]["Coin"][];
         };
         CollectResult: {
             /**
@@ -100,7 +118,7 @@ export interface components {
              * @description The stable code, for programs. Each response lists its codes.
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "NOT_FOUND" | "METHOD_NOT_ALLOWED";
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
         };
@@ -148,6 +166,11 @@ export interface operations {
                  * @example creator
                  */
                 handle: string;
+                /**
+                 * @description The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait.
+                 * @example []
+                 */
+                mint?: string[];
             };
             header?: never;
             path?: never;
@@ -171,6 +194,8 @@ export interface operations {
              * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=<name>.
              *
              *     `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
+             *
+             *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
              */
             400: {
                 headers: {

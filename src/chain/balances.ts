@@ -2,33 +2,42 @@ import { LRUCache } from "lru-cache";
 import { memoize } from "../upstream/memoize.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
+import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
+import type { CoinFees, ReadCoinFees, UncollectableReason } from "./launchpad/coin-fees.ts";
 import type { Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
+import {
+  chooseSweeps,
+  collectableWith,
+  growthRentOf,
+  isRentAcceptable,
+  type Sweep,
+  type Vaults,
+} from "./sweeps.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
-import type { ReadWallets, WalletAccounts } from "./wallets.ts";
+import type { NamedWallet, ReadWallets, WalletAccounts } from "./wallets.ts";
 
-/** The uncollected fees in an account's vaults. */
+/** The uncollected fees of an account: in its vaults, and on its coins. */
 export interface UncollectedFees {
-  /** What a collect would move now: both vaults, less the rent-exempt minimum of the creator vault. */
-  readonly collectable: Lamports;
-  /**
-   * The lamports in the AMM's vault; 0 when they are too few for the AMM to move. Can exceed `collectable`, when
-   * the creator vault keeps some of them as its rent-exempt minimum.
-   */
-  readonly inAmm: Lamports;
-  /** All lamports of the creator vault, its rent-exempt minimum included. */
-  readonly inCreatorVault: Lamports;
+  readonly vaults: Vaults;
+  /** The sweeps that the launch platform would do, whatever they cost. */
+  readonly sweeps: readonly Sweep[];
   /** The lamports at the address that its owner cannot withdraw. */
   readonly reserved: Lamports;
 }
 
 /** An account's balance: what a collect would move, and what its owner can withdraw. */
 export interface Balance {
-  /** What a collect would move now. */
+  /** What collects that name the same coins would move now. */
   readonly vault: Lamports;
   /** The lamports at the account's address that its owner can withdraw. */
   readonly pda: Lamports;
+  /** The fees on the named coins, in their order. */
+  readonly coins: readonly CoinBalance[];
 }
+
+/** The fees in one place of a coin; `reason`: why collects do not move them, or null if they do. */
+export type CoinBalance = Omit<CoinFees, "missingBytes">;
 
 /** The rent-exempt minimum changes only by a cluster-wide vote, announced weeks ahead. */
 const RENT_MINIMUM_MAX_AGE_MS = 600_000;
@@ -42,8 +51,15 @@ export type Balances = ReturnType<typeof createBalances>;
 const MAX_SIZES = 100;
 
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
-export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escrowProgramId: string }) {
-  const { rpc, readWallets, escrowProgramId } = needs;
+export function createBalances(needs: {
+  rpc: Rpc;
+  readWallets: ReadWallets;
+  readCoinFees: ReadCoinFees;
+  escrowProgramId: string;
+  /** The most rent that one collect may pay. */
+  maxRent: Lamports;
+}) {
+  const { rpc, readWallets, readCoinFees, escrowProgramId, maxRent } = needs;
   const rentMinimums = new LRUCache<number, () => Promise<Lamports>, undefined>({
     max: MAX_SIZES,
     memoMethod: (space) => createRentMinimum(rpc, space),
@@ -51,16 +67,41 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
   const getRentMinimum = () => rentMinimums.memo(0)();
   const getTokenRentMinimum = () => rentMinimums.memo(TOKEN_ACCOUNT_BYTES)();
 
-  function toUncollectedFees(
-    { creatorVault, ammVault }: WalletAccounts,
-    rentMinimum: Lamports,
-    tokenRentMinimum: Lamports,
-  ): Omit<UncollectedFees, "reserved"> {
-    const amount = readWrappedSol(ammVault);
-    // The AMM does not move an amount below the rent of a token account.
-    const inAmm = amount >= tokenRentMinimum ? amount : toLamports(0);
-    const collectable = saturatingSubtract(toLamports(creatorVault.lamports + inAmm), rentMinimum);
-    return { collectable, inAmm, inCreatorVault: creatorVault.lamports };
+  /** The fees on the wallet's coins, in their order, each with the sweep that moves them. */
+  function toCoinFees({ account, coins }: NamedWallet, accounts: WalletAccounts, vaults: Vaults) {
+    return coins.flatMap((coin, i) =>
+      readCoinFees(coin, accounts.coins[i]!, account.address).map((fees) => ({
+        fees,
+        sweep: toSweep(coin, fees, vaults),
+      })),
+    );
+  }
+
+  /** The balance, as if the owner could withdraw all of the address. */
+  function toBalance(wallet: NamedWallet, accounts: WalletAccounts, vaults: Vaults): Balance {
+    const coins = toCoinFees(wallet, accounts, vaults);
+    const chosen = chooseSweeps(
+      coins.flatMap(({ sweep }) => sweep ?? []),
+      vaults,
+      maxRent,
+    );
+    return {
+      vault: collectableWith(chosen, vaults),
+      pda: accounts.address.lamports,
+      coins: coins.map(({ fees, sweep }) => {
+        const { mint, stage, quoteMint, amount } = fees;
+        const isChosen = chosen.some(
+          (each) => each.coin.mint === sweep?.coin.mint && each.stage === sweep.stage,
+        );
+        const reason = sweep && !isChosen ? refusalOf(sweep, vaults) : fees.reason;
+        return { mint, stage, quoteMint, amount, reason };
+      }),
+    };
+  }
+
+  function refusalOf({ amount, stage, growthRent }: Sweep, { missingRent }: Vaults): UncollectableReason {
+    const rent = growthRent + missingRent[stage];
+    return rent > maxRent || !isRentAcceptable(rent, amount) ? "RENT_TOO_HIGH" : "BELOW_AMM_MINIMUM";
   }
 
   const holdsEscrowData = ({ owner, space = 0 }: Account) => owner === escrowProgramId && space > 0;
@@ -79,47 +120,47 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
       : reservedIn(wallet.address).catch((error: unknown) => error as Error);
   }
 
-  async function readWallet(account: AccountAddresses): Promise<WalletAccounts> {
-    const [wallet] = await readWallets([account]);
-    if (!wallet || wallet instanceof Error) throw wallet ?? new Error("a wallet is missing");
-    return wallet;
+  async function readWallet(wallet: NamedWallet): Promise<WalletAccounts> {
+    const [accounts] = await readWallets([wallet]);
+    if (!accounts || accounts instanceof Error) throw accounts ?? new Error("a wallet is missing");
+    return accounts;
   }
 
   return {
-    async getUncollectedFees(account: AccountAddresses): Promise<UncollectedFees> {
-      const [wallet, rentMinimum, tokenRentMinimum] = await Promise.all([
-        readWallet(account),
+    async getUncollectedFees(wallet: NamedWallet): Promise<UncollectedFees> {
+      const [accounts, rentMinimum, tokenRentMinimum] = await Promise.all([
+        readWallet(wallet),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      const reserved = await reservedIn(wallet.address);
-      return { ...toUncollectedFees(wallet, rentMinimum, tokenRentMinimum), reserved };
+      const vaults = toVaults(accounts, rentMinimum, tokenRentMinimum);
+      const sweeps = toCoinFees(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []);
+      return { vaults, sweeps, reserved: await reservedIn(accounts.address) };
     },
 
-    /** The balances of `accounts`, in order; an Error for each failed read. */
-    async getBalances(
-      accounts: readonly AccountAddresses[],
-      signal: AbortSignal,
-    ): Promise<(Balance | Error)[]> {
-      const [wallets, rentMinimum, tokenRentMinimum] = await Promise.all([
-        readWallets(accounts, signal),
+    /** The balances of `wallets`, in order; an Error for each failed read. */
+    async getBalances(wallets: readonly NamedWallet[], signal: AbortSignal): Promise<(Balance | Error)[]> {
+      const [read, rentMinimum, tokenRentMinimum] = await Promise.all([
+        readWallets(wallets, signal),
         getRentMinimum(),
         getTokenRentMinimum(),
       ]);
-      const reserved = wallets.some((wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address))
-        ? await Promise.all(wallets.map(reservedOrError))
+      const reserved = read.some((wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address))
+        ? await Promise.all(read.map(reservedOrError))
         : [];
-      return wallets.map((wallet, i) => {
-        if (wallet instanceof Error) return wallet;
+      return read.map((accounts, i) => {
+        if (accounts instanceof Error) return accounts;
         const kept = reserved[i] ?? toLamports(0);
         if (kept instanceof Error) return kept;
-        const { collectable } = toUncollectedFees(wallet, rentMinimum, tokenRentMinimum);
-        return { vault: collectable, pda: saturatingSubtract(wallet.address.lamports, kept) };
+        const vaults = toVaults(accounts, rentMinimum, tokenRentMinimum);
+        const balance = toBalance(wallets[i]!, accounts, vaults);
+        return { ...balance, pda: saturatingSubtract(balance.pda, kept) };
       });
     },
 
     /** The lamports at an account's address that its owner cannot withdraw. */
-    getReserved: async (account: AccountAddresses) => reservedIn((await readWallet(account)).address),
+    getReserved: async (account: AccountAddresses) =>
+      reservedIn((await readWallet({ account, coins: [] })).address),
 
     /** The rent-exempt minimum of an account without data. */
     getRentMinimum,
@@ -129,6 +170,31 @@ export function createBalances(needs: { rpc: Rpc; readWallets: ReadWallets; escr
       await Promise.allSettled([getRentMinimum(), getTokenRentMinimum()]);
     },
   };
+}
+
+function toVaults(
+  { creatorVault, ammVault }: WalletAccounts,
+  rentMinimum: Lamports,
+  tokenRentMinimum: Lamports,
+): Vaults {
+  const wrapped = readWrappedSol(ammVault);
+  return {
+    creatorVault: creatorVault.lamports,
+    ammVault: wrapped ?? toLamports(0),
+    missingRent: {
+      CURVE: saturatingSubtract(rentMinimum, creatorVault.lamports),
+      POOL: wrapped === undefined ? saturatingSubtract(tokenRentMinimum, ammVault.lamports) : toLamports(0),
+    },
+    rentMinimum,
+    tokenRentMinimum,
+  };
+}
+
+/** The sweep that moves the fees to the account's vaults; undefined if none can. */
+function toSweep(coin: CoinAddresses, fees: CoinFees, vaults: Vaults): Sweep | undefined {
+  const { stage, amount, reason, missingBytes } = fees;
+  if (reason !== null || stage === null || amount === null) return undefined;
+  return { coin, stage, amount: toLamports(amount), growthRent: growthRentOf(missingBytes, vaults) };
 }
 
 /** Caches the rent-exempt minimum of accounts of `space` bytes; returns the last value when a read fails. */

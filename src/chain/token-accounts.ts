@@ -14,9 +14,12 @@ export const TOKEN_ACCOUNT_BYTES = 165;
 /** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
 export const TOKEN_AMOUNT: DataSlice = { offset: 64, length: 8 };
 
-/** The amount of a wrapped SOL account that was read with {@link TOKEN_AMOUNT}; 0 if it has too little data for one. */
-export function readWrappedSol({ data }: Account): Lamports {
-  return toLamports(data.length === TOKEN_AMOUNT.length ? data.readBigUInt64LE() : 0n);
+/**
+ * The amount of a wrapped SOL account whose data is cut to {@link TOKEN_AMOUNT}; undefined if it has too little data
+ * for one.
+ */
+export function readWrappedSol({ data }: Account): Lamports | undefined {
+  return data.length === TOKEN_AMOUNT.length ? toLamports(data.readBigUInt64LE()) : undefined;
 }
 
 /** The associated token account of `mint`, a mint of the Token program, that belongs to `owner`. */

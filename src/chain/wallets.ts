@@ -2,15 +2,30 @@ import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { toLamports } from "./lamports.ts";
-import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
+import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
+import { FEE_ACCOUNT_DATA } from "./launchpad/fee-accounts.ts";
+import { MAX_ACCOUNTS_PER_CALL, sliceData, type Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
-/** The accounts of one wallet, all read in one slot, so that they are consistent. */
+/** An account, and the coins whose waiting fees belong to the same reading. */
+export interface NamedWallet {
+  readonly account: AccountAddresses;
+  readonly coins: readonly CoinAddresses[];
+}
+
+/** The accounts of one wallet and its coins, all read in one slot, so that they are consistent. */
 export interface WalletAccounts {
   readonly creatorVault: Account;
   readonly ammVault: Account;
   readonly address: Account;
+  /** In the order of the wallet's coins. */
+  readonly coins: readonly CoinAccounts[];
+}
+
+interface CoinAccounts {
+  readonly curve: Account | undefined;
+  readonly pool: Account | undefined;
 }
 
 /**
@@ -18,11 +33,12 @@ export interface WalletAccounts {
  * an account that does not exist.
  */
 export type ReadWallets = (
-  wallets: readonly AccountAddresses[],
+  wallets: readonly NamedWallet[],
   signal?: AbortSignal,
 ) => Promise<(WalletAccounts | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
+const ACCOUNTS_PER_COIN = 2;
 /** Calls in flight at once: a call that hangs must not hold up the others. */
 const MAX_CALLS = 32;
 /** The longest that wallets wait for a batch while another call is in flight. */
@@ -31,20 +47,17 @@ const MAX_WAIT_MS = 50;
 const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
 /**
- * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets.
- * The accounts of a wallet are read in one slot: a collect between them would show a total that never existed.
- * Caches nothing, and no caller joins a call that was sent before it asked. The only account data it
- * reads is the amount of a token account.
+ * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets, or
+ * fewer if they name coins. The accounts of a wallet and its coins are read in one slot: a collect between them would
+ * show a total that never existed. Caches nothing, and no caller joins a call that was sent before it asked. The only
+ * account data it reads is the amount of a token account, and a coin's curve and pool.
  */
 export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
   async function ask(keys: readonly string[]): Promise<Map<string, WalletAccounts>> {
-    const wallets = await rpc.getAccounts(keys.map(toAddresses), TOKEN_AMOUNT);
-    return new Map(
-      keys.map((key, i) => {
-        const [creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = wallets[i]!;
-        return [key, { creatorVault, ammVault, address }];
-      }),
-    );
+    const groups = keys.map(toAddresses);
+    const hasCoins = groups.some(({ length }) => length > ACCOUNTS_PER_WALLET);
+    const wallets = await rpc.getAccounts(groups, hasCoins ? FEE_ACCOUNT_DATA : TOKEN_AMOUNT);
+    return new Map(keys.map((key, i) => [key, toWallet(wallets[i]!)]));
   }
   const batcher = createBatcher({
     ask,
@@ -57,10 +70,25 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
   return (wallets, signal) => batcher.load(wallets.map(toKey), signal);
 }
 
-function toKey({ creatorVault, ammVault, address }: AccountAddresses): string {
-  return [creatorVault, ammVault, address].join();
+function toKey({ account, coins }: NamedWallet): string {
+  const { creatorVault, ammVault, address } = account;
+  return [creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])].join();
 }
 
 function toAddresses(key: string): string[] {
   return key.split(",");
+}
+
+/** The accounts in the order of {@link toKey}. */
+function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts {
+  const [creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
+  const coins: CoinAccounts[] = [];
+  for (let i = ACCOUNTS_PER_WALLET; i < accounts.length; i += ACCOUNTS_PER_COIN)
+    coins.push({ curve: accounts[i], pool: accounts[i + 1] });
+  return {
+    creatorVault,
+    ammVault: { ...ammVault, data: sliceData(ammVault.data, TOKEN_AMOUNT) },
+    address,
+    coins,
+  };
 }

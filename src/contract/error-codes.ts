@@ -106,6 +106,12 @@ export const ERROR_CODES = {
     operations: BOTH,
   },
 
+  INVALID_MINT: {
+    status: 400,
+    message: "A mint must be a Solana address in base58, and one request may name at most 10.",
+    retry: CHANGE_REQUEST,
+    operations: LOOKUP,
+  },
   NOT_FOUND: {
     status: 404,
     message: "There is nothing at this path. GET /openapi.json describes the endpoints.",

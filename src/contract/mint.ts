@@ -1,5 +1,5 @@
 import { getBase58Encoder } from "@solana/codecs-strings";
-import { quote } from "./contract-error.ts";
+import { ContractError, quote } from "./contract-error.ts";
 
 /** The most coins that one lookup or collect may name. */
 export const MAX_MINTS = 10;
@@ -18,12 +18,14 @@ export function toMint(text: string): string | undefined {
   return MINT_PATTERN.test(text) && base58.encode(text).length === MINT_BYTES ? text : undefined;
 }
 
-/** The message of INVALID_MINT, with the expected format and the received value. */
-export function invalidMintMessage(received: unknown): string {
-  return `A mint must be a Solana address: 32 bytes in base58. Received ${quote(received)}.`;
+/** INVALID_MINT, with the expected format and the received value. */
+export function invalidMint(received: unknown): ContractError {
+  const message = `A mint must be a Solana address: 32 bytes in base58. Received ${quote(received)}.`;
+  return new ContractError("INVALID_MINT", { message });
 }
 
-/** The message of INVALID_MINT for a request that names too many coins. */
-export function tooManyMintsMessage(received: number): string {
-  return `At most ${MAX_MINTS} mints are allowed. Received ${received}.`;
+/** INVALID_MINT for a request that names too many coins. */
+export function tooManyMints(received: number): ContractError {
+  const message = `At most ${MAX_MINTS} mints are allowed. Received ${received}.`;
+  return new ContractError("INVALID_MINT", { message });
 }

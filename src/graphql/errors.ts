@@ -1,9 +1,12 @@
 import { GraphQLError } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
+import type { ErrorCode } from "../contract/error-codes.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets one of its own. */
 const BAD_REQUEST = "BAD_REQUEST";
+/** The code of a request that names too many coins. */
+const INVALID_MINT = "INVALID_MINT" satisfies ErrorCode;
 
 /** The largest GraphQL request body. */
 export const MAX_BODY_BYTES = 100_000;
@@ -30,10 +33,10 @@ export function toGraphQLError(
   if (source && (!cause || cause instanceof GraphQLError)) {
     const { extensions } = source;
     if (extensions.code === YOGA_BODY_TOO_LARGE) {
-      return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, 413);
+      return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
     }
     // Without this, Yoga would answer a malformed request with 200 if the caller prefers application/json.
-    if (extensions.code === BAD_REQUEST && extensions.http)
+    if ((extensions.code === BAD_REQUEST || extensions.code === INVALID_MINT) && extensions.http)
       extensions.http = { ...extensions.http, spec: false };
     // Yoga's copy of the request's body.
     delete extensions.originalError;
@@ -57,9 +60,12 @@ export function toGraphQLError(
   });
 }
 
-/** An error that refuses the whole request as invalid. */
-export function badRequest(message: string, status = 400): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: BAD_REQUEST, http: { status } } });
+/** An error that refuses the whole request as invalid; `code` replaces BAD_REQUEST. */
+export function badRequest(
+  message: string,
+  { status = 400, code = BAD_REQUEST }: { status?: number; code?: string | undefined } = {},
+): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, http: { status } } });
 }
 
 /** Shortens the message of one of GraphQL's own errors and removes its suggestion. */

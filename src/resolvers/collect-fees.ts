@@ -25,7 +25,7 @@ export function createCollectFees(needs: { walletById: WalletById; collector: Co
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");
       } finally {
-        loaders.clearBalance(wallet.addresses);
+        loaders.clearBalances();
       }
     });
 }

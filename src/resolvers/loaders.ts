@@ -1,7 +1,7 @@
 import DataLoader from "dataloader";
-import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toContractError as fromChain } from "../chain/to-contract-error.ts";
+import type { NamedWallet } from "../chain/wallets.ts";
 import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
@@ -24,9 +24,9 @@ export interface LoaderSources {
 
 /**
  * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
- * request, even if fields load it on different ticks. A collect makes its account's balance be read again. Fields that load on the same tick share one batch, and
- * the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending reads
- * are dropped.
+ * request, even if fields load it on different ticks; a collect makes balances be read again. Fields that load on the
+ * same tick share one batch, and the process-wide batchers merge the batches of all requests. When the caller
+ * disconnects, its pending reads are dropped.
  *
  * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
  */
@@ -40,7 +40,7 @@ export class Loaders {
   #loadsByHandle: Map<string, Promise<SocialAccount>> | undefined;
   #accountByHandle: DataLoader<string, SocialAccount> | undefined;
   #accountById: DataLoader<string, SocialAccount> | undefined;
-  #balance: DataLoader<AccountAddresses, Balance, string> | undefined;
+  #balance: DataLoader<NamedWallet, Balance, string> | undefined;
 
   /** `caller.signal` is created on first use, so only loads that wait may read it. */
   constructor(sources: LoaderSources, caller: Caller) {
@@ -68,17 +68,17 @@ export class Loaders {
     return this.#accountById.load(id);
   }
 
-  /** The balance of an account, read from the chain. */
-  balance(addresses: AccountAddresses): Promise<Balance> {
-    this.#balance ??= new DataLoader((accounts) => this.#loadBalances(accounts), {
-      cacheKeyFn: ({ address }) => address,
+  /** The balance of an account with these coins, read from the chain. */
+  balance(wallet: NamedWallet): Promise<Balance> {
+    this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
+      cacheKeyFn: ({ account, coins }) => [account.address, ...coins.map(({ mint }) => mint)].join(),
     });
-    return this.#balance.load(addresses);
+    return this.#balance.load(wallet);
   }
 
-  /** Makes the next load of the account's balance read the chain again. Call it when the balance has changed. */
-  clearBalance(addresses: AccountAddresses): void {
-    this.#balance?.clear(addresses);
+  /** Makes the next load of each balance read the chain again. Call it when one may have changed. */
+  clearBalances(): void {
+    this.#balance?.clearAll();
   }
 
   #takeFromCache(handle: string): SocialAccount | Error | undefined {
@@ -115,11 +115,11 @@ export class Loaders {
     return ids.map((id) => accounts.get(id)!);
   }
 
-  async #loadBalances(accounts: readonly AccountAddresses[]): Promise<(Balance | Error)[]> {
-    this.reads.chain += accounts.length;
+  async #loadBalances(wallets: readonly NamedWallet[]): Promise<(Balance | Error)[]> {
+    this.reads.chain += wallets.length;
     const balances = await this.#sources.balances
-      .getBalances(accounts, this.#caller.signal)
-      .catch((error: unknown) => accounts.map(() => error as Error));
+      .getBalances(wallets, this.#caller.signal)
+      .catch((error: unknown) => wallets.map(() => error as Error));
     return balances.map((balance) =>
       balance instanceof Error ? fromChain(balance, "LOOKUP_FAILED") : balance,
     );

@@ -1,12 +1,14 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
+import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { RequestScope } from "./request-scope.ts";
 
-/** An account and its addresses. `handle` is set if the wallet was looked up by handle. */
+/** An account, its addresses, and the coins that its request names. `handle` is set if it was looked up by handle. */
 export interface Wallet {
   readonly socialId: string;
   readonly handle: string | undefined;
   readonly addresses: AccountAddresses;
+  readonly coins: readonly CoinAddresses[];
 }
 
 /**
@@ -17,7 +19,7 @@ export function handleOf({ handle, socialId }: Wallet, { loaders }: RequestScope
   return handle ?? loaders.accountById(socialId).then((account) => account.handle);
 }
 
-/** The balance of a wallet, read from the chain. Fails with LOOKUP_FAILED. */
-export function balanceOf({ addresses }: Wallet, { loaders }: RequestScope): Promise<Balance> {
-  return loaders.balance(addresses);
+/** The balance of a wallet and of its coins, read from the chain. Fails with LOOKUP_FAILED. */
+export function balanceOf({ addresses, coins }: Wallet, { loaders }: RequestScope): Promise<Balance> {
+  return loaders.balance({ account: addresses, coins });
 }

@@ -12,7 +12,7 @@ export interface Endpoint {
   readonly description: string;
   /** `parameters` or `requestBody` of OpenAPI. */
   readonly request: object;
-  /** The text of the GraphQL operation that it runs. */
+  /** The text of the GraphQL operation that it runs for a request with mints; without, it selects less. */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
   /** Examples of the errors whose message or status is not that of the table in error-codes.ts. */
@@ -29,6 +29,8 @@ export interface EndpointAnswer {
   readonly members?: readonly string[];
   /** Members that always have this value. */
   readonly fixed?: Readonly<Record<string, boolean | string>>;
+  /** The member that only the answer to a request with mints has, and an example of such an answer. */
+  readonly withMints?: { readonly member: string; readonly example: object };
   readonly example: object;
 }
 

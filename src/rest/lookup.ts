@@ -1,20 +1,42 @@
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import { invalidMint, MAX_MINTS, MINT_PATTERN } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondJson } from "./respond.ts";
 
+const WALLET_FIELDS = /* GraphQL */ `
+  handle
+  socialId
+  address
+  balance {
+    vault
+    pda
+    total
+  }
+`;
+
 const LOOKUP_OPERATION = /* GraphQL */ `
   query Lookup($handle: String!) {
     wallet(handle: $handle) {
-      handle
-      socialId
-      address
-      balance {
-        vault
-        pda
-        total
+      ${WALLET_FIELDS}
+    }
+  }
+`;
+
+const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
+  query LookupWithCoins($handle: String!, $mints: [String!]) {
+    wallet(handle: $handle, mints: $mints) {
+      ${WALLET_FIELDS}
+      coins {
+        mint
+        stage
+        waiting
+        amount
+        quoteMint
+        collectable
+        reason
       }
     }
   }
@@ -28,6 +50,25 @@ const EXAMPLE = {
   balance: { vault: "3.1000", pda: "5.2000", total: "8.3000" },
 };
 
+/** The response of a fresh sandbox for `launcher` and a coin of that account. */
+const EXAMPLE_WITH_COINS = {
+  handle: "launcher",
+  socialId: "1477850023391002",
+  address: "FBPDdfpbMweBco4nhqyCKX8Agvq7oNGiDkng6EdHfyvp",
+  balance: { vault: "6.2500", pda: "1.5000", total: "7.7500" },
+  coins: [
+    {
+      mint: "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y",
+      stage: "CURVE",
+      waiting: "5.0000",
+      amount: "5000000000",
+      quoteMint: "So11111111111111111111111111111111111111112",
+      collectable: true,
+      reason: null,
+    },
+  ],
+};
+
 /** The description of `GET /wallet/lookup`. */
 export function lookupEndpoint(format: HandleFormat): Endpoint {
   return {
@@ -39,7 +80,9 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
     description:
       "Returns the address to set as the creator of a token on the launch platform, and its balance. " +
       "Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. " +
-      "The balance is read from the chain for every response.",
+      "The balance is read from the chain for every response. " +
+      `Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name a coin by its \`mint\`, up to ${MAX_MINTS} times, to see the fees that wait on it, and to count those in \`balance\` that a collect naming it moves. ` +
+      "Coins with holder rewards, cashback or a sharing config never pay the address.",
     request: {
       parameters: [
         {
@@ -50,26 +93,53 @@ export function lookupEndpoint(format: HandleFormat): Endpoint {
           schema: { type: "string", pattern: format.pattern.source },
           example: EXAMPLE.handle,
         },
+        {
+          name: "mint",
+          in: "query",
+          required: false,
+          description:
+            "The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait.",
+          schema: {
+            type: "array",
+            maxItems: MAX_MINTS,
+            items: { type: "string", pattern: MINT_PATTERN.source },
+          },
+          example: [],
+        },
       ],
     },
-    graphqlOperation: LOOKUP_OPERATION,
-    answers: [{ name: "Wallet", status: 200, description: "The account's wallet.", example: EXAMPLE }],
+    graphqlOperation: LOOKUP_WITH_COINS_OPERATION,
+    answers: [
+      {
+        name: "Wallet",
+        status: 200,
+        description: "The account's wallet.",
+        withMints: { member: "coins", example: EXAMPLE_WITH_COINS },
+        example: EXAMPLE,
+      },
+    ],
     errorExamples: [
       invalidHandle(format, quote(`@${EXAMPLE.handle}`)),
+      invalidMint("nonsense"),
       new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),
     ],
   };
 }
 
-/** Runs the lookup's GraphQL operation; returns its `wallet`. */
-export type LookUp = (handle: string, scope: RequestScope) => Promise<object>;
+/** Runs the lookup's GraphQL operation; returns its `wallet`, with `coins` if there are mints. */
+export type LookUp = (handle: string, scope: RequestScope, mints?: readonly string[]) => Promise<object>;
 
 export function createLookUp(prepare: PrepareOperation): LookUp {
   const run = prepare<{ wallet: object }>(LOOKUP_OPERATION);
-  return async (handle, scope) => (await run({ handle }, scope)).wallet;
+  const runWithCoins = prepare<{ wallet: object }>(LOOKUP_WITH_COINS_OPERATION);
+  return async (handle, scope, mints = []) => {
+    const { wallet } =
+      mints.length === 0 ? await run({ handle }, scope) : await runWithCoins({ handle, mints }, scope);
+    return wallet;
+  };
 }
 
-/** `GET /wallet/lookup?handle=`. */
+/** `GET /wallet/lookup?handle=&mint=`. */
 export function createLookupHandler(
   lookUp: LookUp,
   format: HandleFormat,
@@ -78,6 +148,6 @@ export function createLookupHandler(
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
     if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-    return respondJson(200, await lookUp(handle, scope));
+    return respondJson(200, await lookUp(handle, scope, query.getAll("mint")));
   };
 }

@@ -73,14 +73,15 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
 function toSchemas(schema: GraphQLSchema, endpoints: readonly Endpoint[]): Record<string, object> {
   const schemas: Record<string, object> = {};
   for (const { graphqlOperation, answers } of endpoints) {
-    for (const { name, members, fixed = {} } of answers) {
+    for (const { name, members, fixed = {}, withMints } of answers) {
       const result = resultSchema(schema, graphqlOperation, { members, schemas });
       const properties = Object.entries(result.properties).map(([property, value]): [string, object] => [
         property,
         // `const` replaces `enum`.
         property in fixed ? { ...value, enum: undefined, const: fixed[property] } : value,
       ]);
-      schemas[name] = { ...result, properties: Object.fromEntries(properties) };
+      const required = result.required.filter((property) => property !== withMints?.member);
+      schemas[name] = { ...result, required, properties: Object.fromEntries(properties) };
     }
   }
   const answered = endpoints.flatMap(({ answers }) => answers.map(({ fixed }) => fixed?.error));
@@ -158,10 +159,12 @@ function toResponse(
     schemaRef,
   );
   const examples = [
-    ...answers.map(({ fixed, example }): [string, object] => [
-      String(fixed?.error ?? "OK"),
-      { value: example },
-    ]),
+    ...answers.flatMap(({ fixed, example, withMints }): [string, object][] => {
+      const name = String(fixed?.error ?? "OK");
+      const examples: [string, object][] = [[name, { value: example }]];
+      if (withMints) examples.push([`${name}_with_mints`, { value: withMints.example }]);
+      return examples;
+    }),
     ...errors.map((error): [string, object] => [error.code, { value: toErrorBody(error) }]),
   ];
   return {

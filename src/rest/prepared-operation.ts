@@ -5,7 +5,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 
 /** Runs a fixed GraphQL operation. Returns its data or throws its first error. */
 export type PreparedOperation<Data> = (
-  variables: Record<string, string>,
+  variables: Readonly<Record<string, unknown>>,
   scope: RequestScope,
 ) => Promise<Data>;
 

@@ -49,22 +49,21 @@ export function resultSchema(
       const { pattern, isNullOnlyOnError } = metadataOf(field);
       // A REST response to a failed operation contains only the error.
       const isNonNull = only !== undefined || isNullOnlyOnError;
-      properties[name] = {
-        ...(isNonNull ? toNonNull(getNullableType(field.type), node) : toValue(field.type, node)),
-        ...(pattern ? { pattern: pattern.source } : {}),
-        description: field.description,
-      };
+      const value = isNonNull
+        ? toNonNull(getNullableType(field.type), node, pattern)
+        : toValue(field.type, node, pattern);
+      properties[name] = { ...value, description: field.description };
     }
     return { type: "object" as const, required: Object.keys(properties), properties };
   }
 
-  function toValue(type: GraphQLOutputType, node: FieldNode): object {
+  function toValue(type: GraphQLOutputType, node: FieldNode, pattern?: RegExp): object {
     return isNonNullType(type)
-      ? toNonNull(type.ofType, node)
-      : { anyOf: [toNonNull(type, node), { type: "null" }] };
+      ? toNonNull(type.ofType, node, pattern)
+      : { anyOf: [toNonNull(type, node, pattern), { type: "null" }] };
   }
 
-  function toNonNull(type: GraphQLOutputType, node: FieldNode): object {
+  function toNonNull(type: GraphQLOutputType, node: FieldNode, pattern?: RegExp): object {
     if (isListType(type)) return { type: "array", items: toValue(type.ofType, node) };
     if (isObjectType(type)) {
       schemas[type.name] = toObject(type, node);
@@ -73,7 +72,7 @@ export function resultSchema(
     if (isEnumType(type)) return { type: "string", enum: type.getValues().map(({ name }) => name) };
     const scalar = SCALARS[String(type)];
     if (!scalar) throw new Error(`the scalar ${String(type)} has no JSON Schema type`);
-    return { type: scalar };
+    return { type: scalar, ...(pattern ? { pattern: pattern.source } : {}) };
   }
 
   const { operation: kind, selectionSet } = getOperationAST(document)!;

@@ -9,12 +9,17 @@ interface FieldCost {
   readonly requests?: number;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
+  /** The list argument that names coins. */
+  readonly mintsIn?: string;
 }
 
 /** The most wallets per operation, including those in lists. The social network accepts the same number per call. */
 export const MAX_WALLETS = 100;
 /** The most collects per operation. They run one after the other. */
 export const MAX_COLLECTS = 10;
+
+/** The most coins named per operation: each is two accounts to read. */
+export const MAX_MINTS_PER_OPERATION = 100;
 
 /** What a field's GraphQL type cannot express. */
 export interface FieldMetadata {

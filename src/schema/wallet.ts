@@ -1,10 +1,12 @@
+import { MAX_MINTS } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { Context } from "../resolvers/context.ts";
 import { balanceOf, handleOf, type Wallet } from "../resolvers/wallet.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
-import { MAX_WALLETS, withMetadata } from "./field-metadata.ts";
+import { CoinType } from "./coin.ts";
+import { MAX_MINTS_PER_OPERATION, MAX_WALLETS, withMetadata } from "./field-metadata.ts";
 
 export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
@@ -33,34 +35,48 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       description: "The balance, read from the chain for this request.",
       resolve: (wallet, _args, { scope }) => balanceOf(wallet, scope),
     }),
+    coins: t.field({
+      type: [CoinType],
+      nullable: true,
+      ...withMetadata({ isNullOnlyOnError: true }),
+      description:
+        "The fees that wait on the coins named in `mints`, read from the chain together with `balance`. Empty if none are named.",
+      resolve: async (wallet, _args, { scope }) =>
+        wallet.coins.length === 0 ? [] : [...(await balanceOf(wallet, scope)).coins],
+    }),
   }),
 });
 
 const HANDLE =
   "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
+const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, and ${MAX_MINTS_PER_OPERATION} per operation.`;
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
 
 builder.queryFields((t) => ({
   wallet: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1 } }),
+    ...withMetadata({ cost: { wallets: 1, mintsIn: "mints" } }),
     description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request.`,
-    args: { handle: t.arg.string({ required: true, description: HANDLE }) },
-    resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
+    args: {
+      handle: t.arg.string({ required: true, description: HANDLE }),
+      mints: t.arg.stringList({ description: MINTS }),
+    },
+    resolve: (_root, { handle, mints }, { useCases, scope }) => useCases.lookUpWallet(handle, scope, mints),
   }),
   walletById: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1 } }),
-    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` is read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
+    ...withMetadata({ cost: { wallets: 1, mintsIn: "mints" } }),
+    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID or INVALID_MINT. Its \`handle\` is read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
       socialId: t.arg.string({
         required: true,
         description: `${SOCIAL_ID_EXPECTED}.`,
       }),
+      mints: t.arg.stringList({ description: MINTS }),
     },
-    resolve: (_root, { socialId }, { useCases }) => useCases.walletById(socialId),
+    resolve: (_root, { socialId, mints }, { useCases }) => useCases.walletById(socialId, mints),
   }),
   wallets: t.field({
     type: [WalletType],

@@ -1,13 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { expect, it } from "vitest";
-import {
-  invalidMintMessage,
-  MAX_MINTS,
-  MINT_PATTERN,
-  tooManyMintsMessage,
-  toMint,
-} from "../../src/contract/mint.ts";
+import { invalidMint, MAX_MINTS, MINT_PATTERN, tooManyMints, toMint } from "../../src/contract/mint.ts";
 
 it.each([
   "So11111111111111111111111111111111111111112",
@@ -46,9 +40,13 @@ it.each([
 });
 
 it("describes the format and the received value in the error's message", () => {
-  expect(invalidMintMessage("nonsense")).toBe(
-    'A mint must be a Solana address: 32 bytes in base58. Received "nonsense".',
-  );
-  expect(invalidMintMessage(7)).toContain("Received a number.");
-  expect(tooManyMintsMessage(MAX_MINTS + 1)).toBe("At most 10 mints are allowed. Received 11.");
+  expect(invalidMint("nonsense")).toMatchObject({
+    code: "INVALID_MINT",
+    message: 'A mint must be a Solana address: 32 bytes in base58. Received "nonsense".',
+  });
+  expect(invalidMint(7).message).toContain("Received a number.");
+  expect(tooManyMints(MAX_MINTS + 1)).toMatchObject({
+    code: "INVALID_MINT",
+    message: "At most 10 mints are allowed. Received 11.",
+  });
 });

@@ -34,8 +34,8 @@ describe("the schema", () => {
       ),
     );
     expect(signatures).toEqual([
-      "wallet(handle: String!): Wallet",
-      "walletById(socialId: String!): Wallet",
+      "wallet(handle: String!,mints: [String!]): Wallet",
+      "walletById(socialId: String!,mints: [String!]): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
       "collect(socialId: String!): CollectResult",
     ]);

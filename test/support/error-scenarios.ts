@@ -45,6 +45,7 @@ export const SCENARIOS: {
   lookup: {
     HANDLE_REQUIRED: (world) => world.request("/wallet/lookup"),
     INVALID_HANDLE: (world) => world.lookup("@creator"),
+    INVALID_MINT: (world) => world.request("/wallet/lookup?handle=creator&mint=nonsense"),
     SOCIAL_NOT_FOUND: (world) => world.lookup("nobodyatall"),
     SOCIAL_RATE_LIMITED: (world) => {
       world.sandbox.social.faults.add({ then: { status: 429, body: "{}" } });

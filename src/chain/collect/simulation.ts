@@ -8,11 +8,12 @@ import {
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, UncollectedFees } from "../balances.ts";
-import { saturatingSubtract, type Lamports } from "../lamports.ts";
+import type { Lamports } from "../lamports.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import { CollectError } from "../collect-error.ts";
+import { collectableWith, inAmm } from "../sweeps.ts";
 import { choosePrice, priorityFee, type PricePolicy } from "../priority-fee.ts";
 
 /** What varies between the transactions of collects, besides the account and the blockhash. */
@@ -63,16 +64,16 @@ export function createSimulator(
    * enough. Throws {@link CollectError} `fee-payer-short` or `simulation-failed`.
    */
   async function simulate(account: AccountAddresses): Promise<Simulation | undefined> {
-    const fees = await balances.getUncollectedFees(account);
-    if (fees.collectable < minLamports) return undefined;
-    const withAmm = fees.inAmm > 0n;
+    const fees = await balances.getUncollectedFees({ account, coins: [] });
+    if (collectableWith([], fees.vaults) < minLamports) return undefined;
+    const withAmm = inAmm([], fees.vaults) > 0n;
     try {
       return await simulateWith(account, fees, withAmm);
     } catch (error) {
       const isFailed = error instanceof CollectError && error.failure.kind === "simulation-failed";
       if (!isFailed || !withAmm) throw error;
-      const inCurve = saturatingSubtract(fees.inCreatorVault, await balances.getRentMinimum());
-      if (inCurve < minLamports) throw error;
+      const { creatorVault, rentMinimum } = fees.vaults;
+      if (creatorVault - rentMinimum < minLamports) throw error;
       const { address } = account;
       log.warn(
         { address, err: error },
@@ -84,7 +85,7 @@ export function createSimulator(
 
   async function simulateWith(
     account: AccountAddresses,
-    { inCreatorVault, inAmm, reserved }: UncollectedFees,
+    { vaults, reserved }: UncollectedFees,
     withAmm: boolean,
   ): Promise<Simulation | undefined> {
     const message = compose(account, NO_BLOCKHASH, {
@@ -107,7 +108,7 @@ export function createSimulator(
     }
     const [vaultAfter, feePayerAfter] = simulated.balances ?? [];
     // Compare what the vaults lose, not what the address gains: its owner may withdraw at any moment.
-    const inVaults = inCreatorVault + (withAmm ? inAmm : 0n);
+    const inVaults = vaults.creatorVault + (withAmm ? vaults.ammVault : 0n);
     if (vaultAfter !== undefined && inVaults - vaultAfter < minLamports) return undefined;
 
     const units = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);

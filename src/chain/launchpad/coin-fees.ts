@@ -12,12 +12,14 @@ export const UNCOLLECTABLE = {
   CASHBACK: "The coin's creator fees go back to its traders.",
   OTHER_CURRENCY: "The coin trades in another currency than SOL.",
   NOTHING_WAITING: "No fees wait here.",
+  RENT_TOO_HIGH: "Moving the fees would cost the service more rent than it pays: at most 2% of them.",
+  BELOW_AMM_MINIMUM: "The fees in the AMM are less than it moves.",
 } as const;
 
-type UncollectableReason = keyof typeof UNCOLLECTABLE;
+export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
 /** The creator fees that wait in one place of a coin. */
-interface CoinFees {
+export interface CoinFees {
   readonly mint: string;
   /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like the next two. */
   readonly stage: Stage | null;
@@ -25,7 +27,7 @@ interface CoinFees {
   readonly quoteMint: string | null;
   /** In the smallest unit of the quote mint. */
   readonly amount: bigint | null;
-  /** Null if a collect for the account can sweep the fees. */
+  /** Null if a sweep can move the fees to the account's vaults. */
   readonly reason: UncollectableReason | null;
   /** By how many bytes a sweep makes the account grow, at the payer's expense. */
   readonly missingBytes: number;

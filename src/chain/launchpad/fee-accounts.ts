@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import type { Account } from "../rpc/read-accounts.ts";
+import type { Account, DataSlice } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 
 /** Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. */
@@ -40,6 +40,12 @@ export const LAYOUTS: Readonly<Record<Stage, Layout>> = {
     creatorFee: 279,
     bytes: 287,
   },
+};
+
+/** The part of an account's data that {@link decodeFeeAccount} needs. */
+export const FEE_ACCOUNT_DATA: DataSlice = {
+  offset: 0,
+  length: Math.max(LAYOUTS.CURVE.bytes, LAYOUTS.POOL.bytes),
 };
 
 /** The creator fees of a bonding curve or pool. */

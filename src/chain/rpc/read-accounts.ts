@@ -133,6 +133,6 @@ export function createReadAccounts(needs: {
 }
 
 /** Slices the data of an account, because some nodes ignore the requested slice. */
-function sliceData(data: Buffer, { offset, length }: DataSlice): Buffer {
+export function sliceData(data: Buffer, { offset, length }: DataSlice): Buffer {
   return data.length > length ? data.subarray(offset, offset + length) : data;
 }

@@ -9,7 +9,8 @@ import {
   type GraphQLError,
   type GraphQLSchema,
 } from "graphql";
-import { MAX_COLLECTS, MAX_WALLETS } from "../../schema/field-metadata.ts";
+import type { ErrorCode } from "../../contract/error-codes.ts";
+import { MAX_COLLECTS, MAX_MINTS_PER_OPERATION, MAX_WALLETS } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
@@ -22,9 +23,15 @@ const MAX_DIRECTIVES = 200;
 const MAX_VALIDATION_ERRORS = 5;
 
 /** The limits of an operation, with their names for messages. The first exceeded limit is reported. */
-const LIMITS: readonly { readonly count: keyof Counts; readonly max: number; readonly name: string }[] = [
+const LIMITS: readonly {
+  readonly count: keyof Counts;
+  readonly max: number;
+  readonly name: string;
+  readonly code?: ErrorCode;
+}[] = [
   { count: "wallets", max: MAX_WALLETS, name: "wallets" },
   { count: "collects", max: MAX_COLLECTS, name: "collects" },
+  { count: "mints", max: MAX_MINTS_PER_OPERATION, name: "mints", code: "INVALID_MINT" },
   { count: "depth", max: MAX_DEPTH, name: "levels of nested fields" },
   { count: "rootFields", max: 100, name: "root fields" },
   { count: "fields", max: 2_000, name: "fields" },
@@ -48,7 +55,7 @@ export function parseWithinLimits(text: string): DocumentNode {
 /**
  * Checks the limits of the operation that is about to run, then validates its document.
  *
- * @throws {GraphQLError} BAD_REQUEST
+ * @throws {GraphQLError} BAD_REQUEST or INVALID_MINT
  */
 export function validateWithinLimits(
   schema: GraphQLSchema,
@@ -57,7 +64,7 @@ export function validateWithinLimits(
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
   const exceeded = operation && exceededLimit(measureOperation(schema, document, operation), variables);
-  if (exceeded) throw badRequest(exceeded);
+  if (exceeded) throw exceeded;
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
   // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.
@@ -89,12 +96,14 @@ const isClosing = (kind: TokenKind) =>
 const textTooLarge = (max: number, name: string) =>
   badRequest(`Too many ${name}: the maximum is ${max} per document.`);
 
-/** The message for the limit that an operation exceeds with these variables; undefined if it is within all limits. */
-export function exceededLimit(size: OperationSize, variables: Variables): string | undefined {
+/** The error for the limit that an operation exceeds with these variables; undefined if it is within all limits. */
+export function exceededLimit(size: OperationSize, variables: Variables): GraphQLError | undefined {
   const counts = countsWith(size, variables ?? {});
-  for (const { count, max, name } of LIMITS) {
-    if (counts[count] > max)
-      return `Too many ${name}: ${counts[count]} requested, the maximum is ${max} per operation.`;
+  for (const { count, max, name, code } of LIMITS) {
+    if (counts[count] > max) {
+      const message = `Too many ${name}: ${counts[count]} requested, the maximum is ${max} per operation.`;
+      return badRequest(message, { code });
+    }
   }
   return undefined;
 }

@@ -16,6 +16,8 @@ import { metadataOf } from "../../schema/field-metadata.ts";
 export interface Counts {
   wallets: number;
   collects: number;
+  /** Coins that fields name. */
+  mints: number;
   /** Levels of nested fields. */
   depth: number;
   /** The fields directly in a selection set; for an operation, its root fields. */
@@ -31,6 +33,7 @@ export interface Counts {
 interface PerItem {
   wallets: number;
   collects: number;
+  mints: number;
   fields: number;
 }
 
@@ -119,8 +122,8 @@ export function measureOperation(
     const size = node.selectionSet
       ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
       : emptySize();
-    const { counts, perItemOfVariable } = size;
-    const { wallets = 0, collects = 0, perItemOf } = (field && metadataOf(field).cost) ?? {};
+    const { counts } = size;
+    const { wallets = 0, collects = 0, perItemOf, mintsIn } = (field && metadataOf(field).cost) ?? {};
     if (perItemOf === undefined) {
       counts.wallets += wallets;
       counts.collects += collects;
@@ -128,13 +131,13 @@ export function measureOperation(
       const perItem = {
         wallets: counts.wallets + wallets,
         collects: counts.collects + collects,
+        mints: counts.mints,
         fields: counts.fields,
       };
-      counts.wallets = counts.collects = counts.fields = 0;
-      const list = node.arguments?.find((argument) => argument.name.value === perItemOf)?.value;
-      if (list?.kind === Kind.VARIABLE) perItemOfVariable.set(list.name.value, perItem);
-      else addItems(counts, perItem, literalLength(list));
+      counts.wallets = counts.collects = counts.mints = counts.fields = 0;
+      addList(size, node, perItemOf, perItem);
     }
+    if (mintsIn !== undefined) addList(size, node, mintsIn, { ...NO_ITEM, mints: 1 });
     counts.depth++;
     counts.rootFields = 1;
     counts.fields++;
@@ -153,19 +156,32 @@ export function measureOperation(
   return { ...measureSet(operation.selectionSet, root), defaults };
 }
 
+/** Adds what the items of a field's list argument count. */
+function addList({ counts, perItemOfVariable }: Size, node: FieldNode, argument: string, perItem: PerItem) {
+  const list = node.arguments?.find(({ name }) => name.value === argument)?.value;
+  if (list?.kind === Kind.VARIABLE) addPerItem(perItemOfVariable, list.name.value, perItem);
+  else addItems(counts, perItem, literalLength(list));
+}
+
 function literalLength(value: ValueNode | undefined): number {
   if (value?.kind === Kind.LIST) return value.values.length;
   return value === undefined || value.kind === Kind.NULL ? 0 : 1;
 }
 
 const emptySize = (): Size => ({
-  counts: { depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0, wallets: 0, collects: 0 },
+  counts: {
+    ...{ wallets: 0, collects: 0, mints: 0 },
+    ...{ depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0 },
+  },
   perItemOfVariable: new Map(),
 });
 
-function addItems(counts: Counts, { wallets, collects, fields }: PerItem, length: number): void {
+const NO_ITEM: PerItem = { wallets: 0, collects: 0, mints: 0, fields: 0 };
+
+function addItems(counts: Counts, { wallets, collects, mints, fields }: PerItem, length: number): void {
   counts.wallets += wallets * length;
   counts.collects += collects * length;
+  counts.mints += mints * length;
   counts.fields += fields * length;
 }
 
@@ -175,12 +191,11 @@ function add(size: Size, { counts, perItemOfVariable }: Size): void {
     size.counts[name] =
       name === "depth" ? Math.max(size.counts.depth, counts.depth) : size.counts[name] + counts[name];
   }
-  for (const [name, perItem] of perItemOfVariable) {
-    const sum = size.perItemOfVariable.get(name) ?? { wallets: 0, collects: 0, fields: 0 };
-    size.perItemOfVariable.set(name, {
-      wallets: sum.wallets + perItem.wallets,
-      collects: sum.collects + perItem.collects,
-      fields: sum.fields + perItem.fields,
-    });
-  }
+  for (const [name, perItem] of perItemOfVariable) addPerItem(size.perItemOfVariable, name, perItem);
+}
+
+function addPerItem(perItemOfVariable: Map<string, PerItem>, name: string, perItem: PerItem): void {
+  const sum = { ...(perItemOfVariable.get(name) ?? NO_ITEM) };
+  for (const count of Object.keys(sum) as (keyof PerItem)[]) sum[count] += perItem[count];
+  perItemOfVariable.set(name, sum);
 }

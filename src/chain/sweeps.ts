@@ -1,0 +1,107 @@
+import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
+import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
+import type { Stage } from "./launchpad/fee-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
+
+/** What an account's vaults hold. */
+export interface Vaults {
+  /** All lamports of the creator vault. */
+  readonly creatorVault: Lamports;
+  /** The wrapped SOL in the AMM's vault. */
+  readonly ammVault: Lamports;
+  /** What the payer of the first sweep to a vault pays if the vault is missing, or below its rent-exempt minimum. */
+  readonly missingRent: Readonly<Record<Stage, Lamports>>;
+  /** The rent-exempt minimum of the creator vault, which stays there. */
+  readonly rentMinimum: Lamports;
+  /** The rent-exempt minimum of a token account. The AMM does not move less. */
+  readonly tokenRentMinimum: Lamports;
+}
+
+/** The fees that wait in one place of a coin, which a sweep can move to the account's vaults. */
+export interface Sweep {
+  readonly coin: CoinAddresses;
+  readonly stage: Stage;
+  readonly amount: Lamports;
+  /** What the payer pays to grow an account of an earlier layout. */
+  readonly growthRent: Lamports;
+}
+
+/** A sweep that a collect does, and all that its payer pays. */
+export interface ChosenSweep extends Sweep {
+  readonly rent: Lamports;
+}
+
+/** The rent of a sweep is at most this part of what it moves. */
+const MIN_AMOUNT_PER_RENT = 50n;
+
+/** Whether the service pays `rent` for a sweep of `amount`: at most 2% of it. */
+export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
+  return rent * MIN_AMOUNT_PER_RENT <= amount;
+}
+
+/** What the payer pays to add `bytes` to an account. Rent is linear in the size. */
+export function growthRentOf(
+  bytes: number,
+  { rentMinimum, tokenRentMinimum }: Pick<Vaults, "rentMinimum" | "tokenRentMinimum">,
+): Lamports {
+  const size = BigInt(TOKEN_ACCOUNT_BYTES);
+  return toLamports(((tokenRentMinimum - rentMinimum) * BigInt(bytes) + size - 1n) / size);
+}
+
+/**
+ * Chooses the sweeps that a collect does, the largest first as far as they `fit` together. Balances use it too, so
+ * that they promise what collects move. Chooses a sweep only if its rent is acceptable and at most `maxRent`; the
+ * first chosen sweep to a vault pays for that vault. Chooses no sweep of a pool if the AMM would not move the sum.
+ */
+export function chooseSweeps(
+  sweeps: readonly Sweep[],
+  vaults: Vaults,
+  maxRent: Lamports,
+  fit: (chosen: readonly ChosenSweep[]) => boolean = () => true,
+): ChosenSweep[] {
+  const chosen: ChosenSweep[] = [];
+  const missingRent = { ...vaults.missingRent };
+
+  function choose(sweep: Sweep): boolean {
+    const rent = toLamports(sweep.growthRent + missingRent[sweep.stage]);
+    const candidate = { ...sweep, rent };
+    if (rent > maxRent || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate])) return false;
+    chosen.push(candidate);
+    missingRent[sweep.stage] = toLamports(0);
+    return true;
+  }
+  let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
+  // Once a sweep has paid for a vault, larger ones that could not may be cheap enough.
+  for (let before = Infinity; left.length < before;) {
+    before = left.length;
+    left = left.filter((sweep) => !choose(sweep));
+  }
+
+  if (amountIn("POOL", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
+  return chooseSweeps(
+    sweeps.filter(({ stage }) => stage === "CURVE"),
+    vaults,
+    maxRent,
+    fit,
+  );
+}
+
+/** The lamports that the AMM moves to the creator vault after the sweeps; 0 if they are too few for the AMM. */
+export function inAmm(sweeps: readonly Sweep[], { ammVault, tokenRentMinimum }: Vaults): Lamports {
+  const amount = ammVault + amountIn("POOL", sweeps);
+  return toLamports(amount >= tokenRentMinimum ? amount : 0n);
+}
+
+/** What a transaction that does the sweeps and collects moves to the address. */
+export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
+  const fromCurves = amountIn("CURVE", sweeps);
+  const paid = fromCurves > 0n ? vaults.missingRent.CURVE : 0n;
+  return saturatingSubtract(
+    toLamports(vaults.creatorVault + paid + fromCurves + inAmm(sweeps, vaults)),
+    vaults.rentMinimum,
+  );
+}
+
+function amountIn(stage: Stage, sweeps: readonly Sweep[]): bigint {
+  return sweeps.reduce((sum, sweep) => (sweep.stage === stage ? sum + sweep.amount : sum), 0n);
+}

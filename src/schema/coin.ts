@@ -1,0 +1,71 @@
+import type { CoinBalance } from "../chain/balances.ts";
+import { formatSol, toLamports } from "../chain/lamports.ts";
+import { UNCOLLECTABLE } from "../chain/launchpad/coin-fees.ts";
+import { WRAPPED_SOL_MINT } from "../chain/token-accounts.ts";
+import { MINT_PATTERN } from "../contract/mint.ts";
+import { builder } from "./builder.ts";
+import { solField, withMetadata } from "./field-metadata.ts";
+
+const SOL = WRAPPED_SOL_MINT.toBase58();
+
+const StageType = builder.enumType("CoinStage", {
+  description: "Where fees wait.",
+  values: {
+    CURVE: { description: "On the bonding curve." },
+    POOL: { description: "In the pool on the AMM." },
+  },
+});
+
+type Reason = keyof typeof UNCOLLECTABLE;
+const reasons = Object.fromEntries(
+  Object.entries(UNCOLLECTABLE).map(([reason, description]) => [reason, { value: reason, description }]),
+) as Record<Reason, { value: Reason; description: string }>;
+
+const ReasonType = builder.enumType("UncollectableReason", {
+  description: "Why a collect does not move the fees that wait on a coin.",
+  values: reasons,
+});
+
+export const CoinType = builder.objectRef<CoinBalance>("Coin").implement({
+  description:
+    "The fees that wait in one place of a coin, until a collect that names the coin, or anyone else, sweeps them to the vault.",
+  fields: (t) => ({
+    mint: t.exposeString("mint", {
+      ...withMetadata({ pattern: MINT_PATTERN }),
+      description: "The coin's mint, in base58.",
+    }),
+    stage: t.expose("stage", {
+      type: StageType,
+      nullable: true,
+      description:
+        "The place. A coin whose fees wait in both has two entries. Null if there is no such coin.",
+    }),
+    waiting: t.string({
+      nullable: true,
+      ...solField("The waiting fees; null if the coin trades in another currency, or does not exist."),
+      resolve: ({ amount, quoteMint }) =>
+        amount === null || quoteMint !== SOL ? null : formatSol(toLamports(amount)),
+    }),
+    amount: t.string({
+      nullable: true,
+      ...withMetadata({ pattern: /^[0-9]+$/ }),
+      description:
+        "The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin.",
+      resolve: ({ amount }) => amount?.toString() ?? null,
+    }),
+    quoteMint: t.exposeString("quoteMint", {
+      nullable: true,
+      ...withMetadata({ pattern: MINT_PATTERN }),
+      description: `The mint of the currency in which the coin trades; ${SOL} is SOL. Null if there is no such coin.`,
+    }),
+    collectable: t.boolean({
+      description: "Whether collects that name the coin move the fees. If so, `balance.vault` includes them.",
+      resolve: ({ reason }) => reason === null,
+    }),
+    reason: t.expose("reason", {
+      type: ReasonType,
+      nullable: true,
+      description: "Why collects do not move the fees; null if they do.",
+    }),
+  }),
+});

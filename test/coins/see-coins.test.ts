@@ -1,0 +1,376 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { UNCOLLECTABLE } from "../../src/chain/launchpad/coin-fees.ts";
+import { ata, creatorVaultOf, curveOf, vaultAuthorityOf, WSOL } from "../support/launchpad-instructions.ts";
+import { newMint } from "../support/new-mint.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const SOL = 1_000_000_000n;
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterEach(() => {
+  world.sandbox.rpc.faults.clear();
+});
+afterAll(() => world.close());
+
+const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);
+const lookup = (handle: string, mints: readonly string[]) =>
+  world.request(`/wallet/lookup?handle=${handle}${mints.map((mint) => `&mint=${mint}`).join("")}`);
+const see = async (handle: string, mints: readonly string[]) => (await lookup(handle, mints)).body;
+const COINS = "coins { mint stage waiting amount quoteMint collectable reason }";
+const accountReads = () => world.sandbox.rpc.calls.filter(isMethod("getMultipleAccounts"));
+
+/** Launches a coin for `creator`, with fees on its curve. */
+function launch(creator: string, coin: Partial<Parameters<World["sandbox"]["coins"]["launch"]>[0]> = {}) {
+  const mint = newMint();
+  world.sandbox.coins.launch({ mint, creator, ...coin });
+  return mint;
+}
+/** An account without vaults, whose address nobody else uses in these tests. */
+const fresh = (handle: string) => {
+  const { address, creatorVault, ammVault } = world.account(handle);
+  world.sandbox.chain.setBalance(creatorVault, 0n);
+  world.sandbox.chain.setBalance(ammVault, 0n);
+  return address;
+};
+
+describe("a lookup that names a coin", () => {
+  it("shows what waits on its curve, and counts it in the vault", async () => {
+    const [curveCoin] = mintsOf("launcher");
+    const plain = (await world.lookup("launcher")).body;
+    expect(plain.balance).toEqual({ vault: "1.2500", pda: "1.5000", total: "2.7500" });
+    expect(await see("launcher", [curveCoin!])).toEqual({
+      ...plain,
+      balance: { vault: "6.2500", pda: "1.5000", total: "7.7500" },
+      coins: [
+        {
+          mint: curveCoin,
+          stage: "CURVE",
+          waiting: "5.0000",
+          amount: "5000000000",
+          quoteMint: WSOL,
+          collectable: true,
+          reason: null,
+        },
+      ],
+    });
+  });
+
+  it("has an entry for each place in which its fees wait, in the order of the mints", async () => {
+    const [curveCoin, poolCoin, both] = mintsOf("launcher");
+    const { balance, coins } = await see("launcher", [both!, poolCoin!, curveCoin!]);
+    expect(coins.map(({ mint, stage, waiting }: any) => [mint, stage, waiting])).toEqual([
+      [both, "CURVE", "0.3000"],
+      [both, "POOL", "0.7000"],
+      [poolCoin, "POOL", "2.5000"],
+      [curveCoin, "CURVE", "5.0000"],
+    ]);
+    expect(balance.vault).toBe("9.7500");
+  });
+
+  it("counts a coin once that it names twice", async () => {
+    const [curveCoin] = mintsOf("launcher");
+    const { balance, coins } = await see("launcher", [curveCoin!, curveCoin!]);
+    expect([balance.vault, coins.length]).toEqual(["6.2500", 1]);
+  });
+
+  it("has no `coins` if it names none", async () => {
+    expect((await world.lookup("launcher")).body).not.toHaveProperty("coins");
+    const { body } = await world.graphql(`{ wallet(handle: "launcher") { ${COINS} } }`);
+    expect(body.data.wallet.coins).toEqual([]);
+  });
+
+  it("shows coins that never pay the address with the reason, and does not count them", async () => {
+    const [sol, usdc, shared, holders, cashback] = mintsOf("variety");
+    const unknown = newMint();
+    const [others] = mintsOf("launcher");
+    const mints = [usdc, shared, holders, cashback, unknown, others].map((mint) => mint!);
+    const { balance, coins } = await see("variety", mints);
+    expect(balance.vault).toBe("0.4000");
+    const nowhere = { stage: null, waiting: null, amount: null, quoteMint: null };
+    const onCurve = { stage: "CURVE", quoteMint: WSOL };
+    const expected = [
+      {
+        mint: usdc,
+        reason: "OTHER_CURRENCY",
+        stage: "CURVE",
+        waiting: null,
+        amount: "120500000",
+        quoteMint: USDC,
+      },
+      { mint: shared, reason: "SHARED", ...onCurve, waiting: "0.6000", amount: "600000000" },
+      {
+        mint: shared,
+        reason: "SHARED",
+        stage: "POOL",
+        quoteMint: WSOL,
+        waiting: "0.4000",
+        amount: "400000000",
+      },
+      { mint: holders, reason: "HOLDER_REWARDS", ...onCurve, waiting: "0.7000", amount: "700000000" },
+      { mint: cashback, reason: "CASHBACK", ...onCurve, waiting: "0.0000", amount: "0" },
+      { mint: unknown, reason: "NO_SUCH_COIN", ...nowhere },
+      { mint: others, reason: "OTHER_CREATOR", ...onCurve, waiting: "5.0000", amount: "5000000000" },
+    ];
+    expect(coins).toEqual(expected.map((coin) => ({ ...coin, collectable: false })));
+    expect((await see("variety", [sol!, ...mints])).balance.vault).toBe("0.8500");
+  });
+
+  it("does not count an account at a coin's address that another program owns", async () => {
+    const { chain } = world.sandbox;
+    const { address } = world.account("artist001");
+    const mint = launch(address, { fees: SOL });
+    expect((await see("artist001", [mint])).coins[0]).toMatchObject({ collectable: true });
+    const curve = chain.account(curveOf(mint))!;
+    chain.setAccount(curveOf(mint), { ...curve, owner: WSOL });
+    expect((await see("artist001", [mint])).coins).toMatchObject([{ reason: "NO_SUCH_COIN" }]);
+    chain.setAccount(curveOf(mint), { ...curve, data: curve.data.with(0, 0) });
+    expect((await see("artist001", [mint])).coins).toMatchObject([{ reason: "NO_SUCH_COIN" }]);
+  });
+
+  it.each([49, 81, 115, 124, 125, 132, 151, 166, 256])(
+    "reads a curve of %i bytes, whose missing fields are zero",
+    async (curveBytes) => {
+      const { address } = world.account("artist002");
+      const before = (await world.lookup("artist002")).body.balance.vault;
+      const mint = launch(address, { curveBytes, fees: curveBytes < 133 ? 0n : SOL });
+      const { balance, coins } = await see("artist002", [mint]);
+      const [stage, amount, reason] =
+        curveBytes < 81
+          ? ["CURVE", "0", "OTHER_CREATOR"]
+          : curveBytes < 133
+            ? ["CURVE", "0", "NOTHING_WAITING"]
+            : ["CURVE", "1000000000", null];
+      expect(coins).toMatchObject([{ stage, amount, reason }]);
+      expect(Number(balance.vault)).toBeCloseTo(Number(before) + (reason ? 0 : 1), 4);
+    },
+  );
+
+  it.each([243, 271, 287, 300])(
+    "reads a pool of %i bytes, whose missing fields are zero",
+    async (poolBytes) => {
+      const { address } = world.account("artist003");
+      const mint = launch(address);
+      world.sandbox.coins.migrate(mint, { poolBytes, fees: poolBytes < 287 ? 0n : SOL });
+      expect((await see("artist003", [mint])).coins).toMatchObject([
+        poolBytes < 287
+          ? { stage: "POOL", amount: "0", reason: "NOTHING_WAITING" }
+          : { stage: "POOL", amount: "1000000000", reason: null },
+      ]);
+    },
+  );
+});
+
+describe("the rent of a sweep", () => {
+  const reasonOf = async (handle: string, mint: string) => (await see(handle, [mint])).coins.at(-1).reason;
+
+  it("may be at most 2% of what it moves from a curve that grows", async () => {
+    const { chain } = world.sandbox;
+    const { address, creatorVault } = world.account("artist004");
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
+    // 15 bytes more cost 76,200 lamports.
+    const [paying, dear] = [76_200n * 50n, 76_200n * 50n - 1n].map((fees) =>
+      launch(address, { curveBytes: 151, fees }),
+    );
+    expect(await reasonOf("artist004", paying!)).toBeNull();
+    expect(await reasonOf("artist004", dear!)).toBe("RENT_TOO_HIGH");
+    expect((await see("artist004", [paying!, dear!])).balance.vault).toBe("0.0038");
+  });
+
+  it("includes a missing vault, which the first sweep pays for, and then others need not", async () => {
+    const address = fresh("artist005");
+    const small = launch(address, { fees: 20_000_000n });
+    const large = launch(address, { fees: 32_512_000n });
+    const almost = launch(address, { fees: 32_511_999n });
+    expect(await reasonOf("artist005", small)).toBe("RENT_TOO_HIGH");
+    expect(await reasonOf("artist005", almost)).toBe("RENT_TOO_HIGH");
+    expect(await reasonOf("artist005", large)).toBeNull();
+    const { balance, coins } = await see("artist005", [small, almost, large]);
+    expect(coins.map(({ reason }: any) => reason)).toEqual([null, null, null]);
+    expect(balance.vault).toBe("0.0850");
+    expect(world.sandbox.chain.balance(creatorVaultOf(address))).toBe(0n);
+  });
+
+  it("includes a missing AMM vault", async () => {
+    const address = fresh("artist006");
+    const [dear, paying] = [74_421_999n, 74_422_000n].map((fees) => {
+      const mint = launch(address);
+      world.sandbox.coins.migrate(mint, { fees });
+      return mint;
+    });
+    expect(await reasonOf("artist006", dear!)).toBe("RENT_TOO_HIGH");
+    expect(await reasonOf("artist006", paying!)).toBeNull();
+    expect(world.sandbox.chain.account(ata(vaultAuthorityOf(address), WSOL))).toBeNull();
+    // The creator vault, which nobody paid for, keeps its rent-exempt minimum.
+    expect((await see("artist006", [paying!])).balance.vault).toBe("0.0737");
+  });
+
+  it("may be at most MAX_RENT_LAMPORTS", async () => {
+    const stingy = await startWorld({ MAX_RENT_LAMPORTS: "76199" });
+    try {
+      const { coins } = stingy.sandbox;
+      const [free, growing] = [newMint(), newMint()];
+      const creator = stingy.account("creator").address;
+      coins.launch({ mint: free, creator, fees: SOL });
+      coins.launch({ mint: growing, creator, fees: SOL, curveBytes: 151 });
+      const { body } = await stingy.request(`/wallet/lookup?handle=creator&mint=${free}&mint=${growing}`);
+      expect(body.balance.vault).toBe("4.1000");
+      expect(body.coins.map(({ reason }: any) => reason)).toEqual([null, "RENT_TOO_HIGH"]);
+    } finally {
+      await stingy.close();
+    }
+  });
+});
+
+it("fees in pools count only if the AMM moves as much", async () => {
+  const { address } = world.account("graduate");
+  const { chain } = world.sandbox;
+  const { ammVault } = world.account("graduate");
+  const data = Buffer.from(chain.account(ammVault)!.data);
+  data.writeBigUInt64LE(0n, 64);
+  chain.setAccount(ammVault, { ...chain.account(ammVault)!, data });
+  const mint = launch(address);
+  world.sandbox.coins.migrate(mint, { fees: 1_488_439n });
+  const tooLittle = await see("graduate", [mint]);
+  expect(tooLittle.coins).toMatchObject([{ stage: "POOL", collectable: false, reason: "BELOW_AMM_MINIMUM" }]);
+  expect(tooLittle.balance.vault).toBe("1.0000");
+  world.sandbox.coins.addFees(mint, 1n);
+  const enough = await see("graduate", [mint]);
+  expect(enough.coins).toMatchObject([{ collectable: true, reason: null }]);
+  expect(enough.balance.vault).toBe("1.0014");
+});
+
+describe("the chain is read", () => {
+  it.each([
+    [0, 3],
+    [1, 5],
+    [10, 23],
+  ])("once for a lookup with %i coins, with %i keys", async (count, keys) => {
+    const mints = mintsOf("prolific").slice(0, count);
+    await lookup("prolific", mints);
+    world.forgetCalls();
+    await lookup("prolific", mints);
+    expect(world.chainCalls()).toEqual(["getMultipleAccounts"]);
+    const [params, options] = accountReads()[0]!.params as [string[], any];
+    expect(params).toHaveLength(keys);
+    if (count === 0) expect(options.dataSlice).toEqual({ offset: 64, length: 8 });
+  });
+
+  it("in calls of at most 100 keys, and the keys of a wallet and its coins in one call", async () => {
+    const mints = mintsOf("prolific");
+    const handles = Array.from({ length: 10 }, (_, i) => `artist0${10 + i}`);
+    const fields = handles.map(
+      (handle) => `${handle}: wallet(handle: "${handle}", mints: $mints) { balance { vault } }`,
+    );
+    await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, { mints });
+    world.forgetCalls();
+    const { body } = await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, { mints });
+    expect(Object.keys(body.data)).toEqual(handles);
+    const calls = accountReads().map(({ params }) => params[0] as string[]);
+    expect(calls.length).toBeLessThanOrEqual(4);
+    for (const keys of calls) {
+      expect(keys.length).toBeLessThanOrEqual(100);
+      expect(keys.length % 23).toBe(0);
+    }
+  });
+});
+
+describe("within one operation", () => {
+  it("the same wallet with different coins has a balance for each", async () => {
+    const [curveCoin, poolCoin] = mintsOf("launcher");
+    const { id } = world.account("launcher");
+    world.forgetCalls();
+    const { body } = await world.graphql(
+      `query ($one: [String!]) {
+        none: wallet(handle: "launcher") { balance { vault } coins { mint } }
+        one: wallet(handle: "launcher", mints: $one) { balance { vault } coins { mint } }
+        two: walletById(socialId: "${id}", mints: ["${curveCoin}", "${poolCoin}"]) { balance { vault } coins { mint } }
+        again: wallet(handle: "LAUNCHER", mints: ["${curveCoin}"]) { balance { vault } }
+      }`,
+      { one: [curveCoin] },
+    );
+    const { none, one, two, again } = body.data;
+    expect([none, one, two, again].map(({ balance }: any) => balance.vault)).toEqual([
+      "1.2500",
+      "6.2500",
+      "8.7500",
+      "6.2500",
+    ]);
+    expect([none, one, two].map(({ coins }: any) => coins.length)).toEqual([0, 1, 2]);
+    expect(accountReads().length).toBeLessThanOrEqual(2);
+  });
+
+  it("`coins` and `balance` come from one read", async () => {
+    const [curveCoin] = mintsOf("launcher");
+    world.forgetCalls();
+    const { body } = await world.graphql(
+      `{ wallet(handle: "launcher", mints: "${curveCoin}") { ${COINS} balance { vaultLamports } } }`,
+    );
+    expect(body.data.wallet.balance.vaultLamports).toBe("6250000000");
+    expect(accountReads()).toHaveLength(1);
+  });
+});
+
+describe("INVALID_MINT", () => {
+  const many = (count: number) => Array.from({ length: count }, newMint);
+
+  it.each([
+    [
+      "that is not base58",
+      ["nonsense"],
+      'A mint must be a Solana address: 32 bytes in base58. Received "nonsense".',
+    ],
+    ["that is empty", [""], 'A mint must be a Solana address: 32 bytes in base58. Received "".'],
+    ["among good ones", [WSOL, `${WSOL}x`], "A mint must be"],
+    ["more than ten times", many(11), "At most 10 mints are allowed. Received 11."],
+  ])("refuses a mint %s, before any read", async (_name, mints, message) => {
+    world.forgetCalls();
+    const { status, body } = await lookup("nobody", mints);
+    expect([status, body]).toMatchObject([400, { error: "INVALID_MINT" }]);
+    expect(body.message).toContain(message);
+    const { id } = world.account("launcher");
+    for (const field of ['wallet(handle: "nobody"', `walletById(socialId: "${id}"`]) {
+      const answer = await world.graphql(
+        `query ($mints: [String!]) { ${field}, mints: $mints) { address } }`,
+        {
+          mints,
+        },
+      );
+      expect(answer.status).toBe(200);
+      expect(answer.body.errors).toMatchObject([{ extensions: { code: "INVALID_MINT" } }]);
+      expect(answer.body.errors[0].message).toContain(message);
+    }
+    expect([world.chainCalls(), world.sandbox.social.calls]).toEqual([[], []]);
+  });
+
+  it("refuses an operation that names more than 100 coins, in lists and variables together", async () => {
+    const { id } = world.account("launcher");
+    const fields = (count: number) =>
+      Array.from(
+        { length: count },
+        (_, i) => `w${i}: walletById(socialId: "${id}", mints: $mints) { address }`,
+      );
+    const ask = (count: number, more: string) =>
+      world.graphql(`query ($mints: [String!]) { ${fields(count).join(" ")} ${more} }`, { mints: many(10) });
+    const one = `x: wallet(handle: "launcher", mints: ["${newMint()}"]) { address }`;
+    const accepted = await ask(10, "");
+    expect([accepted.status, accepted.body.errors]).toEqual([200, undefined]);
+    for (let i = 0; i < 3; i++) {
+      const { status, body } = await ask(10, one);
+      expect([status, body.errors]).toMatchObject([400, [{ extensions: { code: "INVALID_MINT" } }]]);
+      expect(body.errors[0].message).toBe("Too many mints: 101 requested, the maximum is 100 per operation.");
+    }
+  });
+});
+
+it("every reason has a sentence for people in the schema", async () => {
+  const { body } = await world.graphql(
+    '{ __type(name: "UncollectableReason") { enumValues { name description } } }',
+  );
+  const expected = Object.entries(UNCOLLECTABLE).map(([name, description]) => ({ name, description }));
+  expect(body.data.__type.enumValues).toEqual(expected);
+});
