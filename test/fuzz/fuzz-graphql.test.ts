@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const BAD_INPUT: ErrorCode[] = ["INVALID_HANDLE", "INVALID_SOCIAL_ID", "SOCIAL_NOT_FOUND"];
+const BAD_INPUT: ErrorCode[] = ["INVALID_HANDLE", "INVALID_MINT", "INVALID_SOCIAL_ID", "SOCIAL_NOT_FOUND"];
 
 const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
   world.request("/graphql", {

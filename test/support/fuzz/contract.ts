@@ -26,7 +26,7 @@ const GRAPHQL_CODES = [
 ];
 
 /** Fields in SOL, and fields in lamports. */
-const SOL_FIELD = /(^|_)(vault|pda|total|withdrawable|collected|newBalance)$/;
+const SOL_FIELD = /(^|_)(vault|pda|total|withdrawable|collected|newBalance|waiting|remaining)$/;
 const LAMPORTS_FIELD = /Lamports$/;
 
 /** Fails unless the answer is a contract error with one of these codes. */

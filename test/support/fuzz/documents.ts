@@ -31,10 +31,19 @@ const HANDLES = [
 /** Ids with empty vaults, so that a collect ends before any transaction, and invalid ids. */
 const IDS = ["0", "7", "007", "18446744073709551615", "18446744073709551616", "", "x", "-1", "1.0"];
 
+/** A coin of the sandbox, a mint without a coin, and what is no mint. */
+const MINTS = [
+  "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y",
+  "So11111111111111111111111111111111111111112",
+  "",
+  "nonsense",
+];
+
 /** The variables that documents use, with their types and valid values. */
 const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> = {
   handle: { type: "String!", valid: fc.constantFrom(...HANDLES) },
   handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
+  mints: { type: "[String!]", valid: fc.array(fc.constantFrom(...MINTS), { maxLength: 12 }) },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
   flag: { type: "Boolean!", valid: fc.boolean() },
 };
