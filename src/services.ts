@@ -7,6 +7,7 @@ import { createCollectMetrics } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
+import { createComposer } from "./chain/collect/sign/message.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
@@ -75,6 +76,8 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     readCoinFees: createReadCoinFees(chain),
   });
   const payer = secrets.feePayer.publicKey;
+  const launchpad = createLaunchpad(chain);
+  const coinAddressesOf = createCoinAddresses(chain);
   const landedSlots = createLandedSlots({
     feePayer: payer.toBase58(),
     redis,
@@ -83,7 +86,9 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
   const feePayer = createFeePayer({
     ...collect,
     keypair: secrets.feePayer,
-    programIds: [chain.launchpadProgramId, chain.launchpadAmmProgramId],
+    ...chain,
+    launchpad,
+    coinAddressesOf,
     budget: createFeeBudget({ ...collect, feePayer: payer.toBase58(), redis }),
   });
   const metrics = createCollectMetrics({
@@ -96,12 +101,13 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
       return group?.[0]?.lamports ?? toLamports(0);
     },
   });
-  const launchpad = createLaunchpad(chain);
+  const composer = createComposer({ launchpad, payer });
   const collector = createCollector({
     ...collect,
     rpc,
     balances,
-    simulator: createSimulator({ ...collect, rpc, balances, launchpad, payer, log }),
+    simulator: createSimulator({ ...chain, ...collect, rpc, balances, composer, payer, log }),
+    composer,
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
     announceLanded: landedSlots.announce,
@@ -111,6 +117,6 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
   return {
     ...{ rpc, balances, collector, metrics },
     addressesOf: createAddresses(chain),
-    coinAddressesOf: createCoinAddresses(chain),
+    coinAddressesOf,
   };
 }

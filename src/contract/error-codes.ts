@@ -110,7 +110,7 @@ export const ERROR_CODES = {
     status: 400,
     message: "A mint must be a Solana address in base58, and one request may name at most 10.",
     retry: CHANGE_REQUEST,
-    operations: LOOKUP,
+    operations: BOTH,
   },
   NOT_FOUND: {
     status: 404,

@@ -2,6 +2,7 @@ import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import { toContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
+import type { Mints } from "./named-coins.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
 import type { Wallet } from "./wallet.ts";
@@ -10,18 +11,19 @@ import type { Wallet } from "./wallet.ts";
 export type CollectResult = CollectOutcome & { readonly wallet: Wallet };
 
 /**
- * Moves an account's fees from its vaults to its address. Any caller may do so; the service pays.
- * Rejects with INVALID_SOCIAL_ID, INSUFFICIENT_FUNDS or COLLECT_FAILED.
+ * Moves an account's fees from its vaults, and from the coins with these mints, to its address. Any caller may do so;
+ * the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT, INSUFFICIENT_FUNDS or COLLECT_FAILED.
  */
-export type CollectFees = (socialId: string, scope: RequestScope) => Promise<CollectResult>;
+export type CollectFees = (socialId: string, scope: RequestScope, mints?: Mints) => Promise<CollectResult>;
 
 export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
   const { walletById, collector } = needs;
-  return (socialId, { startedAt, loaders }) =>
+  return (socialId, { startedAt, loaders }, mints) =>
     inSpan("collectFees", {}, async () => {
-      const wallet = walletById(socialId);
+      const wallet = walletById(socialId, mints);
+      const { addresses: account, coins } = wallet;
       try {
-        return { ...(await collector.collect(wallet.addresses, startedAt)), wallet };
+        return { ...(await collector.collect({ account, coins }, startedAt)), wallet };
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");
       } finally {

@@ -4,12 +4,21 @@ import type { CollectResult } from "../resolvers/collect-fees.ts";
 import { builder } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, solField, withMetadata } from "./field-metadata.ts";
-import { WalletType } from "./wallet.ts";
+import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
 function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
+}
+
+/** Only of the caller's own coins: callers who name others can share the collect. */
+function remaining(result: CollectResult): Lamports {
+  if (result.kind !== "collected") return toLamports(0);
+  const isNamed = (mint: string) => result.wallet.coins.some((coin) => coin.mint === mint);
+  return toLamports(
+    result.remaining.reduce((sum, { mint, amount }) => (isNamed(mint) ? sum + amount : sum), 0n),
+  );
 }
 
 const CollectResultType = builder.objectRef<CollectResult>("CollectResult").implement({
@@ -47,6 +56,15 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       description: "The signature of the transaction, in base58. Null if there was nothing to collect.",
       resolve: (result) => (result.kind === "collected" ? result.signature : null),
     }),
+    remaining: t.string({
+      ...solField("The fees that still wait on the coins named in `mints`, and that another collect moves."),
+      resolve: (result) => formatSol(remaining(result)),
+    }),
+    remainingLamports: t.field({
+      type: "Lamports",
+      description: "The exact `remaining`.",
+      resolve: remaining,
+    }),
     error: t.field({
       type: ErrorCodeType,
       nullable: true,
@@ -75,11 +93,14 @@ builder.mutationFields((t) => ({
   collect: t.field({
     type: CollectResultType,
     nullable: true,
-    ...withMetadata({ cost: { collects: 1, requests: 1 } }),
-    description: `Moves an account's fees from its vault to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
+    ...withMetadata({ cost: { collects: 1, requests: 1, mintsIn: "mints" } }),
+    description: `Moves an account's fees from its vault, and those that wait on the coins named in \`mints\`, to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
     args: {
       socialId: t.arg.string({ required: true, description: "The wallet's `socialId`, not its handle." }),
+      mints: t.arg.stringList({
+        description: `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`,
+      }),
     },
-    resolve: (_root, { socialId }, { useCases, scope }) => useCases.collectFees(socialId, scope),
+    resolve: (_root, { socialId, mints }, { useCases, scope }) => useCases.collectFees(socialId, scope, mints),
   }),
 }));

@@ -49,7 +49,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
 
 const HANDLE =
   "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
-const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, and ${MAX_MINTS_PER_OPERATION} per operation.`;
+export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, and ${MAX_MINTS_PER_OPERATION} per operation.`;
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
 
 builder.queryFields((t) => ({

@@ -2,7 +2,8 @@ import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../upstream/memoize.ts";
 import { formatSol, type Lamports } from "../lamports.ts";
-import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "./fee-payer.ts";
+import { FEW_COLLECTS } from "./fee-payer.ts";
+import { BASE_FEE_LAMPORTS } from "./sign/signing-rules.ts";
 
 /** All reads of the fee payer's balance within this time share one call. */
 const BALANCE_MAX_AGE_MS = 10_000;

@@ -1,5 +1,6 @@
-import type { AccountAddresses } from "../addresses.ts";
 import { CollectError } from "../collect-error.ts";
+import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
+import type { NamedWallet } from "../wallets.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
@@ -10,7 +11,17 @@ interface Flight {
   readonly collect: InFlightCollect;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
   readonly waiters: Set<Waiter>;
+  /** The mints of the coins that it collects. */
+  readonly mints: ReadonlySet<string>;
+  /** Other coins that callers who joined have named, by mint. */
+  readonly others: Map<string, CoinAddresses>;
 }
+
+/**
+ * The most coins of a collect that callers share: with the account's own keys they fit into one read. The coins of the
+ * caller who starts it come first.
+ */
+const MAX_COINS = 40;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
@@ -29,11 +40,13 @@ export function createCollector(needs: CollectNeeds) {
   const startCollect = createStartCollect(needs);
   const inFlight = new Map<string, Flight>();
 
-  function start(account: AccountAddresses): Flight {
+  function start(wallet: NamedWallet): Flight {
     if (inFlight.size >= MAX_IN_FLIGHT) throw new CollectError({ kind: "too-many-in-flight" });
-    const collect = startCollect(account);
+    const { account, coins } = wallet;
+    const collect = startCollect(wallet);
     const waiters = new Set<Waiter>();
-    const flight = { collect, waiters };
+    const mints = new Set(coins.map(({ mint }) => mint));
+    const flight = { collect, waiters, mints, others: new Map<string, CoinAddresses>() };
     inFlight.set(account.address, flight);
     const end = (result: string) => {
       inFlight.delete(account.address);
@@ -72,17 +85,28 @@ export function createCollector(needs: CollectNeeds) {
 
   return {
     /**
-     * Collects an account's fees, or joins the account's collect in flight. Settles within `timeoutMs` of
-     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share one
-     * timeout); the collect continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
+     * the coins, one more collect follows for all who named others. Settles within `timeoutMs` of `startedAt`
+     * (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
+     * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
-    async collect(account: AccountAddresses, startedAt: number): Promise<CollectOutcome> {
+    async collect({ account, coins }: NamedWallet, startedAt: number): Promise<CollectOutcome> {
       if (performance.now() >= startedAt + timeoutMs) throw new CollectError({ kind: "not-started" });
-      const running = inFlight.get(account.address);
-      const outcome = await join(running ?? start(account), startedAt);
-      if (!running || outcome.kind !== "nothing") return outcome;
-      // Fees may have arrived after it read the vaults, and before this caller asked.
-      return join(inFlight.get(account.address) ?? start(account), startedAt);
+      let wanted = new Map(coins.map((coin) => [coin.mint, coin]));
+      let joined: CollectOutcome | undefined;
+      for (;;) {
+        const running = inFlight.get(account.address);
+        const flight = running ?? start({ account, coins: [...wanted.values()].slice(0, MAX_COINS) });
+        const others = coins.filter(({ mint }) => !flight.mints.has(mint));
+        for (const coin of others) flight.others.set(coin.mint, coin);
+        const outcome = await join(flight, startedAt);
+        // Fees may have arrived after it read the vaults, and before this caller asked.
+        const mayHaveMissed = running !== undefined && joined === undefined && outcome.kind === "nothing";
+        if (others.length === 0 && !mayHaveMissed)
+          return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
+        joined = outcome;
+        wanted = new Map([...coins.map((coin) => [coin.mint, coin] as const), ...flight.others]);
+      }
     },
 
     /** Resolves when no collect is in flight. */

@@ -4,8 +4,8 @@ import type { Lamports } from "../lamports.ts";
 
 /** A fee reserved in the budget. */
 export interface Reservation {
-  /** Returns the fee to the budget; call only if its transaction was never sent, or certainly never landed. */
-  release(): void;
+  /** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
+  release(unused: Lamports): void;
 }
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
@@ -89,10 +89,10 @@ export function createFeeBudget({
         return undefined;
       }
       return {
-        release() {
-          add(minute, 0n - fee);
+        release(unused) {
+          add(minute, 0n - unused);
           // Not retried: a lost release makes the budget too small, but a repeated one would make it too large.
-          for (const shared of sharedMinutes ?? []) void redis?.run(RELEASE, keys, [shared, String(fee)]);
+          for (const shared of sharedMinutes ?? []) void redis?.run(RELEASE, keys, [shared, String(unused)]);
         },
       };
     },

@@ -1,112 +1,102 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
+import { VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
+import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
+import type { Launchpad } from "../launchpad/instructions.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { FeeBudget } from "./fee-budget.ts";
-import { priorityFee } from "../priority-fee.ts";
+import { createSigningRules, type AllowedSweeps } from "./sign/signing-rules.ts";
 
-/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
-export const BASE_FEE_LAMPORTS = 5_000n;
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 export const FEW_COLLECTS = 100n;
 
-// The first byte of the compute budget program's instructions.
-const SET_COMPUTE_UNIT_LIMIT = 2;
-const SET_COMPUTE_UNIT_PRICE = 3;
+/** What a message costs besides the fee, and what it may do. */
+interface Spending {
+  /** The lamports that the fee payer may still spend after this message's fee and rent; undefined when unknown. */
+  readonly spendable: bigint | undefined;
+  /** The most rent that the message pays. */
+  readonly rent: Lamports;
+  readonly sweeps: AllowedSweeps["sweeps"];
+}
 
 /** A transaction that is ready to send. */
 export interface SignedTransaction {
   readonly base64: string;
   readonly signature: string;
-  /** The most it can cost, whether it succeeds or fails. */
+  /** The most it can cost besides rent, whether it succeeds or fails. */
   readonly fee: Lamports;
   /**
    * Call once: when it is certain that it will not be sent, or when its outcome is known. Until then the fee payer
-   * keeps `fee` for it. With `refund` the fee also returns to the budget: only if it was never sent, or never landed.
+   * keeps its fee and rent for it. With `refund` they also return to the budget: only if it was never sent, or never
+   * landed.
    */
   close(options: { refund: boolean }): void;
+  /** Corrects the budget once it is known what a landed transaction cost besides the fee. */
+  correctRent(paid: Lamports): void;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs a message
- * only if it calls no programs other than `programIds` and the compute budget program, no instruction uses the
- * fee payer's account, the priority fee is at most `maxPriorityFee`, and the fee payer can pay for it besides the
- * transactions in flight.
+ * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs a message only if
+ * it is safe to sign (see {@link createSigningRules}), and the fee payer can pay for it besides the transactions in
+ * flight.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
-  programIds: readonly string[];
+  launchpadProgramId: string;
+  launchpadAmmProgramId: string;
+  launchpad: Launchpad;
+  coinAddressesOf: CoinAddressesOf;
   maxPriorityFee: Lamports;
+  budgetLamportsPerHour: Lamports;
   budget: FeeBudget;
 }) {
-  const { keypair, maxPriorityFee, budget } = needs;
+  const { keypair, budgetLamportsPerHour, budget } = needs;
   const key = toPrivateKey(keypair);
-  const computeBudget = ComputeBudgetProgram.programId.toBase58();
-  const allowedPrograms = new Set([...needs.programIds, computeBudget]);
-  /** The fees of the transactions in flight, which the fee payer has not paid yet. */
-  let openFees = 0n;
+  const assertSafeToSign = createSigningRules({ ...needs, payer: keypair.publicKey });
+  /** The fees and rents of the transactions in flight, which the fee payer has not paid yet. */
+  let openCosts = 0n;
 
-  /** The fee of a message that is safe to sign; throws for any other. */
-  function assertSafeToSign(message: Message): Lamports {
-    const [payer] = message.accountKeys;
-    if (!payer?.equals(keypair.publicKey) || message.header.numRequiredSignatures !== 1) {
-      throw new Error("refused to sign: the fee payer must be the only signer");
-    }
-    let unitLimit: number | undefined;
-    let price = 0n;
-    for (const { programId, accountKeyIndexes, data } of message.compiledInstructions.map(withProgramId)) {
-      if (!allowedPrograms.has(programId)) throw new Error(`refused to sign: the message calls ${programId}`);
-      if (accountKeyIndexes.includes(0)) {
-        throw new Error(`refused to sign: the fee payer is an account of an instruction of ${programId}`);
-      }
-      if (programId !== computeBudget) continue;
-      if (data[0] === SET_COMPUTE_UNIT_LIMIT) unitLimit = Buffer.from(data).readUInt32LE(1);
-      else if (data[0] === SET_COMPUTE_UNIT_PRICE) price = Buffer.from(data).readBigUInt64LE(1);
-      else throw new Error("refused to sign: an unknown instruction of the compute budget program");
-    }
-    if (unitLimit === undefined) throw new Error("refused to sign: no compute-unit limit is set");
-    const priority = priorityFee(price, unitLimit);
-    if (priority > maxPriorityFee) {
-      throw new Error(
-        `refused to sign: a priority fee of ${priority} lamports is above the cap of ${maxPriorityFee}`,
-      );
-    }
-    return toLamports(BASE_FEE_LAMPORTS + priority);
-
-    function withProgramId(instruction: Message["compiledInstructions"][number]) {
-      return {
-        ...instruction,
-        programId: message.accountKeys[instruction.programIdIndex]?.toBase58() ?? "unknown",
-      };
-    }
+  /**
+   * The least that the fee payer must hold at the end of a transaction with sweeps. Other transactions may land before
+   * it, those of other replicas included; all of them together cost at most the hour's budget. Never 0, because only a
+   * transfer of some lamports also fails if a program has taken ownership of the fee payer's account.
+   */
+  function guardOf(spendable: bigint | undefined): bigint {
+    const least = (spendable ?? 0n) - budgetLamportsPerHour;
+    return least > 1n ? least : 1n;
   }
 
   return {
     publicKey: keypair.publicKey,
 
+    guardOf,
+
     /**
-     * Reserves the message's fee in the budget, then signs it; undefined when the fee exceeds the rest of the
-     * budget. `spendable`: the lamports that the fee payer may still spend after this fee; undefined when unknown.
-     * Throws {@link CollectError} `fee-payer-short` when they do not cover the transactions in flight,
+     * Reserves the message's fee and rent in the budget, then signs it; undefined when they exceed the rest of the
+     * budget. Throws {@link CollectError} `fee-payer-short` when `spendable` does not cover the transactions in flight,
      * {@link RpcError} when the chain's blockhash is invalid, and any other error when the message is not safe to
      * sign.
      */
-    async sign(message: Message, spendable: bigint | undefined): Promise<SignedTransaction | undefined> {
-      const fee = assertSafeToSign(message);
+    async sign(
+      message: Message,
+      { spendable, rent, sweeps }: Spending,
+    ): Promise<SignedTransaction | undefined> {
+      const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
+      const cost = toLamports(fee + rent);
       const bytes = serialize(message);
       // No await between this check and the addition, so that concurrent collects cannot pass together.
-      if (spendable !== undefined && spendable < openFees) {
+      if (spendable !== undefined && spendable < openCosts) {
         const detail = "its balance does not cover this transaction besides those in flight";
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
-      openFees += fee;
-      const reservation = await budget.reserve(fee);
+      openCosts += cost;
+      const reservation = await budget.reserve(cost);
       if (!reservation) {
-        openFees -= fee;
+        openCosts -= cost;
         return undefined;
       }
       const transaction = new VersionedTransaction(message);
@@ -116,8 +106,11 @@ export function createFeePayer(needs: {
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
         fee,
         close({ refund }) {
-          openFees -= fee;
-          if (refund) reservation.release();
+          openCosts -= cost;
+          if (refund) reservation.release(cost);
+        },
+        correctRent(paid) {
+          if (paid !== rent) reservation.release(toLamports(rent - paid));
         },
       };
     },

@@ -1,15 +1,21 @@
 import type { Logger } from "../../observability/log.ts";
-import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import type { NamedWallet } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
-import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
+import {
+  createLandedOutcome,
+  type CollectOutcome,
+  type EarlierTransaction,
+  type WaitingFees,
+} from "./landed-outcome.ts";
+import type { Composer } from "./sign/message.ts";
 import type { Simulator } from "./simulation.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
@@ -33,8 +39,10 @@ type Progress =
 
 /** A transaction that this replica signed. */
 interface Signed extends SignedTransaction, StoredTransaction {
+  readonly hasSweeps: boolean;
   /** The lamports at the address that its owner cannot withdraw. */
   readonly reserved: Lamports;
+  readonly remaining: readonly WaitingFees[];
 }
 
 /** The services that collects use. Only `feePayer` holds the key. */
@@ -42,6 +50,7 @@ export interface CollectNeeds {
   rpc: Rpc;
   balances: Balances;
   simulator: Simulator;
+  composer: Composer;
   feePayer: FeePayer;
   locks: AccountLocks;
   /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
@@ -58,31 +67,36 @@ export interface CollectNeeds {
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
-/** Returns a function that starts a collect of an account. Start at most one per account at a time. */
-export function createStartCollect(needs: CollectNeeds): (account: AccountAddresses) => InFlightCollect {
-  const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log } = needs;
+/** Returns a function that starts a collect of an account and its coins. Start at most one per account at a time. */
+export function createStartCollect(needs: CollectNeeds): (wallet: NamedWallet) => InFlightCollect {
+  const { rpc, simulator, composer, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
   const payer = feePayer.publicKey.toBase58();
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
 
   /** Simulates and signs a collect; undefined when it would move too little. Signs nothing after `endsAt`. */
-  async function sign(account: AccountAddresses, endsAt: number): Promise<Signed | undefined> {
-    const simulation = await simulator.simulate(account);
+  async function sign(wallet: NamedWallet, endsAt: number): Promise<Signed | undefined> {
+    const simulation = await simulator.simulate(wallet);
     if (!simulation) return undefined;
-    const { terms, spendable, reserved } = simulation;
-    backoff.assertReady(account.address);
+    const { parts, terms, spendable, rent, reserved } = simulation;
+    backoff.assertReady(wallet.account.address);
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
     assertInTime(endsAt);
-    const signed = await feePayer.sign(simulator.compose(account, blockhash, terms), spendable);
+    const message = composer.compose(parts, { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
+    const sweeps = parts.flatMap((part) =>
+      part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
+    );
+    const signed = await feePayer.sign(message, { spendable, rent, sweeps });
     if (!signed) {
       log.error(
         "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
       );
       throw new CollectError({ kind: "budget-spent" });
     }
-    return { ...signed, lastValidBlockHeight, reserved };
+    const remaining = simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
+    return { ...signed, lastValidBlockHeight, hasSweeps: sweeps.length > 0, reserved, remaining };
   }
 
   /** The slot in which a transaction landed; undefined while no node knows that it has. */
@@ -91,7 +105,8 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     return statuses[0]?.confirmed ? statuses[0].slot : undefined;
   }
 
-  return (account) => {
+  return (wallet) => {
+    const { account, coins } = wallet;
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
 
@@ -113,15 +128,15 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
           }
           const outcome = await land(lease, openTransaction);
           if (outcome.kind !== "landed") continue;
-          if (!isEarlier || outcome.err !== null)
+          if (outcome.err !== null || (!isEarlier && coins.length === 0))
             return landedOutcome.read(account, openTransaction, outcome.err, undefined);
-          // It may have landed before this collect began: collect what waits now.
+          // It may have landed before this collect began, or without these coins: collect what waits now.
           earlier = { ...openTransaction, wasOpen: true };
           progress = { kind: "preparing" };
           continue;
         }
 
-        const signed = await sign(account, endsAt).catch((error: unknown) => {
+        const signed = await sign(wallet, endsAt).catch((error: unknown) => {
           lease.release();
           throw error;
         });

@@ -2,7 +2,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
 import { CollectError } from "../collect-error.ts";
-import { saturatingSubtract, type Lamports } from "../lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
@@ -18,8 +18,16 @@ export type CollectOutcome =
       /** The withdrawable lamports at the address right after the transaction. */
       readonly newBalance: Lamports;
       readonly signature: string;
+      /** The fees that still wait on coins that the collect was about, and that another collect would move. */
+      readonly remaining: readonly WaitingFees[];
     }
   | { readonly kind: "nothing" };
+
+/** Fees that wait on a coin. */
+export interface WaitingFees {
+  readonly mint: string;
+  readonly amount: Lamports;
+}
 
 /** A transaction that another replica stored before this collect began. */
 export interface EarlierTransaction extends StoredTransaction {
@@ -29,10 +37,14 @@ export interface EarlierTransaction extends StoredTransaction {
 
 /** What is known of a transaction that this replica signed. */
 interface Own {
-  /** The most it can cost. */
+  /** The most it can cost besides rent. */
   readonly fee: Lamports;
+  readonly hasSweeps: boolean;
   /** The lamports at the address that its owner cannot withdraw. */
   readonly reserved: Lamports;
+  readonly remaining: readonly WaitingFees[];
+  /** Corrects the budget once it is known what the transaction cost besides the fee. */
+  correctRent(paid: Lamports): void;
 }
 
 type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
@@ -72,8 +84,25 @@ export function createLandedOutcome(needs: {
     log.info({ signature, address, lamports: collected.toString() }, "collected");
     // Anyone may collect directly on the chain, and may have moved the fees to this address first.
     return collected > 0n
-      ? { kind: "collected", collected, newBalance: saturatingSubtract(after, reserved), signature }
+      ? {
+          kind: "collected",
+          collected,
+          newBalance: saturatingSubtract(after, reserved),
+          signature,
+          remaining: own?.remaining ?? [],
+        }
       : { kind: "nothing" };
+  }
+
+  /** Counts what a landed transaction cost. */
+  function countCosts(own: Own, landed: Awaited<ReturnType<ReadLanded>>): void {
+    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
+    metrics.paid(landed && landed.fee < own.fee ? landed.fee : own.fee);
+    const { before, after } = landed?.balances.get(payer) ?? {};
+    if (!own.hasSweeps || !landed || before === undefined || after === undefined) return;
+    const rent = saturatingSubtract(before, toLamports(after + landed.fee));
+    own.correctRent(rent);
+    metrics.paid(rent);
   }
 
   return {
@@ -92,8 +121,7 @@ export function createLandedOutcome(needs: {
       const { signature } = transaction;
       const landed = await readLanded(transaction, timeoutMs);
       const err = landed ? landed.err : statusErr;
-      // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
-      if (own) metrics.paid(landed && landed.fee < own.fee ? landed.fee : own.fee);
+      if (own) countCosts(own, landed);
       if (err !== null) {
         log.warn({ signature, address, error: err }, "a collect's transaction failed");
         if (isFeePayerShort(err)) {

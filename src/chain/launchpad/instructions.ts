@@ -1,4 +1,5 @@
 import { PublicKey, SystemProgram, TransactionInstruction, type AccountMeta } from "@solana/web3.js";
+import { LRUCache } from "lru-cache";
 import { deriveAddress } from "../derive-address.ts";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
@@ -17,6 +18,8 @@ const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
 
+const MAX_CACHED_VAULTS = 1_000;
+
 /** A creator (`address`) and its vaults. */
 interface Creator extends CreatorVaults {
   readonly address: string;
@@ -29,6 +32,11 @@ export type Launchpad = ReturnType<typeof createLaunchpad>;
  * payer.
  */
 export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
+  /** The creator vault's account of wrapped SOL, which a sweep names but does not use. */
+  const vaultTokens = new LRUCache<string, PublicKey, undefined>({
+    max: MAX_CACHED_VAULTS,
+    memoMethod: (vault) => wrappedSolAccountOf(new PublicKey(vault)),
+  });
   const launchpad = deriveAccounts(programs.launchpadProgramId, "global");
   const amm = deriveAccounts(programs.launchpadAmmProgramId, "global_config");
 
@@ -88,7 +96,7 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
           writable(curve),
           writable(curveTokens),
           writable(creatorVault),
-          writable(wrappedSolAccountOf(new PublicKey(creatorVault))),
+          writable(vaultTokens.memo(creatorVault)),
           readOnly(launchpad.eventAuthority),
           readOnly(launchpad.programId),
         ],

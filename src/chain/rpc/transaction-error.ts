@@ -13,8 +13,15 @@ export function isReceiverBelowRent(err: TransactionError): boolean {
   return index !== undefined && index !== 0;
 }
 
-/** The index of the account in the transaction; the fee payer has 0. */
-function accountBelowRent(err: TransactionError): number | undefined {
+/** The index of the instruction that failed; undefined if the transaction failed for another reason. */
+export function failedInstruction(err: TransactionError): number | undefined {
+  if (typeof err === "string") return undefined;
+  const details = err.InstructionError as readonly [number, ...unknown[]] | undefined;
+  return details?.[0];
+}
+
+/** The index, in the transaction, of an account that would end below the rent-exempt minimum; the fee payer has 0. */
+export function accountBelowRent(err: TransactionError): number | undefined {
   if (typeof err === "string") return undefined;
   const details = err.InsufficientFundsForRent as { account_index?: number } | undefined;
   return details?.account_index;

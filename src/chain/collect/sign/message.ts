@@ -1,0 +1,131 @@
+import {
+  ComputeBudgetProgram,
+  PublicKey,
+  SystemProgram,
+  TransactionMessage,
+  VersionedTransaction,
+  type Message,
+  type TransactionInstruction,
+} from "@solana/web3.js";
+import type { AccountAddresses } from "../../addresses.ts";
+import type { Launchpad } from "../../launchpad/instructions.ts";
+import type { TransactionError } from "../../rpc/transaction-error.ts";
+import { accountBelowRent, failedInstruction } from "../../rpc/transaction-error.ts";
+import type { ChosenSweep, Sweep } from "../../sweeps.ts";
+
+/** What a transaction does for one account: the sweeps, the AMM's part, then the collect. */
+export interface CollectPart {
+  readonly account: AccountAddresses;
+  readonly sweeps: readonly ChosenSweep[];
+  readonly withAmm: boolean;
+}
+
+/** What varies between the transactions of the same parts, besides the blockhash. */
+export interface TransactionTerms {
+  readonly unitLimit: number;
+  /** In micro-lamports per compute unit. */
+  readonly price: bigint;
+  /** The least that the fee payer must hold at the end of a transaction with sweeps, in lamports. */
+  readonly guard: bigint;
+}
+
+/** What made a transaction fail: a part, and in it a sweep, the AMM's part, or the collect itself. */
+export interface Culprit {
+  readonly part: CollectPart;
+  readonly step: Sweep | "amm" | "collect";
+}
+
+interface Step extends Culprit {
+  readonly instruction: TransactionInstruction;
+}
+
+/** The size of a packet, which limits a transaction with its signatures. */
+const MAX_TRANSACTION_BYTES = 1_232;
+/** A placeholder: the node replaces the blockhash of a simulation. */
+const NO_BLOCKHASH = PublicKey.default.toBase58();
+/** Any value gives a transaction the same size. */
+const SOME_TERMS: TransactionTerms = { unitLimit: 1, price: 1n, guard: 0n };
+
+export type Composer = ReturnType<typeof createComposer>;
+
+/** Composes the messages of collects, whose fees `payer` pays, and finds out what made them fail. */
+export function createComposer({ launchpad, payer }: { launchpad: Launchpad; payer: PublicKey }) {
+  const payerAddress = payer.toBase58();
+
+  /**
+   * The steps of a part in order. Sweeps of curves come first, because they pay for a creator vault that is missing,
+   * and the AMM's part may need it; sweeps of pools come before the AMM's part, which moves what they swept.
+   */
+  function stepsOf(part: CollectPart): Step[] {
+    const { account, sweeps, withAmm } = part;
+    const sweepsOf = (stage: Sweep["stage"]) => sweeps.filter((sweep) => sweep.stage === stage);
+    return [
+      ...sweepsOf("CURVE").map((step) => ({
+        part,
+        step,
+        instruction: launchpad.sweepCurve(payerAddress, account, step.coin),
+      })),
+      ...sweepsOf("POOL").map((step) => ({
+        part,
+        step,
+        instruction: launchpad.sweepPool(payerAddress, account, step.coin),
+      })),
+      ...(withAmm
+        ? [{ part, step: "amm" as const, instruction: launchpad.transferCreatorFeesToPump(account) }]
+        : []),
+      { part, step: "collect", instruction: launchpad.collectCreatorFee(account) },
+    ];
+  }
+
+  /** The instructions before the steps. */
+  function priceInstructions({ unitLimit, price }: TransactionTerms): TransactionInstruction[] {
+    return [
+      ComputeBudgetProgram.setComputeUnitLimit({ units: unitLimit }),
+      ...(price > 0n ? [ComputeBudgetProgram.setComputeUnitPrice({ microLamports: price })] : []),
+    ];
+  }
+
+  /** Composes an unsigned message. One with sweeps ends with a guard against paying for more than they cost. */
+  function compose(parts: readonly CollectPart[], terms: TransactionTerms, blockhash = NO_BLOCKHASH): Message {
+    const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
+    return new TransactionMessage({
+      payerKey: payer,
+      recentBlockhash: blockhash,
+      instructions: [
+        ...priceInstructions(terms),
+        ...parts.flatMap(stepsOf).map(({ instruction }) => instruction),
+        ...(hasSweeps ? [guardInstruction(payer, terms.guard)] : []),
+      ],
+    }).compileToLegacyMessage();
+  }
+
+  return {
+    compose,
+
+    /** Whether the parts fit into one transaction. */
+    fits: (parts: readonly CollectPart[]): boolean =>
+      new VersionedTransaction(compose(parts, SOME_TERMS)).serialize().length <= MAX_TRANSACTION_BYTES,
+
+    /** What made a transaction fail with `err`; undefined if it was none of the steps. */
+    findCulprit(
+      parts: readonly CollectPart[],
+      terms: TransactionTerms,
+      err: TransactionError,
+    ): Culprit | undefined {
+      const steps = parts.flatMap(stepsOf);
+      const failed = failedInstruction(err);
+      if (failed !== undefined) return steps[failed - priceInstructions(terms).length];
+      const poor = accountBelowRent(err);
+      if (poor === undefined) return undefined;
+      const address = compose(parts, terms).accountKeys[poor]?.toBase58();
+      return steps.find(
+        ({ step }) => typeof step === "object" && [step.coin.curve, step.coin.pool].includes(address ?? ""),
+      );
+    },
+  };
+}
+
+/** Fails the transaction if `payer` holds less than `lamports` when it runs, and moves nothing otherwise. */
+export function guardInstruction(payer: PublicKey, lamports: bigint): TransactionInstruction {
+  return SystemProgram.transfer({ fromPubkey: payer, toPubkey: payer, lamports });
+}
