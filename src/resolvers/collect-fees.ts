@@ -17,11 +17,11 @@ export type CollectFees = (socialId: string, scope: RequestScope) => Promise<Col
 
 export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
   const { walletById, collector } = needs;
-  return (socialId, { startedAt, loaders }) =>
+  return (socialId, { addressBlock, startedAt, loaders }) =>
     inSpan("collectFees", {}, async () => {
       const wallet = walletById(socialId);
       try {
-        return { ...(await collector.collect(wallet.addresses, startedAt)), wallet };
+        return { ...(await collector.collect(wallet.addresses, addressBlock, startedAt)), wallet };
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");
       } finally {

@@ -102,7 +102,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
   },
   graphqlOperation: COLLECT_OPERATION,
   answers: [COLLECTED, NOTHING],
-  errorExamples: [invalidSocialId("creator"), tooLarge()],
+  errorExamples: [invalidSocialId("creator"), tooLarge(), budgetUsed(), new ContractError("COLLECT_FAILED")],
 };
 
 /** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
@@ -132,6 +132,13 @@ function tooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
     message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes. ${BODY_EXPECTED}.`,
+  });
+}
+
+function budgetUsed(): ContractError {
+  return new ContractError("COLLECT_FAILED", {
+    message: "The service has used its fee budget for this hour. Try again in 312 seconds.",
+    retryAfterSeconds: 312,
   });
 }
 

@@ -51,9 +51,11 @@ describe("a collect", () => {
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     const { collect } = collector.collector;
     const account = sandbox.account("creator");
-    await expect(collect(account, performance.now())).rejects.toMatchObject({ failure: NOTHING_SENT_YET });
+    await expect(collect(account, "caller", performance.now())).rejects.toMatchObject({
+      failure: NOTHING_SENT_YET,
+    });
     // A caller who still waits when the collect, which started earlier, has to end.
-    const late = collect(account, performance.now() + 600_000);
+    const late = collect(account, "caller", performance.now() + 600_000);
     await sleep(100);
     release();
     await expect(late).rejects.toMatchObject({ failure: { kind: "timed-out" } });

@@ -6,12 +6,14 @@ import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChain } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
+import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import type { TestSandbox } from "./sandbox.ts";
 
 /** Longer than any test, so that only the collect functions with a passed deadline time out. */
 const TIMEOUT_MS = 600_000;
+const CALLER = "caller";
 export type ChainRpc = TestSandbox["rpc"];
 export type SandboxCollector = ReturnType<typeof createSandboxCollector>;
 
@@ -36,6 +38,7 @@ export function createSandboxCollector(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
+    budgetMetrics: createBudgetMetrics(registry, log),
     warnings: createWarnings(log),
     log,
   });
@@ -47,13 +50,14 @@ export function createSandboxCollector(
     feePayer: config.secrets.feePayer.publicKey.toBase58(),
     logLines,
     /** Collects with the full deadline. Returns the outcome, or the failure of a CollectError. */
-    collect: (handle: string) => failureOf(collector.collect(account(handle), performance.now())),
+    collect: (handle: string, caller = CALLER) =>
+      failureOf(collector.collect(account(handle), caller, performance.now())),
     /** Collects one millisecond before the deadline. */
     collectInAMillisecond: (handle: string) =>
-      failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS + 1)),
+      failureOf(collector.collect(account(handle), CALLER, performance.now() - TIMEOUT_MS + 1)),
     /** Collects after the deadline. */
     collectTooLate: (handle: string) =>
-      failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS)),
+      failureOf(collector.collect(account(handle), CALLER, performance.now() - TIMEOUT_MS)),
   };
 }
 

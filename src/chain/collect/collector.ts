@@ -1,5 +1,6 @@
 import type { AccountAddresses } from "../addresses.ts";
 import { CollectError } from "../collect-error.ts";
+import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
@@ -10,6 +11,7 @@ interface Flight {
   readonly collect: InFlightCollect;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
   readonly waiters: Set<Waiter>;
+  readonly payers: Payers;
 }
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
@@ -29,11 +31,12 @@ export function createCollector(needs: CollectNeeds) {
   const startCollect = createStartCollect(needs);
   const inFlight = new Map<string, Flight>();
 
-  function start(account: AccountAddresses): Flight {
+  function start(account: AccountAddresses, caller: string): Flight {
     if (inFlight.size >= MAX_IN_FLIGHT) throw new CollectError({ kind: "too-many-in-flight" });
-    const collect = startCollect(account);
+    const payers: Payers = new Map([[caller, undefined]]);
+    const collect = startCollect(account, payers);
     const waiters = new Set<Waiter>();
-    const flight = { collect, waiters };
+    const flight = { collect, waiters, payers };
     inFlight.set(account.address, flight);
     const end = (result: string) => {
       inFlight.delete(account.address);
@@ -45,33 +48,50 @@ export function createCollector(needs: CollectNeeds) {
         for (const { resolve } of waiters) resolve(outcome);
       },
       (error: unknown) => {
-        end(error instanceof CollectError ? error.code : "COLLECT_FAILED");
+        end(toResult(error));
         for (const { reject } of waiters) reject(error);
       },
     );
     return flight;
   }
 
+  /** Settles with the flight's collect, or rejects after `leftMs`. */
+  async function waitFor({ collect, waiters }: Flight, leftMs: number): Promise<CollectOutcome> {
+    const waiter: Waiter = Promise.withResolvers();
+    waiters.add(waiter);
+    const timer = setTimeout(() => {
+      waiter.reject(collect.timeoutError());
+    }, leftMs);
+    try {
+      return await waiter.promise;
+    } finally {
+      clearTimeout(timer);
+      waiters.delete(waiter);
+    }
+  }
+
   return {
     /**
-     * Collects an account's fees, or joins the account's collect in flight. Settles within `timeoutMs` of
-     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share one
-     * timeout); the collect continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * Collects an account's fees, or joins the account's collect in flight. The fee counts in the share of `caller` (a
+     * block of addresses), unless it joins one that another caller pays for. Settles within `timeoutMs` of `startedAt`
+     * (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
+     * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
-    async collect(account: AccountAddresses, startedAt: number): Promise<CollectOutcome> {
-      const leftMs = startedAt + timeoutMs - performance.now();
-      if (leftMs <= 0) throw new CollectError({ kind: "not-started" });
-      const { collect, waiters } = inFlight.get(account.address) ?? start(account);
-      const waiter: Waiter = Promise.withResolvers();
-      waiters.add(waiter);
-      const timer = setTimeout(() => {
-        waiter.reject(collect.timeoutError());
-      }, leftMs);
-      try {
-        return await waiter.promise;
-      } finally {
-        clearTimeout(timer);
-        waiters.delete(waiter);
+    async collect(account: AccountAddresses, caller: string, startedAt: number): Promise<CollectOutcome> {
+      for (;;) {
+        const leftMs = startedAt + timeoutMs - performance.now();
+        if (leftMs <= 0) throw new CollectError({ kind: "not-started" });
+        const flight = inFlight.get(account.address) ?? start(account, caller);
+        const { payers } = flight;
+        if (!payers.has(caller)) payers.set(caller, undefined);
+        try {
+          return await waitFor(flight, leftMs);
+        } catch (error) {
+          if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
+          const shortage = payers.get(caller);
+          if (shortage) throw new CollectError({ ...error.failure, ...shortage });
+          // This caller joined too late to pay, and its own share may be enough.
+        }
       }
     },
 
@@ -84,4 +104,14 @@ export function createCollector(needs: CollectNeeds) {
     /** The signatures of the transactions in flight. */
     openSignatures: () => [...inFlight.values()].flatMap(({ collect }) => collect.signature() ?? []),
   };
+}
+
+function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
+  return error instanceof CollectError && error.failure.kind === "budget-spent";
+}
+
+/** The result that the metrics count for a failed collect. */
+function toResult(error: unknown): string {
+  if (isBudgetSpent(error)) return "refused";
+  return error instanceof CollectError ? error.code : "COLLECT_FAILED";
 }

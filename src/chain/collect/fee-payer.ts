@@ -4,11 +4,9 @@ import { ComputeBudgetProgram, VersionedTransaction, type Keypair, type Message 
 import { toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { FeeBudget } from "./fee-budget.ts";
-import { priorityFee } from "../priority-fee.ts";
+import type { FeeBudget, Payers } from "./fee-budget.ts";
+import { BASE_FEE_LAMPORTS, priorityFee } from "../priority-fee.ts";
 
-/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
-export const BASE_FEE_LAMPORTS = 5_000n;
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 export const FEW_COLLECTS = 100n;
 
@@ -89,13 +87,16 @@ export function createFeePayer(needs: {
     publicKey: keypair.publicKey,
 
     /**
-     * Reserves the message's fee in the budget, then signs it; undefined when the fee exceeds the rest of the
-     * budget. `spendable`: the lamports that the fee payer may still spend after this fee; undefined when unknown.
-     * Throws {@link CollectError} `fee-payer-short` when they do not cover the transactions in flight,
-     * {@link RpcError} when the chain's blockhash is invalid, and any other error when the message is not safe to
-     * sign.
+     * Reserves the message's fee in the budget, then signs it. `spendable`: the lamports that the fee payer may still
+     * spend after this fee; undefined when unknown. `moved`: the lamports that the message moves. Throws
+     * {@link CollectError} `budget-spent`, or `fee-payer-short` when `spendable` does not cover the transactions in
+     * flight, {@link RpcError} when the chain's blockhash is invalid, and any other error when the message is not safe
+     * to sign.
      */
-    async sign(message: Message, spendable: bigint | undefined): Promise<SignedTransaction | undefined> {
+    async sign(
+      message: Message,
+      { spendable, ...spending }: { spendable: bigint | undefined; moved: Lamports; payers: Payers },
+    ): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message);
       const bytes = serialize(message);
       // No await between this check and the addition, so that concurrent collects cannot pass together.
@@ -104,11 +105,10 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openFees += fee;
-      const reservation = await budget.reserve(fee);
-      if (!reservation) {
+      const reservation = await budget.reserve(fee, spending).catch((error: unknown) => {
         openFees -= fee;
-        return undefined;
-      }
+        throw error;
+      });
       const transaction = new VersionedTransaction(message);
       transaction.addSignature(keypair.publicKey, sign(null, bytes, key));
       return {
@@ -117,7 +117,7 @@ export function createFeePayer(needs: {
         fee,
         close({ refund }) {
           openFees -= fee;
-          if (refund) reservation.release();
+          if (refund) reservation.release(fee);
         },
       };
     },

@@ -8,6 +8,7 @@ import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
+import type { Payers } from "./fee-budget.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import { createLandedOutcome, type CollectOutcome } from "./landed-outcome.ts";
 import type { Simulator } from "./simulation.ts";
@@ -58,8 +59,11 @@ export interface CollectNeeds {
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
-/** Returns a function that starts a collect of an account. Start at most one per account at a time. */
-export function createStartCollect(needs: CollectNeeds): (account: AccountAddresses) => InFlightCollect {
+/**
+ * Returns a function that starts a collect of an account, at the expense of the first of the payers whose share of the
+ * fee budget is enough. Start at most one per account at a time.
+ */
+export function createStartCollect(needs: CollectNeeds) {
   const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
@@ -67,21 +71,20 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
 
   /** Simulates and signs a collect; undefined when it would move too little. Signs nothing after `endsAt`. */
-  async function sign(account: AccountAddresses, endsAt: number): Promise<Signed | undefined> {
+  async function sign(
+    account: AccountAddresses,
+    payers: Payers,
+    endsAt: number,
+  ): Promise<Signed | undefined> {
     const simulation = await simulator.simulate(account);
     if (!simulation) return undefined;
-    const { terms, spendable, reserved } = simulation;
+    const { terms, spendable, moved, reserved } = simulation;
     backoff.assertReady(account.address);
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
     assertInTime(endsAt);
-    const signed = await feePayer.sign(simulator.compose(account, blockhash, terms), spendable);
-    if (!signed) {
-      log.error(
-        "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
-      );
-      throw new CollectError({ kind: "budget-spent" });
-    }
+    const message = simulator.compose(account, blockhash, terms);
+    const signed = await feePayer.sign(message, { spendable, moved, payers });
     return { ...signed, lastValidBlockHeight, reserved };
   }
 
@@ -91,7 +94,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     return statuses[0]?.confirmed ? statuses[0].slot : undefined;
   }
 
-  return (account) => {
+  return (account: AccountAddresses, payers: Payers): InFlightCollect => {
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
 
@@ -117,7 +120,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
           continue;
         }
 
-        const signed = await sign(account, endsAt).catch((error: unknown) => {
+        const signed = await sign(account, payers, endsAt).catch((error: unknown) => {
           lease.release();
           throw error;
         });

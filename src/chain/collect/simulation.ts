@@ -8,7 +8,7 @@ import {
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, UncollectedFees } from "../balances.ts";
-import { saturatingSubtract, type Lamports } from "../lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
@@ -27,6 +27,8 @@ interface Simulation {
   readonly terms: TransactionTerms;
   /** The fee payer's lamports above its rent-exempt minimum, after all fees; undefined when unknown. */
   readonly spendable: bigint | undefined;
+  /** The lamports that the vaults lose. */
+  readonly moved: Lamports;
   /** The lamports at the address that its owner cannot withdraw. */
   readonly reserved: Lamports;
 }
@@ -108,7 +110,9 @@ export function createSimulator(
     const [vaultAfter, feePayerAfter] = simulated.balances ?? [];
     // Compare what the vaults lose, not what the address gains: its owner may withdraw at any moment.
     const inVaults = inCreatorVault + (withAmm ? inAmm : 0n);
-    if (vaultAfter !== undefined && inVaults - vaultAfter < minLamports) return undefined;
+    const rentMinimum = await balances.getRentMinimum();
+    const moved = toLamports(inVaults - (vaultAfter ?? rentMinimum));
+    if (moved < minLamports) return undefined;
 
     const units = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const unitLimit = withAmm ? Math.max(units, MIN_UNIT_LIMIT_WITH_AMM) : units;
@@ -116,9 +120,8 @@ export function createSimulator(
     const price = await choosePrice(rpc, writable, unitLimit, needs);
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const fee = priorityFee(price, unitLimit);
-    const spendable =
-      feePayerAfter === undefined ? undefined : feePayerAfter - fee - (await balances.getRentMinimum());
-    return { terms: { unitLimit, withAmm, price }, spendable, reserved };
+    const spendable = feePayerAfter === undefined ? undefined : feePayerAfter - fee - rentMinimum;
+    return { terms: { unitLimit, withAmm, price }, spendable, moved, reserved };
   }
 
   /** Composes a collect's unsigned message. */

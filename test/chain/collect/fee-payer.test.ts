@@ -7,19 +7,32 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from "@solana/web3.js";
+import { Registry } from "@prometheus-io/client";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
+import { createLogger } from "../../../src/observability/log.ts";
+import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
 
 const keypair = Keypair.generate();
 const programId = Keypair.generate().publicKey;
+const log = createLogger("silent");
 const budget = (lamports: number) =>
   createFeeBudget({
     feePayer: keypair.publicKey.toBase58(),
     budgetLamportsPerHour: toLamports(lamports),
+    // The caller's share is at least the highest fee.
+    maxPriorityFee: toLamports(lamports),
     redis: undefined,
+    metrics: createBudgetMetrics(new Registry(), log),
+    log,
   });
+const spending = () => ({
+  spendable: undefined,
+  moved: toLamports(10 ** 9),
+  payers: new Map([["caller", undefined]]),
+});
 const feePayer = createFeePayer({
   keypair,
   programIds: [programId.toBase58()],
@@ -51,9 +64,9 @@ describe("the fee payer", () => {
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
       call(programId, { pubkey: other, isSigner: false, isWritable: true }),
     );
-    const transaction = await feePayer.sign(allowed, undefined);
-    expect(transaction?.fee).toBe(5_000n);
-    const signed = VersionedTransaction.deserialize(Buffer.from(transaction!.base64, "base64"));
+    const transaction = await feePayer.sign(allowed, spending());
+    expect(transaction.fee).toBe(5_000n);
+    const signed = VersionedTransaction.deserialize(Buffer.from(transaction.base64, "base64"));
     expect(signed.signatures).toHaveLength(1);
     const signedByLibrary = new VersionedTransaction(allowed);
     signedByLibrary.sign([keypair]);
@@ -70,16 +83,16 @@ describe("the fee payer", () => {
     const good = message(keypair.publicKey, limit(1), call(programId));
     const bad = message(keypair.publicKey, limit(1), call(programId));
     bad.recentBlockhash = "1".repeat(31);
-    await expect(poor.sign(bad, undefined)).rejects.toMatchObject({
+    await expect(poor.sign(bad, spending())).rejects.toMatchObject({
       name: "RpcError",
       failure: "unreadable",
     });
-    expect(await poor.sign(good, undefined)).toBeDefined();
+    expect(await poor.sign(good, spending())).toBeDefined();
   });
 
   it("computes a transaction's fee as 5,000 lamports plus the price of its unit limit, rounded up", async () => {
     const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
-    expect((await feePayer.sign(priced, undefined))?.fee).toBe(6_000n);
+    expect((await feePayer.sign(priced, spending())).fee).toBe(6_000n);
   });
 
   it.each([
@@ -119,7 +132,7 @@ describe("the fee payer", () => {
       message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
   ])("refuses %s", async (_name, rejected) => {
-    await expect(feePayer.sign(rejected, undefined)).rejects.toThrow("refused to sign");
+    await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
   });
 
   it("stays within its budget in any hour, and does not count released fees", async () => {
@@ -133,16 +146,17 @@ describe("the fee payer", () => {
     const sign = (fee: number) =>
       limited.sign(
         message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)),
-        undefined,
+        spending(),
       );
+    const refused = { failure: { kind: "budget-spent" } };
     const first = await sign(15_000);
-    expect(first?.fee).toBe(15_000n);
-    expect(await sign(5_001)).toBeUndefined();
-    first!.close({ refund: true });
+    expect(first.fee).toBe(15_000n);
+    await expect(sign(5_001)).rejects.toMatchObject(refused);
+    first.close({ refund: true });
     expect(await sign(20_000)).toBeDefined();
-    expect(await sign(5_000)).toBeUndefined();
+    await expect(sign(5_000)).rejects.toMatchObject(refused);
     vi.advanceTimersByTime(3_599_999);
-    expect(await sign(5_000)).toBeUndefined();
+    await expect(sign(5_000)).rejects.toMatchObject(refused);
     vi.advanceTimersByTime(60_001);
     expect(await sign(20_000)).toBeDefined();
   });
