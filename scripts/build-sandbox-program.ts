@@ -1,5 +1,5 @@
 /**
- * Builds the sandbox's programs, `src/sandbox/programs/*.c` → `*.so`, with Debian's clang and no
+ * Builds the sandbox's programs, `src/sandbox/programs/*.c` → `*.so`, and those of the tests, with Debian's clang and no
  * Solana toolchain: clang compiles a relocatable BPF object, and this script wraps its `.text` in the
  * dynamic ELF that the SBF loader accepts (version 0: e_flags 0, syscalls as dynamic relocations of
  * undefined symbols). The section `.source`, which is not loaded, holds the SHA-256 of `sbf.h` and the
@@ -159,10 +159,16 @@ function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sou
   return file;
 }
 
-const folder = new URL("../src/sandbox/programs/", import.meta.url).pathname;
-const header = readFileSync(join(folder, "sbf.h"));
+const folderOf = (path: string) => new URL(`../${path}/`, import.meta.url).pathname;
+const programs = folderOf("src/sandbox/programs");
+const header = readFileSync(join(programs, "sbf.h"));
 const work = mkdtempSync(join(tmpdir(), "tributary-program-"));
-for (const file of readdirSync(folder).filter((name) => name.endsWith(".c"))) {
+const files = [programs, folderOf("test/support/programs")].flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".c"))
+    .map((file) => [folder, file] as const),
+);
+for (const [folder, file] of files) {
   const object = join(work, "program.o");
   const flags = ["-target", "bpfel", "-mcpu=v2", "-O2", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-c"];
   execFileSync("clang", [...flags, join(folder, file), "-o", object], { stdio: "inherit" });

@@ -27,6 +27,7 @@ import { respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
 import { createChain, createSocial, type Shared } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
+import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis } from "./upstream/redis.ts";
 
@@ -60,6 +61,7 @@ export function createGateway(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
+    budgetMetrics: createBudgetMetrics(registry, log),
     warnings: createWarnings(log),
     log,
   };

@@ -24,7 +24,7 @@ import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
 import type { createBatchMetrics } from "./upstream/batch-metrics.ts";
-import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
+import type { BudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./upstream/redis.ts";
 
@@ -35,14 +35,15 @@ export interface Shared {
   readonly redis: Redis | undefined;
   readonly callUpstream: ReturnType<typeof createCallUpstream>;
   readonly batchMetrics: ReturnType<typeof createBatchMetrics>;
+  readonly budgetMetrics: BudgetMetrics;
   readonly warnings: Warnings;
   readonly log: Logger;
 }
 
 /** The parts that read the social network. */
-export function createSocial({ config, registry, redis, callUpstream, batchMetrics, warnings, log }: Shared) {
+export function createSocial(shared: Shared) {
+  const { config, redis, callUpstream, batchMetrics, budgetMetrics: budgets, warnings, log } = shared;
   const { social, secrets } = config;
-  const budgets = createBudgetMetrics(registry, log);
   const quota = createCallQuota({ ...social, redis });
   budgets.watch("social_calls", quota.usedPart);
   const client = createSocialClient({
@@ -66,7 +67,8 @@ export function createSocial({ config, registry, redis, callUpstream, batchMetri
 }
 
 /** The parts that read and write the chain. */
-export function createChain({ config, registry, redis, callUpstream, batchMetrics, warnings, log }: Shared) {
+export function createChain(shared: Shared) {
+  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = shared;
   const { chain, collect, secrets } = config;
   const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
   const balances = createBalances({
@@ -89,7 +91,14 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     ...chain,
     launchpad,
     coinAddressesOf,
-    budget: createFeeBudget({ ...collect, feePayer: payer.toBase58(), redis }),
+    budget: createFeeBudget({
+      ...chain,
+      ...collect,
+      feePayer: payer.toBase58(),
+      redis,
+      metrics: budgetMetrics,
+      log,
+    }),
   });
   const metrics = createCollectMetrics({
     ...collect,

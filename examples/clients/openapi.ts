@@ -35,7 +35,7 @@ export interface paths {
         put?: never;
         /**
          * Move an account's fees from the launch platform's vault to its address
-         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
+         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
          */
         post: operations["collectFees"];
         delete?: never;
@@ -96,6 +96,8 @@ export interface components {
             newBalance: string;
             /** @description The signature of the transaction, in base58. Null if there was nothing to collect. */
             txSignature: string;
+            /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            remaining?: string;
         };
         NothingToCollect: {
             /**
@@ -105,6 +107,8 @@ export interface components {
             success: false;
             /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
+            /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            remaining?: string;
             /**
              * @description NOTHING_TO_COLLECT, or null on success.
              * @constant
@@ -309,6 +313,8 @@ export interface operations {
                 "application/json": {
                     /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
                     socialId: string;
+                    /** @description The mints of coins whose waiting fees to collect too, in base58. */
+                    mints?: string[];
                 };
             };
         };
@@ -329,6 +335,8 @@ export interface operations {
              * @description `NOTHING_TO_COLLECT`: The vault is empty, or holds too little to be worth a transaction. Try again after more trading. No transaction was sent, unless another party emptied the vault on the chain at the same moment.
              *
              *     `INVALID_SOCIAL_ID`: `socialId` must be a JSON string of 1 to 20 decimal digits, at most 18446744073709551615. Received "creator". Get it from GET /wallet/lookup.
+             *
+             *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
              */
             400: {
                 headers: {
@@ -388,6 +396,8 @@ export interface operations {
             /**
              * @description `INSUFFICIENT_FUNDS`: The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.
              *
+             *     `COLLECT_FAILED`: The service has used its fee budget for this hour. Try again in 312 seconds.
+             *
              *     `COLLECT_FAILED`: The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.
              */
             500: {
@@ -395,6 +405,11 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /**
+                     * @description Seconds to wait before you try again; sent with `COLLECT_FAILED`.
+                     * @example 312
+                     */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -1,3 +1,4 @@
+import type { Shortage } from "../upstream/budget/ledger.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /**
@@ -15,7 +16,8 @@ export type CollectFailure =
   | { readonly kind: "simulation-failed"; readonly err: TransactionError; readonly logs: readonly string[] }
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
-  | { readonly kind: "budget-spent" }
+  /** The caller has used its share of the hour's fees, or the service its budget. Small collects have limits of their own. */
+  | ({ readonly kind: "budget-spent"; readonly isSmall: boolean } & Shortage)
   /** No transaction was signed until the collect's deadline. */
   | { readonly kind: "timed-out" }
 
@@ -63,7 +65,7 @@ function describe(failure: CollectFailure): string {
     case "backing-off":
       return `the account backs off for ${Math.ceil(failure.leftMs)} ms more`;
     case "budget-spent":
-      return "the hour's budget for fees is used up";
+      return `the hour's budget for fees is used up: ${failure.scope}`;
     case "timed-out":
       return "the collect's deadline passed before a transaction was signed";
     case "fee-payer-short":

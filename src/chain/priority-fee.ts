@@ -1,6 +1,9 @@
 import type { Lamports } from "./lamports.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 
+/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
+export const BASE_FEE_LAMPORTS = 5_000n;
+
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
 /** How the operator wants prices chosen. */

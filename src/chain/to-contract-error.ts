@@ -1,6 +1,8 @@
 import { ContractError, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
-import { CollectError } from "./collect-error.ts";
+import { CollectError, type CollectFailure } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
+
+type BudgetSpent = Extract<CollectFailure, { kind: "budget-spent" }>;
 
 /**
  * Converts an error of this folder to the error for the caller. RpcError becomes `fallback`; CollectError
@@ -19,6 +21,16 @@ export function toContractError(error: unknown, fallback: "LOOKUP_FAILED" | "COL
   }
   if (fallback === "COLLECT_FAILED") return new ContractError(fallback, { cause: error });
   return error as Error;
+}
+
+function toBudgetSpent({ scope, isSmall, retryAfterSeconds }: BudgetSpent): ErrorDetails {
+  const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
+  const budget = isSmall ? "fee budget for small collects" : "fee budget";
+  return {
+    message: `${used} ${budget} for this hour. Try again in ${retryAfterSeconds} seconds.`,
+    retryAfterSeconds,
+    extensions: { scope },
+  };
 }
 
 /** A message for the caller where the code's default is too vague, or a hint where the operator may have to act. */
@@ -49,7 +61,7 @@ function detailsOf(error: CollectError): ErrorDetails {
         message: `The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
       };
     case "budget-spent":
-      return { message: "The service has spent its fee budget for this hour. Try again in an hour." };
+      return toBudgetSpent(failure);
     case "timed-out":
       return {
         message: "The chain did not answer in time. No new transaction was sent. Try again in a minute.",

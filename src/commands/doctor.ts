@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
-import { BASE_FEE_LAMPORTS, FEW_COLLECTS } from "../chain/collect/fee-payer.ts";
+import { FEW_COLLECTS } from "../chain/collect/fee-payer.ts";
 import { formatSol, toLamports } from "../chain/lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../chain/priority-fee.ts";
 import type { Account } from "../chain/rpc/read-accounts.ts";
 import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Config } from "../config.ts";

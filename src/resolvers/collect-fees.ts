@@ -18,12 +18,13 @@ export type CollectFees = (socialId: string, scope: RequestScope, mints?: Mints)
 
 export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
   const { walletById, collector } = needs;
-  return (socialId, { startedAt, loaders }, mints) =>
+  return (socialId, { addressBlock, startedAt, loaders }, mints) =>
     inSpan("collectFees", {}, async () => {
       const wallet = walletById(socialId, mints);
       const { addresses: account, coins } = wallet;
       try {
-        return { ...(await collector.collect({ account, coins }, startedAt)), wallet };
+        const outcome = await collector.collect({ account, coins }, addressBlock, startedAt);
+        return { ...outcome, wallet };
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");
       } finally {

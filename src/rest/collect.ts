@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
+import { invalidMint, MAX_MINTS, MINT_PATTERN } from "../contract/mint.ts";
 import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { parseJson } from "../upstream/parse-json.ts";
@@ -10,12 +11,13 @@ import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondError, respondJson } from "./respond.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
-  mutation Collect($socialId: String!) {
-    collect(socialId: $socialId) {
+  mutation Collect($socialId: String!, $mints: [String!]) {
+    collect(socialId: $socialId, mints: $mints) {
       success
       collected
       newBalance
       txSignature
+      remaining
       error
       message
     }
@@ -28,6 +30,7 @@ interface CollectData {
     readonly collected: string;
     readonly newBalance: string | null;
     readonly txSignature: string | null;
+    readonly remaining: string;
     readonly error: string | null;
     readonly message: string | null;
   };
@@ -38,32 +41,38 @@ const MAX_BODY_BYTES = 16_384;
 const EXAMPLE_BODY = { socialId: "1523400000000000123" };
 const BODY_EXPECTED = `The body must be a JSON object such as ${JSON.stringify(EXAMPLE_BODY)}`;
 
+const EXAMPLE_RESULT = {
+  success: true,
+  collected: "3.1000",
+  newBalance: "8.3000",
+  txSignature: "42qK9sykqzVQveRfwYzZjQ2QHDw1NYUYXRgicww7BFCNmmvfkKJRwugz177F9fxBzwHn6uSEDDiJH6JiGPtX8n9E",
+};
+
+const EXAMPLE_NOTHING = {
+  success: false,
+  error: "NOTHING_TO_COLLECT",
+  message: ERROR_CODES.NOTHING_TO_COLLECT.message,
+  collected: "0.0000",
+};
+
 const COLLECTED = {
   name: "CollectResult",
   status: 200,
   description: "A confirmed transaction moved the fees.",
-  members: ["success", "collected", "newBalance", "txSignature"],
+  members: ["success", "collected", "newBalance", "txSignature", "remaining"],
   fixed: { success: true },
-  example: {
-    success: true,
-    collected: "3.1000",
-    newBalance: "8.3000",
-    txSignature: "42qK9sykqzVQveRfwYzZjQ2QHDw1NYUYXRgicww7BFCNmmvfkKJRwugz177F9fxBzwHn6uSEDDiJH6JiGPtX8n9E",
-  },
+  withMints: { member: "remaining", example: { ...EXAMPLE_RESULT, remaining: "0.0000" } },
+  example: EXAMPLE_RESULT,
 } as const satisfies EndpointAnswer;
 
 const NOTHING = {
   name: "NothingToCollect",
   status: ERROR_CODES.NOTHING_TO_COLLECT.status,
   description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was sent, unless another party emptied the vault on the chain at the same moment.`,
-  members: ["success", "error", "message", "collected"],
+  members: ["success", "error", "message", "collected", "remaining"],
   fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
-  example: {
-    success: false,
-    error: "NOTHING_TO_COLLECT",
-    message: ERROR_CODES.NOTHING_TO_COLLECT.message,
-    collected: "0.0000",
-  },
+  withMints: { member: "remaining", example: { ...EXAMPLE_NOTHING, remaining: "0.0000" } },
+  example: EXAMPLE_NOTHING,
 } as const satisfies EndpointAnswer;
 
 /** The description of `POST /collect`. */
@@ -77,6 +86,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
     "Anyone may collect for any account; the service pays the transaction fee. " +
     "The response arrives when the chain has confirmed the transaction, usually within seconds. " +
     "Concurrent calls for one account share one transaction and its result. " +
+    "Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. " +
     "If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.",
   request: {
     requestBody: {
@@ -93,6 +103,12 @@ export const COLLECT_ENDPOINT: Endpoint = {
                 pattern: SOCIAL_ID_PATTERN.source,
                 description: `The \`socialId\` from the lookup, not the handle: ${SOCIAL_ID_EXPECTED}. A string, because a JSON number cannot hold all digits.`,
               },
+              mints: {
+                type: "array",
+                maxItems: MAX_MINTS,
+                items: { type: "string", pattern: MINT_PATTERN.source },
+                description: "The mints of coins whose waiting fees to collect too, in base58.",
+              },
             },
           },
           example: EXAMPLE_BODY,
@@ -102,7 +118,13 @@ export const COLLECT_ENDPOINT: Endpoint = {
   },
   graphqlOperation: COLLECT_OPERATION,
   answers: [COLLECTED, NOTHING],
-  errorExamples: [invalidSocialId("creator"), tooLarge()],
+  errorExamples: [
+    invalidSocialId("creator"),
+    invalidMint("nonsense"),
+    tooLarge(),
+    budgetUsed(),
+    new ContractError("COLLECT_FAILED"),
+  ],
 };
 
 /** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
@@ -117,14 +139,15 @@ export function createCollectHandler(
       scope.recordCode(error.code);
       return respondError(error, { headers: { connection: "close" } });
     }
-    const socialId = readSocialId(body);
+    const { socialId, mints } = readMembers(body);
 
-    const { collect } = await run({ socialId }, scope).catch((cause: unknown) => {
+    const { collect } = await run({ socialId, mints }, scope).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
     });
     if (collect.error) scope.recordCode(collect.error);
-    const { status, members } = collect.success ? COLLECTED : NOTHING;
-    return respondJson(status, Object.fromEntries(members.map((name) => [name, collect[name]])));
+    const { status, members, withMints } = collect.success ? COLLECTED : NOTHING;
+    const shown = members.filter((name) => name !== withMints.member || mints.length > 0);
+    return respondJson(status, Object.fromEntries(shown.map((name) => [name, collect[name]])));
   };
 }
 
@@ -135,8 +158,18 @@ function tooLarge(): ContractError {
   });
 }
 
-/** The id in the body. A JSON number is refused: ids can exceed 2^53, and such a number has already lost digits. */
-function readSocialId(body: Uint8Array): string {
+function budgetUsed(): ContractError {
+  return new ContractError("COLLECT_FAILED", {
+    message: "The service has used its fee budget for this hour. Try again in 312 seconds.",
+    retryAfterSeconds: 312,
+  });
+}
+
+/**
+ * The id and the mints in the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has already
+ * lost digits.
+ */
+function readMembers(body: Uint8Array): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
@@ -144,5 +177,8 @@ function readSocialId(body: Uint8Array): string {
   }
   const socialId = "socialId" in value ? value.socialId : undefined;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
-  return socialId;
+  const mints: unknown = "mints" in value ? value.mints : [];
+  if (!Array.isArray(mints)) throw invalidMint(mints);
+  for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
+  return { socialId, mints: mints as string[] };
 }

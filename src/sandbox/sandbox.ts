@@ -72,18 +72,19 @@ const addressesOf = createAddresses({
 
 /**
  * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
- * port is 0 or in use, picks a free one.
+ * port is 0 or in use, picks a free one. `launchpadFile` is the launch platform's program.
  */
 export async function startSandbox({
   host = "127.0.0.1",
   slotMs = 400,
   rpcPort = 8899,
   socialPort = 8898,
+  launchpadFile = programFile("launchpad.so"),
 } = {}): Promise<Sandbox> {
   const chain = createChain({
     slotMs,
     programs: [
-      { id: LAUNCHPAD_PROGRAM_ID, file: programFile("launchpad.so") },
+      { id: LAUNCHPAD_PROGRAM_ID, file: launchpadFile },
       { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
       // The gateway only checks that this program exists, and nothing calls it, so any program will do.
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },

@@ -101,6 +101,7 @@ builder.mutationFields((t) => ({
         description: `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`,
       }),
     },
-    resolve: (_root, { socialId, mints }, { useCases, scope }) => useCases.collectFees(socialId, scope, mints),
+    resolve: (_root, { socialId, mints }, { useCases, scope }) =>
+      useCases.collectFees(socialId, scope, mints),
   }),
 }));

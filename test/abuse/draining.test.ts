@@ -1,13 +1,16 @@
 import { readFileSync } from "node:fs";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { isMethod, onNext } from "../support/sandbox.ts";
+import { atOnce, from, type Answer } from "../support/client.ts";
+import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 afterEach(() => world.close());
 
 const MIN_LAMPORTS = 100_000n;
+/** The amount of which another caller's collect must go through. */
+const GUARANTEED_LAMPORTS = 20_000_000n;
 const BASE_FEE = 5_000n;
 /** Above any fee without competition for priority. Compute units vary with the addresses. */
 const LOW_FEE = 5_100n;
@@ -38,6 +41,8 @@ const expectLowFees = (count: number) => {
 };
 const sum = (amounts: bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
 const codes = (answers: { body: any }[]) => answers.map(({ body }) => body.error as string | undefined);
+/** An address of another block than any other `i`. */
+const blockOf = (i: number) => from(`198.${18 + (i >> 8)}.${i & 255}.1`);
 const repeat = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
 /** Makes the next collect of an account fail on chain, as its owner can by withdrawing at the same moment. */
@@ -78,25 +83,10 @@ describe("an attacker", () => {
     expectLowFees(1);
   });
 
-  it("costs the budget, one low fee at a time, by refilling vaults with the minimum to collect", async () => {
-    world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: String(5n * LOW_FEE) });
-    const accounts = artists(4);
-    const rounds = [];
-    for (let round = 0; round < 3; round++) {
-      refill(accounts, MIN_LAMPORTS);
-      rounds.push(...(await Promise.all(accounts.map(({ id }) => world.collect(id)))));
-    }
-    expect(codes(rounds).toSorted()).toEqual([...repeat(7, "COLLECT_FAILED"), ...repeat(5, undefined)]);
-    expect(rounds.at(-1)!.body.message).toBe(
-      "The service has spent its fee budget for this hour. Try again in an hour.",
-    );
-    expectLowFees(5);
-  });
-
   it("costs the budget, one maximum fee at a time, by raising the price of priority", async () => {
     world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "120000" });
     world.sandbox.chain.setPriorityFee(1_000_000_000);
-    const answers = await Promise.all(artists(6).map(({ id }) => world.collect(id)));
+    const answers = await Promise.all(artists(6).map(({ id }, i) => world.collect(id, blockOf(i))));
     expect(codes(answers).toSorted()).toEqual([...repeat(4, "COLLECT_FAILED"), ...repeat(2, undefined)]);
     for (const fee of fees()) expect(fee).toBeLessThanOrEqual(BASE_FEE + 50_000n);
     expect(sum(fees())).toBeGreaterThan(109_000n);
@@ -133,7 +123,8 @@ describe("an attacker", () => {
   });
 
   it("costs the budget with many accounts that fail on chain: failed transactions count in full", async () => {
-    world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: String(2n * LOW_FEE) });
+    // Half of it is for small collects.
+    world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: String(4n * LOW_FEE) });
     const accounts = artists(4);
     refill(accounts, MIN_LAMPORTS);
     await collectAndFail(accounts[0]!);
@@ -142,29 +133,150 @@ describe("an attacker", () => {
     expect(codes(answers)).toEqual(repeat(2, "COLLECT_FAILED"));
     expectLowFees(2);
   });
+});
 
-  it("costs no more than SECURITY.md states, at the default settings", async () => {
+describe("attackers who refill vaults", () => {
+  /** A hundred fees: 12 for each caller, 5 of them for small collects, and 50 for all small collects. */
+  beforeEach(async () => {
+    world = await startWorld({
+      FEE_BUDGET_LAMPORTS_PER_HOUR: String(100n * LOW_FEE),
+      MAX_PRIORITY_FEE_LAMPORTS: String(LOW_FEE - BASE_FEE),
+    });
+  });
+  const MANY = 160;
+  const isCollected = ({ status }: Answer) => status === 200;
+  /** What `blocks` addresses of different blocks get, when each collects `collects` accounts at once. */
+  const attack = (blocks: number, collects: number, first = 0) =>
+    atOnce(blocks * collects, (i) =>
+      world.collect(artists(MANY)[i % MANY]!.id, blockOf(first + Math.floor(i / collects))),
+    );
+  const honest = () => world.collect(world.account("creator").id, from("192.0.2.1"));
+  const setHonest = (lamports: bigint) => {
+    refill([world.account("creator")], lamports);
+  };
+  const SHARE_USED =
+    /^You have used your share of the service's fee budget for small collects for this hour\. Try again in (\d+) seconds\.$/;
+  const BUDGET_USED =
+    /^The service has used its fee budget for small collects for this hour\. Try again in (\d+) seconds\.$/;
+  function expectRefusal({ status, body, headers }: Answer, message: RegExp): void {
+    expect([status, body]).toEqual([
+      500,
+      { error: "COLLECT_FAILED", message: expect.stringMatching(message) },
+    ]);
+    const [, seconds] = message.exec(body.message)!;
+    expect(headers.get("retry-after")).toBe(seconds);
+    expect(Number(seconds)).toBeGreaterThan(3_500);
+    expect(Number(seconds)).toBeLessThanOrEqual(3_660);
+  }
+
+  it("with small sums cost a twentieth of the budget from one address, and half from a thousand; 0.02 SOL still goes through", async () => {
+    refill(artists(MANY), MIN_LAMPORTS);
+    const ofOne = await attack(1, 20);
+    expect(ofOne.filter(isCollected)).toHaveLength(5);
+    for (const answer of ofOne.filter((answer) => !isCollected(answer))) expectRefusal(answer, SHARE_USED);
+
+    refill(artists(MANY), MIN_LAMPORTS);
+    expect((await attack(8, 20, 1)).filter(isCollected)).toHaveLength(40);
+    setHonest(MIN_LAMPORTS);
+    expect(await honest()).toMatchObject({ status: 200 });
+
+    refill(artists(MANY), MIN_LAMPORTS);
+    expect((await attack(1_000, 1, 9)).some(isCollected)).toBe(true);
+    expectLowFees(50);
+    setHonest(MIN_LAMPORTS);
+    expectRefusal(await honest(), BUDGET_USED);
+    setHonest(GUARANTEED_LAMPORTS);
+    expect((await honest()).body).toMatchObject({ success: true, collected: "0.0200" });
+  });
+
+  it("so that collects pay for themselves cost an eighth of the budget from one address, and all from nine", async () => {
+    const pays = 50n * LOW_FEE;
+    refill(artists(MANY), pays);
+    expect((await attack(1, 20)).filter(isCollected)).toHaveLength(12);
+    refill(artists(MANY), pays);
+    expect((await attack(8, 20, 1)).filter(isCollected)).toHaveLength(89);
+    // The owners pay at withdrawal what the service has paid.
+    const withdrawalFees = (101n * pays) / 50n;
+    expect(withdrawalFees).toBeGreaterThanOrEqual(sum(fees()));
+    setHonest(GUARANTEED_LAMPORTS);
+    const { body } = await honest();
+    expect(body.message).toMatch(/^The service has used its fee budget for this hour\. Try again in/);
+  });
+
+  it("cannot make a collect fail for others by starting it when their own share is used", async () => {
+    refill(artists(12), GUARANTEED_LAMPORTS);
+    expect((await attack(1, 12)).filter(isCollected)).toHaveLength(12);
+    setHonest(GUARANTEED_LAMPORTS);
+    const release = hold(world.sandbox.rpc, isMethod("simulateTransaction"));
+    const started = world.collect(world.account("creator").id, blockOf(0));
+    await expect.poll(() => callsTo("simulateTransaction")).toBe(13);
+    const joined = honest();
+    release();
+    expect(await joined).toMatchObject({ status: 200 });
+    await started;
+  });
+
+  it("are told in GraphQL whose limit is reached, and the metrics count it", async () => {
+    refill(artists(6), MIN_LAMPORTS);
+    await attack(1, 5);
+    const { id } = artists(6)[5]!;
+    const { status, body } = await world.graphql(
+      "mutation ($id: String!) { collect(socialId: $id) { success } }",
+      { id },
+      blockOf(0),
+    );
+    expect([status, body.data, body.errors]).toEqual([
+      200,
+      { collect: null },
+      [
+        expect.objectContaining({
+          message: expect.stringMatching(SHARE_USED),
+          extensions: {
+            code: "COLLECT_FAILED",
+            scope: "CALLER",
+            retryAfterSeconds: expect.any(Number),
+          },
+        }),
+      ],
+    ]);
+    const { body: metrics } = await world.request("/metrics");
+    expect(metrics).toMatch(/^tributary_budget_used_ratio\{budget="fees"\} 0\.049/m);
+    expect(metrics).toMatch(/^tributary_budget_used_ratio\{budget="small_fees"\} 0\.098/m);
+    expect(metrics).toContain('tributary_budget_refusals_total{budget="fees",scope="CALLER"} 1\n');
+    expect(metrics).toContain('tributary_collects_total{result="refused"} 1\n');
+  });
+});
+
+describe("SECURITY.md", () => {
+  it("states what attackers can make the service pay in an hour at the default settings", async () => {
     world = await startWorld();
     const { collect, rateLimit } = readConfig(world.sandbox.env);
     const { budgetLamportsPerHour: budget, minLamports } = collect;
     const highestFee = BASE_FEE + collect.maxPriorityFee;
-    const collectsOfOneAddress = BigInt((3_600 / rateLimit.windowSeconds) * rateLimit.max);
+    const perAddress = BigInt((3_600 / rateLimit.windowSeconds) * rateLimit.max);
+    const min = (a: bigint, b: bigint) => (a < b ? a : b);
+    /** What addresses in 1, 9 and 1,000 blocks cost, with these limits for a block and for all. */
+    const cost = (fee: bigint, share: bigint, limit: bigint) =>
+      [1n, 9n, 1_000n].map((blocks) => min(blocks * min(share / fee, perAddress), limit / fee) * fee);
+    const small = (fee: bigint) => cost(fee, budget / 20n, budget / 2n);
+    const large = (fee: bigint) => cost(fee, budget / 8n, budget);
     /** Failures of one account in an hour: the first, and after backoffs of 1, 2, 4, 8 and 16 minutes. */
     const failures = 6n;
-    const inAnHour = (fee: bigint, collects = budget / fee) => [fee, collects * fee, collects];
-    // The numbers of each row in order: lamports per collect, lamports per hour, then those in its text.
+    // The numbers of each row in order: lamports by number of addresses, then those in its text.
     const expected = [
-      [0n, 0n],
-      [LOW_FEE, 0n, LOW_FEE],
-      [...inAnHour(LOW_FEE, collectsOfOneAddress), BigInt(rateLimit.max), minLamports / 50n],
-      [...inAnHour(LOW_FEE), budget / LOW_FEE / collectsOfOneAddress + 1n],
-      inAnHour(highestFee),
-      [0n, 0n],
-      inAnHour(highestFee, failures),
-      inAnHour(highestFee),
+      repeat(3, 0n),
+      repeat(3, LOW_FEE),
+      [...small(LOW_FEE), minLamports / 50n, LOW_FEE],
+      [...large(LOW_FEE), LOW_FEE, LOW_FEE],
+      [...small(highestFee), minLamports / 50n, highestFee],
+      repeat(3, 0n),
+      repeat(3, failures * highestFee),
+      large(highestFee),
+      repeat(3, 0n),
     ];
     const page = readFileSync(new URL("../../SECURITY.md", import.meta.url), "utf8");
-    expect(numbersInTable(page, "Attack")).toEqual(expected.map((row) => row.map(format)));
+    const rows = numbersInTable(page, "Attack");
+    expect(rows.slice(0, expected.length)).toEqual(expected.map((row) => row.map(format)));
   });
 });
 

@@ -35,8 +35,8 @@ const CASES: {
     },
   ],
   "budget-spent": [
-    {},
-    { message: "The service has spent its fee budget for this hour. Try again in an hour." },
+    { scope: "SERVICE", retryAfterSeconds: 312, isSmall: false },
+    { message: "The service has used its fee budget for this hour. Try again in 312 seconds." },
   ],
   "timed-out": [
     {},
@@ -95,7 +95,20 @@ describe("a CollectError", () => {
     expect(converted.cause).toBe(hint === undefined ? undefined : error);
     if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
     else expect(converted.operatorHint).toContain(hint);
-    expect(converted.retryAfterSeconds).toBeUndefined();
+    expect(converted.retryAfterSeconds).toBe(kind === "budget-spent" ? 312 : undefined);
+  });
+
+  it.each([
+    ["CALLER", false, "You have used your share of the service's fee budget"],
+    ["CALLER", true, "You have used your share of the service's fee budget for small collects"],
+    ["SERVICE", true, "The service has used its fee budget for small collects"],
+  ] as const)("of kind budget-spent says whose budget is used: %s, small: %s", (scope, isSmall, message) => {
+    const error = new CollectError({ kind: "budget-spent", scope, isSmall, retryAfterSeconds: 312 });
+    expect(toContractError(error, "COLLECT_FAILED")).toMatchObject({
+      message: `${message} for this hour. Try again in 312 seconds.`,
+      retryAfterSeconds: 312,
+      extensions: { scope },
+    });
   });
 
   it("of kind still-running says so when no transaction has been sent", () => {

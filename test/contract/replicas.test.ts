@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { atOnce, from } from "../support/client.ts";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { atOnce, from, type Answer } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
@@ -8,19 +8,20 @@ import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 let redis: RedisServer;
 let replicas: Replicas;
 let sandbox: TestSandbox;
+let accounts = 0;
 const start =
   (env: Record<string, string> = {}) =>
   async () => {
     redis = await startRedis();
     replicas = await startReplicas(redis.url, { env });
     sandbox = replicas.sandbox;
+    accounts = 0;
   };
 const stop = async () => {
   await replicas.close();
   await redis.stop();
 };
 
-let accounts = 0;
 /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
 function newAccount() {
   const account = sandbox.account(`artist${String(++accounts).padStart(3, "0")}`);
@@ -179,12 +180,32 @@ describeWithRedis("a replica that is killed", () => {
 });
 
 describeWithRedis("the fee budget", () => {
-  beforeAll(start({ FEE_BUDGET_LAMPORTS_PER_HOUR: "15000", MAX_PRIORITY_FEE_LAMPORTS: "0" }));
-  afterAll(stop);
+  afterEach(stop);
+  /** From another block of addresses for each `i`. */
+  const collectFrom = (i: number) => replicas.at(i).collect(newAccount().id, from(`198.18.${i}.1`));
+  const countCollected = async (count: number, collect: (i: number) => Promise<Answer>) =>
+    (await atOnce(count, collect)).filter(({ status }) => status === 200).length;
 
-  it("is shared by both replicas", async () => {
-    const answers = await atOnce(9, (i) => replicas.at(i).collect(newAccount().id));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
-    expect(sandbox.landedCollects()).toHaveLength(3);
+  it("and each caller's share are shared by both replicas exactly", async () => {
+    await start({ FEE_BUDGET_LAMPORTS_PER_HOUR: "80000", MAX_PRIORITY_FEE_LAMPORTS: "0" })();
+    const ofOne = (i: number) => replicas.at(i).collect(newAccount().id, from(`192.0.2.${i}`));
+    expect(await countCollected(10, ofOne)).toBe(2);
+    expect(await countCollected(24, collectFrom)).toBe(14);
+    expect(sandbox.landedCollects()).toHaveLength(16);
+  });
+
+  it("is a quarter for each replica while Redis is down, and they say so", async () => {
+    const env = { FEE_BUDGET_LAMPORTS_PER_HOUR: "160000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
+    redis = await startRedis();
+    // Long enough for a busy machine, and short enough to notice that Redis is gone.
+    replicas = await startReplicas(redis.url, { env, redisAnswerTimeoutMs: 2_000 });
+    sandbox = replicas.sandbox;
+    accounts = 0;
+    await redis.stop();
+    await replicas.redisIsAway();
+    expect(await countCollected(24, collectFrom)).toBe(16);
+    for (const i of [0, 1]) {
+      expect(replicas.output(i)).toMatch(/"budget":"fees:\w+","limit":40000,"callerLimit":5000,/);
+    }
   });
 });

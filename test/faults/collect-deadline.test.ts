@@ -5,7 +5,7 @@ import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 const NOTHING_SENT_YET = { kind: "still-running", signature: undefined };
 
 let sandbox: TestSandbox;
@@ -50,10 +50,12 @@ describe("a collect", () => {
     const collector = create({ COLLECT_TIMEOUT_MS: "500" });
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     const { collect } = collector.collector;
-    const account = sandbox.account("creator");
-    await expect(collect(account, performance.now())).rejects.toMatchObject({ failure: NOTHING_SENT_YET });
+    const wallet = { account: sandbox.account("creator"), coins: [] };
+    await expect(collect(wallet, "caller", performance.now())).rejects.toMatchObject({
+      failure: NOTHING_SENT_YET,
+    });
     // A caller who still waits when the collect, which started earlier, has to end.
-    const late = collect(account, performance.now() + 600_000);
+    const late = collect(wallet, "caller", performance.now() + 600_000);
     await sleep(100);
     release();
     await expect(late).rejects.toMatchObject({ failure: { kind: "timed-out" } });

@@ -2,6 +2,7 @@ import { Registry } from "@prometheus-io/client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
 import { createLandedSlots } from "../../src/chain/landed-slots.ts";
+import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { toLamports } from "../../src/chain/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
@@ -62,13 +63,26 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
 
   it("share the fee budgets of different fee payers", async () => {
     for (const feePayer of ["payer1", "payer2", "payer3"]) {
+      const log = createLogger("silent");
       const budgets = replicas.map((redis) =>
-        createFeeBudget({ feePayer, budgetLamportsPerHour: toLamports(20_000), redis }),
+        createFeeBudget({
+          feePayer,
+          budgetLamportsPerHour: toLamports(20_000),
+          maxPriorityFee: toLamports(0),
+          redis,
+          metrics: createBudgetMetrics(new Registry(), log),
+          log,
+        }),
       );
-      const reservations = await Promise.all(
-        Array.from({ length: 20 }, (_, i) => budgets[i % 2]!.reserve(toLamports(5_000))),
+      const reservations = await Promise.allSettled(
+        Array.from({ length: 20 }, (_, i) =>
+          budgets[i % 2]!.reserve(toLamports(5_000), {
+            moved: toLamports(10 ** 9),
+            payers: new Map([[`caller${i}`, undefined]]),
+          }),
+        ),
       );
-      expect(reservations.filter((reservation) => reservation)).toHaveLength(4);
+      expect(reservations.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
     }
   });
 

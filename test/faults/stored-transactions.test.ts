@@ -4,7 +4,7 @@ import { createSandboxCollector, type SandboxCollector } from "../support/collec
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 const REFUSED = { status: 429, body: "" };
 
 let redis: Redis;

@@ -359,7 +359,7 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       {
         fault: "the hour's fee budget is spent",
         run: collect,
-        answer: "500 COLLECT_FAILED",
+        answer: "500 COLLECT_FAILED, Retry-After until enough of it is an hour old",
         time: "at once",
         chain: "untouched",
         env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" },

@@ -37,7 +37,7 @@ describe("the schema", () => {
       "wallet(handle: String!,mints: [String!]): Wallet",
       "walletById(socialId: String!,mints: [String!]): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
-      "collect(socialId: String!): CollectResult",
+      "collect(socialId: String!,mints: [String!]): CollectResult",
     ]);
   });
 });

@@ -6,19 +6,26 @@ import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChain } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
+import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import type { TestSandbox } from "./sandbox.ts";
 
 /** Longer than any test, so that only the collect functions with a passed deadline time out. */
 const TIMEOUT_MS = 600_000;
+const CALLER = "caller";
 export type ChainRpc = TestSandbox["rpc"];
 export type SandboxCollector = ReturnType<typeof createSandboxCollector>;
 
 /** The gateway's collector with the sandbox's chain. `env` overrides variables of the default configuration. */
 export function createSandboxCollector(
   sandbox: TestSandbox,
-  options: { rpcs?: readonly ChainRpc[]; redis?: Redis; env?: Record<string, string> } = {},
+  options: {
+    rpcs?: readonly ChainRpc[];
+    redis?: Redis;
+    env?: Record<string, string>;
+    withCoins?: boolean;
+  } = {},
 ) {
   const { rpcs = [sandbox.rpc], redis, env } = options;
   const config = readConfig({
@@ -36,10 +43,15 @@ export function createSandboxCollector(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
+    budgetMetrics: createBudgetMetrics(registry, log),
     warnings: createWarnings(log),
     log,
   });
-  const { account } = sandbox;
+  /** With `withCoins`, collects name the account's coins of seed.json. */
+  const wallet = (handle: string) => {
+    const account = sandbox.account(handle);
+    return { account, coins: options.withCoins ? account.coins : [] };
+  };
 
   return {
     ...collector,
@@ -47,13 +59,14 @@ export function createSandboxCollector(
     feePayer: config.secrets.feePayer.publicKey.toBase58(),
     logLines,
     /** Collects with the full deadline. Returns the outcome, or the failure of a CollectError. */
-    collect: (handle: string) => failureOf(collector.collect(account(handle), performance.now())),
+    collect: (handle: string, caller = CALLER) =>
+      failureOf(collector.collect(wallet(handle), caller, performance.now())),
     /** Collects one millisecond before the deadline. */
     collectInAMillisecond: (handle: string) =>
-      failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS + 1)),
+      failureOf(collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS + 1)),
     /** Collects after the deadline. */
     collectTooLate: (handle: string) =>
-      failureOf(collector.collect(account(handle), performance.now() - TIMEOUT_MS)),
+      failureOf(collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS)),
   };
 }
 

@@ -74,6 +74,7 @@ export const SCENARIOS: {
   },
   collect: {
     INVALID_SOCIAL_ID: (world) => world.collect("creator"),
+    INVALID_MINT: (world) => world.collect(world.account("creator").id, {}, ["nonsense"]),
     NOTHING_TO_COLLECT: (world) => world.collect(world.account("newcomer").id),
     INSUFFICIENT_FUNDS: (world) => {
       const { feePayer } = readConfig(world.sandbox.env).secrets;

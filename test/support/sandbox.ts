@@ -1,3 +1,4 @@
+import { Keypair } from "@solana/web3.js";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -9,10 +10,11 @@ export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 
 /**
  * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and by
- * `chain.advanceSlots`, so a blockhash never expires because the machine is slow.
+ * `chain.advanceSlots`, so a blockhash never expires because the machine is slow. `launchpadFile` replaces the launch
+ * platform's program.
  */
-export async function startTestSandbox() {
-  const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
+export async function startTestSandbox(options: { launchpadFile?: string } = {}) {
+  const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0, ...options });
   const { chain, accounts, env } = sandbox;
   const secondRpc = await createChainRpc({
     chain,
@@ -41,6 +43,10 @@ export async function startTestSandbox() {
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
+    /** The fee payer's address. */
+    feePayer: Keypair.fromSecretKey(
+      Uint8Array.from(JSON.parse(env.FEE_PAYER_KEYPAIR) as number[]),
+    ).publicKey.toBase58(),
     landedCollects,
     /** The landed collects of one account. */
     landedCollectsOf(handle: string) {

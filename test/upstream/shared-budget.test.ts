@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLogger } from "../../src/observability/log.ts";
-import { createSharedBudget } from "../../src/upstream/budget/shared-budget.ts";
+import { createSharedBudget, type BudgetPart } from "../../src/upstream/budget/shared-budget.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
@@ -17,7 +17,7 @@ async function take(
   budget: Budget,
   caller: string,
   amount: number,
-  more: { least?: number; part?: { name: string; limit: number } } = {},
+  more: { least?: number; part?: BudgetPart } = {},
 ) {
   const reservation = await budget.reserve({ caller, amount, ...more });
   return reservation.amount || reservation.shortage?.scope;
@@ -95,7 +95,7 @@ describe("a budget in memory", () => {
 
   it("keeps a part of the budget for reservations that may use all of it", async () => {
     const budget = newBudget();
-    const part = { name: "small", limit: 50 };
+    const part = { name: "small", limit: 50, callerLimit: 40 };
     expect(await take(budget, "a", 40, { part })).toBe(40);
     expect(await take(budget, "b", 11, { part })).toBe("SERVICE");
     expect(await take(budget, "b", 10, { part })).toBe(10);
@@ -103,6 +103,7 @@ describe("a budget in memory", () => {
     expect(await take(budget, "e", 1)).toBe("SERVICE");
 
     const other = newBudget();
+    expect(await take(other, "a", 11, { part: { ...part, callerLimit: 10 } })).toBe("CALLER");
     for (const caller of ["a", "b"]) await other.reserve({ caller, amount: 40 });
     expect(await take(other, "c", 21, { part })).toBe("SERVICE");
     expect(await take(other, "c", 20, { part })).toBe(20);
@@ -154,7 +155,7 @@ describeWithRedis("a budget in Redis", () => {
   });
 
   it("keeps a part of the budget at all replicas for reservations that may use all of it", async () => {
-    const part = { name: "small", limit: 50 };
+    const part = { name: "small", limit: 50, callerLimit: 40 };
     expect(await take(replica(), "a", 40, { part })).toBe(40);
     expect(await take(replica(), "b", 11, { part })).toBe("SERVICE");
     expect(await take(replica(), "b", 10, { part })).toBe(10);
@@ -188,11 +189,27 @@ describeWithRedis("a budget in Redis", () => {
     expect(shortage!.retryAfterSeconds).toBeLessThanOrEqual(60);
   });
 
+  it("lets no replica exceed the limits by itself when Redis has lost what was spent", async () => {
+    const one = replica();
+    expect(await take(one, "a", 40)).toBe(40);
+    await server.command("FLUSHALL");
+    expect(await take(one, "a", 1)).toBe("CALLER");
+    expect([await take(one, "b", 40), await take(one, "c", 21), await take(one, "c", 20)]).toEqual([
+      40,
+      "SERVICE",
+      20,
+    ]);
+    const keys: string[] = await server.command("KEYS", `${KEYS}*`);
+    expect(keys.sort()).toEqual(["all", "caller:b", "caller:c"].map((name) => KEYS + name));
+  });
+
   it("shows how much all replicas have used", async () => {
     const [one, other] = [replica(), replica()];
+    const part = { name: "small", limit: 50, callerLimit: 40 };
     await one.reserve({ caller: "a", amount: 20 });
+    await one.reserve({ caller: "b", amount: 10, part });
     await eventually(() => {
-      expect(other.usedPart()).toBe(0.2);
+      expect([other.usedPart(), other.usedPart(part)]).toEqual([0.3, 0.2]);
     });
   });
 

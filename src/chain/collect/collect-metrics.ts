@@ -2,13 +2,13 @@ import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../upstream/memoize.ts";
 import { formatSol, type Lamports } from "../lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import { FEW_COLLECTS } from "./fee-payer.ts";
-import { BASE_FEE_LAMPORTS } from "./sign/signing-rules.ts";
 
 /** All reads of the fee payer's balance within this time share one call. */
 const BALANCE_MAX_AGE_MS = 10_000;
 
-const RESULTS = ["collected", "nothing", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
+const RESULTS = ["collected", "nothing", "refused", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
@@ -30,7 +30,7 @@ export function createCollectMetrics(needs: {
   const registers = [needs.registry];
   const collects = new Counter({
     name: "tributary_collects_total",
-    help: "Collects that ended, counted once for all callers who shared them. result: collected, nothing, or the code of the error.",
+    help: "Collects that ended, counted once for all callers who shared them. result: collected, nothing, refused (the fee budget is used up), or the code of the error.",
     labelNames: ["result"],
     registers,
   });
@@ -70,7 +70,7 @@ export function createCollectMetrics(needs: {
   }
 
   return {
-    /** `result`: `collected`, `nothing` or the code of the error. */
+    /** `result`: `collected`, `nothing`, `refused` or the code of the error. */
     ended(result: string): void {
       collects.inc({ result });
       if (result === "INSUFFICIENT_FUNDS") {

@@ -1,6 +1,7 @@
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { NamedWallet } from "../wallets.ts";
+import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
@@ -15,6 +16,7 @@ interface Flight {
   readonly mints: ReadonlySet<string>;
   /** Other coins that callers who joined have named, by mint. */
   readonly others: Map<string, CoinAddresses>;
+  readonly payers: Payers;
 }
 
 /**
@@ -40,13 +42,14 @@ export function createCollector(needs: CollectNeeds) {
   const startCollect = createStartCollect(needs);
   const inFlight = new Map<string, Flight>();
 
-  function start(wallet: NamedWallet): Flight {
+  function start(wallet: NamedWallet, caller: string): Flight {
     if (inFlight.size >= MAX_IN_FLIGHT) throw new CollectError({ kind: "too-many-in-flight" });
     const { account, coins } = wallet;
-    const collect = startCollect(wallet);
+    const payers: Payers = new Map([[caller, undefined]]);
+    const collect = startCollect(wallet, payers);
     const waiters = new Set<Waiter>();
     const mints = new Set(coins.map(({ mint }) => mint));
-    const flight = { collect, waiters, mints, others: new Map<string, CoinAddresses>() };
+    const flight = { collect, waiters, mints, others: new Map<string, CoinAddresses>(), payers };
     inFlight.set(account.address, flight);
     const end = (result: string) => {
       inFlight.delete(account.address);
@@ -58,7 +61,7 @@ export function createCollector(needs: CollectNeeds) {
         for (const { resolve } of waiters) resolve(outcome);
       },
       (error: unknown) => {
-        end(error instanceof CollectError ? error.code : "COLLECT_FAILED");
+        end(toResult(error));
         for (const { reject } of waiters) reject(error);
       },
     );
@@ -86,26 +89,43 @@ export function createCollector(needs: CollectNeeds) {
   return {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
-     * the coins, one more collect follows for all who named others. Settles within `timeoutMs` of `startedAt`
+     * the coins, one more collect follows for all who named others. The cost counts in the share of `caller` (a block
+     * of addresses), unless it joins a collect that another caller pays for. Settles within `timeoutMs` of `startedAt`
      * (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
      * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
-    async collect({ account, coins }: NamedWallet, startedAt: number): Promise<CollectOutcome> {
-      if (performance.now() >= startedAt + timeoutMs) throw new CollectError({ kind: "not-started" });
+    async collect(
+      { account, coins }: NamedWallet,
+      caller: string,
+      startedAt: number,
+    ): Promise<CollectOutcome> {
       let wanted = new Map(coins.map((coin) => [coin.mint, coin]));
       let joined: CollectOutcome | undefined;
       for (;;) {
+        if (performance.now() >= startedAt + timeoutMs) {
+          if (joined?.kind === "collected") return joined;
+          throw new CollectError({ kind: "not-started" });
+        }
         const running = inFlight.get(account.address);
-        const flight = running ?? start({ account, coins: [...wanted.values()].slice(0, MAX_COINS) });
-        const others = coins.filter(({ mint }) => !flight.mints.has(mint));
+        const flight = running ?? start({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
+        const { mints, payers } = flight;
+        if (!payers.has(caller)) payers.set(caller, undefined);
+        const others = coins.filter(({ mint }) => !mints.has(mint));
         for (const coin of others) flight.others.set(coin.mint, coin);
-        const outcome = await join(flight, startedAt);
-        // Fees may have arrived after it read the vaults, and before this caller asked.
-        const mayHaveMissed = running !== undefined && joined === undefined && outcome.kind === "nothing";
-        if (others.length === 0 && !mayHaveMissed)
-          return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
-        joined = outcome;
-        wanted = new Map([...coins.map((coin) => [coin.mint, coin] as const), ...flight.others]);
+        try {
+          const outcome = await join(flight, startedAt);
+          // Fees may have arrived after it read the vaults, and before this caller asked.
+          const mayHaveMissed = running !== undefined && joined === undefined && outcome.kind === "nothing";
+          if (others.length === 0 && !mayHaveMissed)
+            return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
+          joined = outcome;
+          wanted = new Map([...coins.map((coin) => [coin.mint, coin] as const), ...flight.others]);
+        } catch (error) {
+          if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
+          const shortage = payers.get(caller);
+          if (shortage) throw new CollectError({ ...error.failure, ...shortage });
+          // This caller joined too late to pay, and its own share may be enough.
+        }
       }
     },
 
@@ -118,4 +138,14 @@ export function createCollector(needs: CollectNeeds) {
     /** The signatures of the transactions in flight. */
     openSignatures: () => [...inFlight.values()].flatMap(({ collect }) => collect.signature() ?? []),
   };
+}
+
+function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
+  return error instanceof CollectError && error.failure.kind === "budget-spent";
+}
+
+/** The result that the metrics count for a failed collect. */
+function toResult(error: unknown): string {
+  if (isBudgetSpent(error)) return "refused";
+  return error instanceof CollectError ? error.code : "COLLECT_FAILED";
 }

@@ -1,6 +1,17 @@
-import { z } from "zod";
-import type { Redis, Script } from "../../upstream/redis.ts";
+import type { Logger } from "../../observability/log.ts";
+import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
+import type { Shortage } from "../../upstream/budget/ledger.ts";
+import { createSharedBudget } from "../../upstream/budget/shared-budget.ts";
+import type { Redis } from "../../upstream/redis.ts";
+import { CollectError } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
+
+/**
+ * The callers who may pay for a collect, in the order in which they asked, each with why its share is not enough once
+ * that is known. Callers who join while a fee is being reserved are added at the end.
+ */
+export type Payers = Map<string, Shortage | undefined>;
 
 /** A fee reserved in the budget. */
 export interface Reservation {
@@ -10,91 +21,85 @@ export interface Reservation {
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
-const MINUTE_MS = 60_000;
-/** A minute's spending counts until all of it is an hour old. */
-const MINUTES_COUNTED = 61;
-
 /**
- * KEYS: the spending of the last hour, lamports by minute. ARGV: the fee, the budget.
- * Returns the minute that the fee counts in, or an empty list when the fee exceeds the rest of the budget.
+ * The part of the budget that one caller may use. With the default of 50,000,000 lamports a caller that makes 20
+ * collects a minute at up to 5,100 lamports is never refused, though the budget counts up to 61 minutes.
  */
-const RESERVE: Script<number[]> = {
-  answer: z.array(z.int()).max(1),
-  text: `
-local minute = math.floor(redis.call('TIME')[1] / 60)
-local spent = 0
-local entries = redis.call('HGETALL', KEYS[1])
-for i = 1, #entries, 2 do
-  if tonumber(entries[i]) <= minute - ${MINUTES_COUNTED} then redis.call('HDEL', KEYS[1], entries[i])
-  else spent = spent + tonumber(entries[i + 1]) end
-end
-if spent + tonumber(ARGV[1]) > tonumber(ARGV[2]) then return {} end
-redis.call('HINCRBY', KEYS[1], minute, ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ${MINUTES_COUNTED * MINUTE_MS})
-return {minute}
-`,
-};
-
-/** KEYS: as for RESERVE. ARGV: a minute, and a fee that was reserved in it. */
-const RELEASE: Script<unknown> = {
-  answer: z.unknown(),
-  text: `
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HINCRBY', KEYS[1], ARGV[1], -ARGV[2]) end
-return true
-`,
-};
+const CALLER_SHARE = 1 / 8;
+/** Collects that do not pay for themselves leave at least half of the budget to those that do. */
+const SMALL_SHARE = 1 / 2;
+/** The part that one caller's small collects may use. Nine callers leave some of the small collects' half to others. */
+const SMALL_CALLER_SHARE = 1 / 20;
+/** The owner pays a fiftieth at withdrawal. A collect that moves this many times its fee pays for itself. */
+const FEES_MOVED = 50n;
 
 /**
- * Limits the fees of all transactions of a fee payer in any hour to `budgetLamportsPerHour`: in this process
- * always, and of all replicas together while Redis is up.
+ * Limits the fees of all transactions of a fee payer in any hour to `budgetLamportsPerHour`, of all replicas together
+ * while Redis is up. Each caller has a share, which is at least the highest fee.
  */
 export function createFeeBudget({
   feePayer,
   budgetLamportsPerHour,
+  maxPriorityFee,
   redis,
+  metrics,
+  log,
 }: {
   feePayer: string;
   budgetLamportsPerHour: Lamports;
+  maxPriorityFee: Lamports;
   redis: Redis | undefined;
+  metrics: BudgetMetrics;
+  log: Logger;
 }) {
-  const keys = [`v2:fees:${feePayer}`];
-  const spentInMinute = new Map<number, bigint>();
-
-  function add(minute: number, lamports: bigint): void {
-    const spent = spentInMinute.get(minute);
-    if (spent !== undefined) spentInMinute.set(minute, spent + lamports);
-  }
-
-  /** The minute that `fee` counts in; undefined when it exceeds the rest of this process's budget. */
-  function reserveInMemory(fee: Lamports): number | undefined {
-    const minute = Math.floor(performance.now() / MINUTE_MS);
-    let spent = 0n;
-    for (const [earlier, lamports] of spentInMinute) {
-      if (earlier <= minute - MINUTES_COUNTED) spentInMinute.delete(earlier);
-      else spent += lamports;
-    }
-    if (spent + fee > budgetLamportsPerHour) return undefined;
-    spentInMinute.set(minute, (spentInMinute.get(minute) ?? 0n) + fee);
-    return minute;
-  }
+  // Lamports of fees are far below 2^53.
+  const limit = Number(budgetLamportsPerHour);
+  const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFee);
+  const toCallerLimit = (share: number) => Math.max(Math.floor(share * limit), highestFee);
+  const budget = createSharedBudget({
+    name: `fees:${feePayer}`,
+    limit,
+    callerLimit: toCallerLimit(CALLER_SHARE),
+    redis,
+    log,
+  });
+  const small = {
+    name: "small",
+    limit: Math.floor(SMALL_SHARE * limit),
+    callerLimit: toCallerLimit(SMALL_CALLER_SHARE),
+  };
+  metrics.watch("fees", budget.usedPart);
+  metrics.watch("small_fees", () => budget.usedPart(small));
 
   return {
-    /** Reserves `fee` in the budget; undefined when it exceeds the rest. */
-    async reserve(fee: Lamports): Promise<Reservation | undefined> {
-      const minute = reserveInMemory(fee);
-      if (minute === undefined) return undefined;
-      const sharedMinutes = await redis?.run(RESERVE, keys, [String(fee), String(budgetLamportsPerHour)]);
-      if (sharedMinutes?.length === 0) {
-        add(minute, 0n - fee);
-        return undefined;
+    /**
+     * Reserves the fee of a collect that moves `moved` lamports, at the expense of the first of the payers whose share
+     * is enough: whoever has used its share must not make a collect fail for the callers who join it. Throws
+     * {@link CollectError} `budget-spent`.
+     */
+    async reserve(
+      fee: Lamports,
+      { moved, payers }: { moved: Lamports; payers: Payers },
+    ): Promise<Reservation> {
+      const isSmall = moved < FEES_MOVED * fee;
+      const part = isSmall ? small : undefined;
+      let shortage: Shortage | undefined;
+      for (const caller of payers.keys()) {
+        const reservation = await budget.reserve({ caller, amount: Number(fee), part });
+        shortage = reservation.shortage;
+        if (!shortage) {
+          return {
+            release(unused) {
+              reservation.release(Number(unused));
+            },
+          };
+        }
+        metrics.refused("fees", shortage.scope, 1);
+        payers.set(caller, shortage);
+        if (shortage.scope === "SERVICE") break;
       }
-      return {
-        release(unused) {
-          add(minute, 0n - unused);
-          // Not retried: a lost release makes the budget too small, but a repeated one would make it too large.
-          for (const shared of sharedMinutes ?? []) void redis?.run(RELEASE, keys, [shared, String(unused)]);
-        },
-      };
+      if (!shortage) throw new Error("nobody asked for this collect");
+      throw new CollectError({ kind: "budget-spent", isSmall, ...shortage });
     },
   };
 }

@@ -6,7 +6,7 @@ import { CollectError } from "../collect-error.ts";
 import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { FeeBudget } from "./fee-budget.ts";
+import type { FeeBudget, Payers } from "./fee-budget.ts";
 import { createSigningRules, type AllowedSweeps } from "./sign/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
@@ -18,6 +18,9 @@ interface Spending {
   readonly spendable: bigint | undefined;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
+  /** The lamports that the message moves to accounts' addresses. */
+  readonly moved: Lamports;
+  readonly payers: Payers;
   readonly sweeps: AllowedSweeps["sweeps"];
 }
 
@@ -76,15 +79,14 @@ export function createFeePayer(needs: {
     guardOf,
 
     /**
-     * Reserves the message's fee and rent in the budget, then signs it; undefined when they exceed the rest of the
-     * budget. Throws {@link CollectError} `fee-payer-short` when `spendable` does not cover the transactions in flight,
-     * {@link RpcError} when the chain's blockhash is invalid, and any other error when the message is not safe to
-     * sign.
+     * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`, or
+     * `fee-payer-short` when `spendable` does not cover the transactions in flight, {@link RpcError} when the chain's
+     * blockhash is invalid, and any other error when the message is not safe to sign.
      */
     async sign(
       message: Message,
-      { spendable, rent, sweeps }: Spending,
-    ): Promise<SignedTransaction | undefined> {
+      { spendable, rent, sweeps, moved, payers }: Spending,
+    ): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
       const cost = toLamports(fee + rent);
       const bytes = serialize(message);
@@ -94,11 +96,10 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += cost;
-      const reservation = await budget.reserve(cost);
-      if (!reservation) {
+      const reservation = await budget.reserve(cost, { moved, payers }).catch((error: unknown) => {
         openCosts -= cost;
-        return undefined;
-      }
+        throw error;
+      });
       const transaction = new VersionedTransaction(message);
       transaction.addSignature(keypair.publicKey, sign(null, bytes, key));
       return {

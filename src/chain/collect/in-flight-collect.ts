@@ -8,6 +8,7 @@ import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
+import type { Payers } from "./fee-budget.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
 import {
   createLandedOutcome,
@@ -67,8 +68,11 @@ export interface CollectNeeds {
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
-/** Returns a function that starts a collect of an account and its coins. Start at most one per account at a time. */
-export function createStartCollect(needs: CollectNeeds): (wallet: NamedWallet) => InFlightCollect {
+/**
+ * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
+ * share of the fee budget is enough. Start at most one per account at a time.
+ */
+export function createStartCollect(needs: CollectNeeds) {
   const { rpc, simulator, composer, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
@@ -76,10 +80,10 @@ export function createStartCollect(needs: CollectNeeds): (wallet: NamedWallet) =
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
 
   /** Simulates and signs a collect; undefined when it would move too little. Signs nothing after `endsAt`. */
-  async function sign(wallet: NamedWallet, endsAt: number): Promise<Signed | undefined> {
+  async function sign(wallet: NamedWallet, payers: Payers, endsAt: number): Promise<Signed | undefined> {
     const simulation = await simulator.simulate(wallet);
     if (!simulation) return undefined;
-    const { parts, terms, spendable, rent, reserved } = simulation;
+    const { parts, terms, spendable, rent, moved, reserved } = simulation;
     backoff.assertReady(wallet.account.address);
 
     const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
@@ -88,13 +92,7 @@ export function createStartCollect(needs: CollectNeeds): (wallet: NamedWallet) =
     const sweeps = parts.flatMap((part) =>
       part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
     );
-    const signed = await feePayer.sign(message, { spendable, rent, sweeps });
-    if (!signed) {
-      log.error(
-        "the hour's budget for fees is used up: collects fail until part of it is an hour old; see FEE_BUDGET_LAMPORTS_PER_HOUR",
-      );
-      throw new CollectError({ kind: "budget-spent" });
-    }
+    const signed = await feePayer.sign(message, { spendable, rent, sweeps, moved, payers });
     const remaining = simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
     return { ...signed, lastValidBlockHeight, hasSweeps: sweeps.length > 0, reserved, remaining };
   }
@@ -105,7 +103,7 @@ export function createStartCollect(needs: CollectNeeds): (wallet: NamedWallet) =
     return statuses[0]?.confirmed ? statuses[0].slot : undefined;
   }
 
-  return (wallet) => {
+  return (wallet: NamedWallet, payers: Payers): InFlightCollect => {
     const { account, coins } = wallet;
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
@@ -136,7 +134,7 @@ export function createStartCollect(needs: CollectNeeds): (wallet: NamedWallet) =
           continue;
         }
 
-        const signed = await sign(wallet, endsAt).catch((error: unknown) => {
+        const signed = await sign(wallet, payers, endsAt).catch((error: unknown) => {
           lease.release();
           throw error;
         });

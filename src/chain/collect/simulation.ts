@@ -4,7 +4,7 @@ import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
-import { choosePrice, priorityFee, type PricePolicy } from "../priority-fee.ts";
+import { BASE_FEE_LAMPORTS, choosePrice, priorityFee, type PricePolicy } from "../priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isFeePayerShort, isReceiverBelowRent, type TransactionError } from "../rpc/transaction-error.ts";
 import {
@@ -18,7 +18,6 @@ import {
 } from "../sweeps.ts";
 import type { NamedWallet } from "../wallets.ts";
 import type { CollectPart, Composer, TransactionTerms } from "./sign/message.ts";
-import { BASE_FEE_LAMPORTS } from "./sign/signing-rules.ts";
 
 /** A transaction that succeeds in the simulation. */
 interface Simulation {
@@ -97,13 +96,19 @@ export function createSimulator(
     function leaveOut(left: Sweep | "amm" | "sweeps", error: unknown): void {
       const { address } = account;
       if (left === "amm") {
-        log.warn({ address, err: error }, "a collect leaves out the AMM's fees, because they fail its simulation");
+        log.warn(
+          { address, err: error },
+          "a collect leaves out the AMM's fees, because they fail its simulation",
+        );
         vaults = { ...vaults, ammVault: toLamports(0) };
         sweeps = sweeps.filter(({ stage }) => stage === "CURVE");
       } else {
         const isLeft = (sweep: Sweep) => left === "sweeps" || isSame(sweep, left);
         const mints = sweeps.filter(isLeft).map(({ coin }) => coin.mint);
-        log.warn({ address, mints, err: error }, "a collect leaves out coins, because their sweeps fail or cost too much");
+        log.warn(
+          { address, mints, err: error },
+          "a collect leaves out coins, because their sweeps fail or cost too much",
+        );
         sweeps = sweeps.filter((sweep) => !isLeft(sweep));
       }
     }
@@ -142,17 +147,11 @@ export function createSimulator(
 
   /** What a transaction does for an account: the largest sweeps that fit into it, and whose rent is not too high. */
   function toPart(account: AccountAddresses, sweeps: readonly Sweep[], vaults: Vaults): CollectPart {
-    const toPartWith = (chosen: readonly ChosenSweep[]) => ({
-      account,
-      sweeps: chosen,
-      withAmm: inAmm(chosen, vaults) > 0n,
+    const chosen = chooseSweeps(sweeps, vaults, maxRent, (some) => {
+      const withAmm = some.some(({ stage }) => stage === "POOL") || inAmm(some, vaults) > 0n;
+      return rentOf(some) <= maxRent && composer.fits([{ account, sweeps: some, withAmm }]);
     });
-    return toPartWith(
-      chooseSweeps(sweeps, vaults, maxRent, (chosen) => {
-        const withAmm = chosen.some(({ stage }) => stage === "POOL") || inAmm(chosen, vaults) > 0n;
-        return rentOf(chosen) <= maxRent && composer.fits([{ account, sweeps: chosen, withAmm }]);
-      }),
-    );
+    return { account, sweeps: chosen, withAmm: inAmm(chosen, vaults) > 0n };
   }
 
   /**
@@ -209,12 +208,16 @@ export function createSimulator(
       MAX_UNIT_LIMIT,
     );
     const places = part.sweeps.map(({ coin, stage }) => (stage === "CURVE" ? coin.curve : coin.pool));
-    const writable = [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : []), ...places];
+    const writable = [
+      account.address,
+      account.creatorVault,
+      ...(withAmm ? [account.ammVault] : []),
+      ...places,
+    ];
     const price = await choosePrice(rpc, writable, unitLimit, needs);
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const fee = priorityFee(price, unitLimit);
-    const spendable =
-      feePayerAfter === undefined ? undefined : feePayerAfter - fee - vaults.rentMinimum;
+    const spendable = feePayerAfter === undefined ? undefined : feePayerAfter - fee - vaults.rentMinimum;
     const expectedRent = rentOf(part.sweeps);
     return {
       parts: [part],

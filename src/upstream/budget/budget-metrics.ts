@@ -2,12 +2,15 @@ import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../../observability/log.ts";
 import type { BudgetScope } from "./ledger.ts";
 
-/** `social_reads`: accounts that the network charges for. `social_calls`: calls that the network allows. */
-type BudgetName = "social_reads" | "social_calls";
+/**
+ * `social_reads`: accounts that the network charges for. `social_calls`: calls that the network allows. `fees`: fees
+ * of transactions. `small_fees`: those of collects that do not pay for themselves.
+ */
+type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees";
 
 /** The metrics of what all callers share. */
 export interface BudgetMetrics {
-  /** Counts accounts that were refused, because the caller has used its share or the service its budget. */
+  /** Counts accounts or collects that were refused, because the caller has used its share or the service its budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
   /** Registers a function that returns the used part of a budget, 0 to 1; called at each scrape. */
   watch(budget: BudgetName, usedPart: () => number): void;
@@ -21,7 +24,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   const budgets = new Map<BudgetName, () => number>();
   new Gauge({
     name: "tributary_budget_used_ratio",
-    help: "Used part of a budget, 0 to 1. social_reads: accounts read in the last hour, of SOCIAL_READS_PER_HOUR. social_calls: calls to the social network until its next reset.",
+    help: "Used part of a budget, 0 to 1. social_reads: accounts read in the last hour, of SOCIAL_READS_PER_HOUR. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it.",
     labelNames: ["budget"],
     registers: [registry],
     collect() {
@@ -30,7 +33,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   });
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read because a budget is used up. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read, or for the budget `fees` collects refused, because it is used up. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });
@@ -38,12 +41,14 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   refusals.inc({ budget: "social_reads", scope: "CALLER" }, 0);
   refusals.inc({ budget: "social_reads", scope: "SERVICE" }, 0);
   refusals.inc({ budget: "social_calls", scope: "SERVICE" }, 0);
+  refusals.inc({ budget: "fees", scope: "CALLER" }, 0);
+  refusals.inc({ budget: "fees", scope: "SERVICE" }, 0);
 
   let lastMinute = new Map<string, { budget: BudgetName; scope: BudgetScope; refused: number }>();
 
   function logTopReason(): void {
     const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
-    log.warn(top, "accounts were not read in the last minute, most of them because this budget is used up");
+    log.warn(top, "callers were refused in the last minute, most often because this budget is used up");
     lastMinute = new Map();
   }
 

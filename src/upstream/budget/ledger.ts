@@ -74,8 +74,7 @@ export function createLedger() {
 
   return {
     sum,
-    /** Counts an amount that is reserved elsewhere. */
-    add,
+    /** Reserves as much of `most` as fits in all counters, or nothing if that is less than `least`. */
     reserve(counters: readonly Counter[], least: number, most: number): Reservation {
       let amount = most;
       let limiting: Counter | undefined;

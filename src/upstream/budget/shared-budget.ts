@@ -16,6 +16,15 @@ const PART_WITHOUT_REDIS = 1 / 4;
 /** The counter of everything that is spent. */
 const ALL = "all";
 
+/** A part of a budget, with limits of its own. */
+export interface BudgetPart {
+  readonly name: string;
+  /** For all reservations in this part together. */
+  readonly limit: number;
+  /** For those of one caller. */
+  readonly callerLimit: number;
+}
+
 /**
  * KEYS: the counters, the one of everything last; each is a hash of amounts by minute. ARGV: the least and the
  * most to reserve, then the limit of each counter.
@@ -89,8 +98,8 @@ export function createSharedBudget({
   const toKey = (counter: string) => `v2:budget:{${name}}:${counter}`;
   const ledger = createLedger();
   let isAlone = false;
-  /** What all replicas have spent, according to Redis's last answer. */
-  let sharedSum = 0;
+  /** What all replicas have spent, by counter, according to Redis's last answer. */
+  const sharedSums = new Map<string, number>();
 
   function logWhetherAlone(isAnswered: boolean): void {
     if (!isAnswered && !isAlone) {
@@ -105,7 +114,7 @@ export function createSharedBudget({
   return {
     /**
      * Reserves `amount` for a caller, or as much of it as fits if that is at least `least`. The reservation also
-     * counts in `part`, if given: all reservations for a part together take at most the part's limit.
+     * counts in `part`, if given, and is then also subject to the part's limits.
      */
     async reserve({
       caller,
@@ -116,11 +125,11 @@ export function createSharedBudget({
       caller: string;
       amount: number;
       least?: number;
-      part?: { readonly name: string; readonly limit: number } | undefined;
+      part?: BudgetPart | undefined;
     }): Promise<Reservation> {
       const counters: Counter[] = [
         { name: `caller:${caller}`, limit: callerLimit, scope: "CALLER" },
-        ...(part ? [{ ...part, name: `part:${part.name}`, scope: "SERVICE" } as const] : []),
+        ...(part ? countersOf(part, caller) : []),
         { name: ALL, limit, scope: "SERVICE" },
       ];
       const keys = counters.map((counter) => toKey(counter.name));
@@ -135,31 +144,49 @@ export function createSharedBudget({
         return ledger.reserve(allowed, least, amount);
       }
       const [reserved, minute, seconds, sum, short, ...entries] = answer;
-      sharedSum = sum;
-      // Counted here too, for the time without Redis.
-      const own = ledger.add(counters, reserved);
+      sharedSums.set(ALL, sum);
+      // Not retried: a lost release makes the budget too small, but a repeated one would make it too large.
+      const releaseShared = (unused: number) => void redis?.run(RELEASE, keys, [minute, unused]);
+      // Counted here too, for the time without Redis, and because Redis may have lost what was spent: no replica
+      // exceeds the limits by itself.
+      const own = ledger.reserve(counters, least, reserved);
+      if (own.amount < reserved) releaseShared(reserved - own.amount);
       const limiting = counters[short - 1];
+      const shortage = own.shortage ?? (limiting && toShortage(limiting, toPairs(entries), amount, seconds));
       return {
-        amount: reserved,
-        ...(limiting && { shortage: toShortage(limiting, toPairs(entries), amount, seconds) }),
+        amount: own.amount,
+        ...(shortage && { shortage }),
         release(unused) {
           own.release(unused);
-          // Not retried: a lost release makes the budget too small, but a repeated one would make it too large.
-          void redis?.run(RELEASE, keys, [minute, unused]);
+          releaseShared(unused);
         },
       };
     },
 
-    /** The part of the budget that is spent, 0 to 1. With Redis, what was spent when this was last called. */
-    usedPart(): number {
-      if (!redis) return ledger.sum(ALL) / limit;
-      if (isAlone) return ledger.sum(ALL) / withoutRedis(limit);
-      void redis.run(RESERVE, [toKey(ALL)], [0, 0, limit]).then((answer) => {
-        if (answer) sharedSum = answer[3];
+    /**
+     * How much of the budget, or of this part of it, is spent, 0 to 1. With Redis, what was spent when this was last
+     * called.
+     */
+    usedPart(part?: BudgetPart): number {
+      const counter = part ? { name: toPartName(part), limit: part.limit } : { name: ALL, limit };
+      if (!redis) return ledger.sum(counter.name) / counter.limit;
+      if (isAlone) return ledger.sum(counter.name) / withoutRedis(counter.limit);
+      void redis.run(RESERVE, [toKey(counter.name)], [0, 0, counter.limit]).then((answer) => {
+        if (answer) sharedSums.set(counter.name, answer[3]);
       });
-      return sharedSum / limit;
+      return (sharedSums.get(counter.name) ?? 0) / counter.limit;
     },
   };
+}
+
+const toPartName = ({ name }: BudgetPart) => `part:${name}`;
+
+function countersOf(part: BudgetPart, caller: string): Counter[] {
+  const name = toPartName(part);
+  return [
+    { name: `${name}:caller:${caller}`, limit: part.callerLimit, scope: "CALLER" },
+    { name, limit: part.limit, scope: "SERVICE" },
+  ];
 }
 
 function withoutRedis(limit: number): number {

@@ -9,7 +9,7 @@ import {
   type ChainRpc,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import { hold, isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
 const answer = (result: unknown) => ({
@@ -23,7 +23,7 @@ const BEHIND = {
 };
 const UNKNOWN_SIGNATURE = answer({ context: { slot: 1 }, value: [null] });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
-const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -217,7 +217,9 @@ describe("a collect", () => {
     const refused: unknown[] = [];
     for (let i = 0; i < 205; i++) {
       const account = { ...sandbox.account("creator"), address: `address ${i}` };
-      collector.collector.collect(account, performance.now()).catch((error: unknown) => refused.push(error));
+      collector.collector
+        .collect({ account, coins: [] }, "caller", performance.now())
+        .catch((error: unknown) => refused.push(error));
     }
     await new Promise(setImmediate);
     expect(refused).toEqual(
@@ -283,14 +285,94 @@ describe("a collect", () => {
       },
     });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
+    expect(await collector.collect("artist001", "other")).toMatchObject({ kind: "collected" });
   });
 
-  it("is refused and logged when the hour's budget is spent", async () => {
+  it("is refused when the hour's budget is spent", async () => {
     collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" } });
-    expect(await collector.collect("creator")).toEqual({ kind: "budget-spent" });
-    expect(collector.logLines.join()).toMatch(/"level":50.*the hour's budget for fees is used up/);
+    expect(await collector.collect("creator")).toMatchObject({ kind: "budget-spent", scope: "SERVICE" });
     expect(sends()).toEqual([]);
+  });
+});
+
+/** Two fees for each caller, sixteen for all. */
+const TWO_FEES = { FEE_BUDGET_LAMPORTS_PER_HOUR: "80000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
+const collected = { kind: "collected" };
+const shareUsed = { kind: "budget-spent", scope: "CALLER", isSmall: false };
+
+describe("the fee of a collect that several callers share", () => {
+  const isSimulating = () => expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+  beforeEach(() => {
+    collector = createSandboxCollector(sandbox, { env: TWO_FEES });
+  });
+
+  it("counts in the share of the caller who started it, and in no other", async () => {
+    const release = hold(rpc, isMethod("simulateTransaction"));
+    const first = collector.collect("creator", "first");
+    await isSimulating();
+    const joined = collector.collect("creator", "second");
+    release();
+    expect([await first, await joined]).toMatchObject([collected, collected]);
+    expect(await collector.collect("artist001", "second")).toMatchObject(collected);
+    expect(await collector.collect("artist002", "second")).toMatchObject(collected);
+    expect(await collector.collect("artist003", "first")).toMatchObject(collected);
+    expect(await collector.collect("artist004", "first")).toMatchObject(shareUsed);
+  });
+
+  it("counts in the share of one who joined, if the caller who started it has used its own", async () => {
+    await collector.collect("artist001", "attacker");
+    await collector.collect("artist002", "attacker");
+    rpc.calls.length = 0;
+    const release = hold(rpc, isMethod("simulateTransaction"));
+    const first = collector.collect("creator", "attacker");
+    await isSimulating();
+    const joined = collector.collect("creator", "honest");
+    release();
+    expect([await first, await joined]).toMatchObject([collected, collected]);
+    expect(sandbox.landedCollectsOf("creator")).toHaveLength(1);
+    expect(await collector.collect("artist003", "honest")).toMatchObject(collected);
+    expect(await collector.collect("artist004", "honest")).toMatchObject(shareUsed);
+  });
+});
+
+describeWithRedis("a caller who joins a collect that is just being refused", () => {
+  let redis: Redis;
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
+  });
+
+  it("is not refused for another caller's share, at whatever moment it joins", async () => {
+    let onRefused: (() => void) | undefined;
+    const watchedRedis: Redis = {
+      ...redis,
+      async run(script, keys, args) {
+        const answered = await redis.run(script, keys, args);
+        if (keys.some((key) => key.endsWith(":caller:attacker"))) onRefused?.();
+        return answered;
+      },
+    };
+    collector = createSandboxCollector(sandbox, {
+      redis: watchedRedis,
+      env: { ...TWO_FEES, FEE_BUDGET_LAMPORTS_PER_HOUR: "200000" },
+    });
+    const { accounts } = sandbox;
+    const artists = accounts.filter(({ handle }) => handle.startsWith("artist")).map(({ handle }) => handle);
+    for (const artist of artists) chain.setBalance(sandbox.account(artist).creatorVault, 10n ** 9n);
+    const spent = artists.slice(0, 5).map((artist) => collector.collect(artist, "attacker"));
+    expect(await Promise.all(spent)).toMatchObject(Array(5).fill(collected));
+
+    const joined: Promise<unknown>[] = [];
+    for (let microtasks = 0; microtasks < 20; microtasks++) {
+      const artist = artists[5 + microtasks]!;
+      const refused = new Promise<void>((resolve) => (onRefused = resolve));
+      const attack = collector.collect(artist, "attacker");
+      await refused;
+      onRefused = undefined;
+      for (let i = 0; i < microtasks; i++) await Promise.resolve();
+      joined.push(collector.collect(artist, `honest${microtasks}`));
+      await Promise.race([attack, joined.at(-1)]);
+    }
+    expect(await Promise.all(joined)).toMatchObject(Array(20).fill(collected));
   });
 });
 
@@ -361,7 +443,8 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
     return { slow, fast, removeFault, slowCollect };
   }
   const spentFees = async (feePayer: string) => {
-    const entries: string[] = await server.command("HGETALL", `tributary:v2:fees:${feePayer}`);
+    const key = `tributary:v2:budget:{fees:${feePayer}}:all`;
+    const entries: string[] = await server.command("HGETALL", key);
     return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
   };
 

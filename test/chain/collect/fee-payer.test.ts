@@ -7,25 +7,57 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from "@solana/web3.js";
+import { Registry } from "@prometheus-io/client";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
+import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
+import { ammVaultAuthorityOf, creatorVaultOf } from "../../../src/chain/launchpad/vaults.ts";
+import { wrappedSolAccountOf } from "../../../src/chain/token-accounts.ts";
+import { FEES } from "../../support/launchpad-instructions.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
+import { createLogger } from "../../../src/observability/log.ts";
+import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
 
 const keypair = Keypair.generate();
 const programId = Keypair.generate().publicKey;
+const log = createLogger("silent");
 const budget = (lamports: number) =>
   createFeeBudget({
     feePayer: keypair.publicKey.toBase58(),
     budgetLamportsPerHour: toLamports(lamports),
+    // The caller's share is at least the highest fee.
+    maxPriorityFee: toLamports(lamports),
     redis: undefined,
+    metrics: createBudgetMetrics(new Registry(), log),
+    log,
   });
-const feePayer = createFeePayer({
-  keypair,
-  programIds: [programId.toBase58()],
-  maxPriorityFee: toLamports(1_000),
-  budget: budget(1_000_000),
+const spending = () => ({
+  spendable: undefined as bigint | undefined,
+  rent: toLamports(0),
+  sweeps: [],
+  moved: toLamports(10 ** 9),
+  payers: new Map([["caller", undefined]]),
 });
+const programs = {
+  launchpadProgramId: programId.toBase58(),
+  launchpadAmmProgramId: Keypair.generate().publicKey.toBase58(),
+  launchpadFeesProgramId: FEES,
+};
+const launchpad = createLaunchpad(programs);
+const coinAddressesOf = createCoinAddresses(programs);
+const newFeePayer = (maxPriorityFee: number, budgetLamportsPerHour: number) =>
+  createFeePayer({
+    keypair,
+    ...programs,
+    launchpad,
+    coinAddressesOf,
+    maxPriorityFee: toLamports(maxPriorityFee),
+    budgetLamportsPerHour: toLamports(budgetLamportsPerHour),
+    budget: budget(budgetLamportsPerHour),
+  });
+const feePayer = newFeePayer(1_000, 1_000_000);
 const other = Keypair.generate().publicKey;
 const call = (
   program: PublicKey,
@@ -51,9 +83,9 @@ describe("the fee payer", () => {
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
       call(programId, { pubkey: other, isSigner: false, isWritable: true }),
     );
-    const transaction = await feePayer.sign(allowed, undefined);
-    expect(transaction?.fee).toBe(5_000n);
-    const signed = VersionedTransaction.deserialize(Buffer.from(transaction!.base64, "base64"));
+    const transaction = await feePayer.sign(allowed, spending());
+    expect(transaction.fee).toBe(5_000n);
+    const signed = VersionedTransaction.deserialize(Buffer.from(transaction.base64, "base64"));
     expect(signed.signatures).toHaveLength(1);
     const signedByLibrary = new VersionedTransaction(allowed);
     signedByLibrary.sign([keypair]);
@@ -61,25 +93,20 @@ describe("the fee payer", () => {
   });
 
   it("reserves nothing for a message that cannot be serialized", async () => {
-    const poor = createFeePayer({
-      keypair,
-      programIds: [programId.toBase58()],
-      maxPriorityFee: toLamports(0),
-      budget: budget(5_000),
-    });
+    const poor = newFeePayer(0, 5_000);
     const good = message(keypair.publicKey, limit(1), call(programId));
     const bad = message(keypair.publicKey, limit(1), call(programId));
     bad.recentBlockhash = "1".repeat(31);
-    await expect(poor.sign(bad, undefined)).rejects.toMatchObject({
+    await expect(poor.sign(bad, spending())).rejects.toMatchObject({
       name: "RpcError",
       failure: "unreadable",
     });
-    expect(await poor.sign(good, undefined)).toBeDefined();
+    expect(await poor.sign(good, spending())).toBeDefined();
   });
 
   it("computes a transaction's fee as 5,000 lamports plus the price of its unit limit, rounded up", async () => {
     const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
-    expect((await feePayer.sign(priced, undefined))?.fee).toBe(6_000n);
+    expect((await feePayer.sign(priced, spending())).fee).toBe(6_000n);
   });
 
   it.each([
@@ -119,31 +146,157 @@ describe("the fee payer", () => {
       message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
   ])("refuses %s", async (_name, rejected) => {
-    await expect(feePayer.sign(rejected, undefined)).rejects.toThrow("refused to sign");
+    await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
   });
 
   it("stays within its budget in any hour, and does not count released fees", async () => {
     vi.useFakeTimers();
-    const limited = createFeePayer({
-      keypair,
-      programIds: [programId.toBase58()],
-      maxPriorityFee: toLamports(1_000_000),
-      budget: budget(20_000),
-    });
+    const limited = newFeePayer(1_000_000, 20_000);
     const sign = (fee: number) =>
       limited.sign(
         message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)),
-        undefined,
+        spending(),
       );
+    const refused = { failure: { kind: "budget-spent" } };
     const first = await sign(15_000);
-    expect(first?.fee).toBe(15_000n);
-    expect(await sign(5_001)).toBeUndefined();
-    first!.close({ refund: true });
+    expect(first.fee).toBe(15_000n);
+    await expect(sign(5_001)).rejects.toMatchObject(refused);
+    first.close({ refund: true });
     expect(await sign(20_000)).toBeDefined();
-    expect(await sign(5_000)).toBeUndefined();
+    await expect(sign(5_000)).rejects.toMatchObject(refused);
     vi.advanceTimersByTime(3_599_999);
-    expect(await sign(5_000)).toBeUndefined();
+    await expect(sign(5_000)).rejects.toMatchObject(refused);
     vi.advanceTimersByTime(60_001);
     expect(await sign(20_000)).toBeDefined();
+  });
+});
+
+describe("the fee payer and sweeps", () => {
+  const creator = Keypair.generate().publicKey.toBase58();
+  const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) => publicKey.toBase58());
+  const authority = ammVaultAuthorityOf(
+    new PublicKey(creator),
+    new PublicKey(programs.launchpadAmmProgramId),
+  );
+  const account = {
+    address: creator,
+    creatorVault: creatorVaultOf(new PublicKey(creator), programId).toBase58(),
+    ammVaultAuthority: authority.toBase58(),
+    ammVault: wrappedSolAccountOf(authority).toBase58(),
+  };
+  const payer = keypair.publicKey;
+  const [curveSweep, poolSweep] = [
+    launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!)),
+    launchpad.sweepPool(payer.toBase58(), account, coinAddressesOf(mints[1]!)),
+  ];
+  const allowed = {
+    ...spending(),
+    spendable: 5_000_000n,
+    sweeps: [
+      { address: creator, mint: mints[0]!, stage: "CURVE" as const },
+      { address: creator, mint: mints[1]!, stage: "POOL" as const },
+    ],
+  };
+  /** The fee payer's budget of an hour is 1,000,000 lamports. */
+  const GUARD = 4_000_000n;
+  const guard = (lamports = GUARD, toPubkey = payer) =>
+    SystemProgram.transfer({ fromPubkey: payer, toPubkey, lamports });
+  const collect = launchpad.collectCreatorFee(account);
+  const withSweeps = (...instructions: TransactionInstruction[]) =>
+    feePayer.sign(message(payer, limit(1), ...instructions), allowed);
+  const change = (
+    { programId, keys, data }: TransactionInstruction,
+    position: number,
+    pubkey = Keypair.generate().publicKey,
+  ) =>
+    new TransactionInstruction({
+      programId,
+      data,
+      keys: keys.with(position, { ...keys[position]!, pubkey }),
+    });
+
+  it("signs both, with a guard at the end", async () => {
+    expect(feePayer.guardOf(allowed.spendable)).toBe(GUARD);
+    expect((await withSweeps(curveSweep, poolSweep, collect, guard())).fee).toBe(5_000n);
+  });
+
+  it("requires a guard of some lamports even from a poor fee payer", () => {
+    expect(feePayer.guardOf(10n)).toBe(1n);
+    expect(feePayer.guardOf(undefined)).toBe(1n);
+  });
+
+  it.each([
+    ["curve", curveSweep],
+    ["pool", poolSweep],
+  ])("refuses a sweep of a %s with any other account", async (_, sweep) => {
+    for (let position = 1; position < sweep.keys.length; position++)
+      await expect(withSweeps(change(sweep, position), collect, guard())).rejects.toThrow("refused to sign");
+  });
+
+  it.each<[string, readonly TransactionInstruction[]]>([
+    ["without a guard", [curveSweep, collect]],
+    ["with a guard of less", [curveSweep, collect, guard(GUARD - 1n)]],
+    ["with a guard that pays someone else", [curveSweep, collect, guard(GUARD, other)]],
+    ["with a guard before the end", [curveSweep, guard(), collect]],
+    ["with a second transfer", [curveSweep, guard(1n), collect, guard()]],
+    ["that is done twice", [curveSweep, curveSweep, collect, guard()]],
+    [
+      "with other data",
+      [new TransactionInstruction({ ...curveSweep, data: Buffer.alloc(8, 1) }), collect, guard()],
+    ],
+    [
+      "with more data",
+      [
+        new TransactionInstruction({
+          ...curveSweep,
+          data: Buffer.concat([curveSweep.data, Buffer.alloc(1)]),
+        }),
+        guard(),
+      ],
+    ],
+    [
+      "with one account more",
+      [
+        new TransactionInstruction({ ...curveSweep, keys: [...curveSweep.keys, curveSweep.keys[0]!] }),
+        guard(),
+      ],
+    ],
+    ["by another program", [new TransactionInstruction({ ...curveSweep, programId: other }), guard()]],
+    [
+      "by the other of the two programs",
+      [new TransactionInstruction({ ...curveSweep, programId: poolSweep.programId }), guard()],
+    ],
+    ["beside a collect for the fee payer itself", [curveSweep, change(collect, 0, payer), guard()]],
+    [
+      "of another coin",
+      [launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[1]!)), collect, guard()],
+    ],
+  ])("refuses a sweep %s", async (_, instructions) => {
+    await expect(withSweeps(...instructions)).rejects.toThrow("refused to sign");
+  });
+
+  it("refuses a sweep that nobody asked for", async () => {
+    const undeclared = message(payer, limit(1), curveSweep, collect);
+    await expect(feePayer.sign(undeclared, spending())).rejects.toThrow("refused to sign");
+    const guarded = message(payer, limit(1), curveSweep, collect, guard());
+    await expect(feePayer.sign(guarded, spending())).rejects.toThrow("refused to sign");
+  });
+
+  it("keeps rent for transactions in flight, and counts it in the budget", async () => {
+    const signWith = (rent: number, spendable: bigint) =>
+      newFeePayer(0, 100_000).sign(message(payer, limit(1), collect), {
+        ...spending(),
+        spendable,
+        rent: toLamports(rent),
+      });
+    await expect(signWith(95_001, 1_000_000n)).rejects.toMatchObject({ failure: { kind: "budget-spent" } });
+    expect((await signWith(95_000, 1_000_000n)).fee).toBe(5_000n);
+    const one = newFeePayer(0, 1_000_000);
+    const sign = (spendable: bigint) =>
+      one.sign(message(payer, limit(1), collect), { ...spending(), spendable, rent: toLamports(50_000) });
+    const first = await sign(0n);
+    await expect(sign(54_999n)).rejects.toMatchObject({ failure: { kind: "fee-payer-short" } });
+    first.close({ refund: false });
+    expect(await sign(0n)).toBeDefined();
   });
 });

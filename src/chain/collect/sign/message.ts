@@ -86,7 +86,11 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
   }
 
   /** Composes an unsigned message. One with sweeps ends with a guard against paying for more than they cost. */
-  function compose(parts: readonly CollectPart[], terms: TransactionTerms, blockhash = NO_BLOCKHASH): Message {
+  function compose(
+    parts: readonly CollectPart[],
+    terms: TransactionTerms,
+    blockhash = NO_BLOCKHASH,
+  ): Message {
     const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
     return new TransactionMessage({
       payerKey: payer,

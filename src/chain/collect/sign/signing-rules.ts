@@ -1,15 +1,9 @@
-import {
-  ComputeBudgetProgram,
-  PublicKey,
-  SystemProgram,
-  type Message,
-  type TransactionInstruction,
-} from "@solana/web3.js";
+import { ComputeBudgetProgram, PublicKey, type Message, type TransactionInstruction } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../launchpad/vaults.ts";
-import { priorityFee } from "../../priority-fee.ts";
+import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
 import { wrappedSolAccountOf } from "../../token-accounts.ts";
 import type { Sweep } from "../../sweeps.ts";
 import { guardInstruction } from "./message.ts";
@@ -17,13 +11,14 @@ import { guardInstruction } from "./message.ts";
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
   /** The sweeps, each by the address of the account that collects, the mint and the place of the fees. */
-  readonly sweeps: readonly { readonly address: string; readonly mint: string; readonly stage: Sweep["stage"] }[];
+  readonly sweeps: readonly {
+    readonly address: string;
+    readonly mint: string;
+    readonly stage: Sweep["stage"];
+  }[];
   /** The guard with which a message with sweeps must end, in lamports. */
   readonly guard: bigint;
 }
-
-/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
-export const BASE_FEE_LAMPORTS = 5_000n;
 
 // The first byte of the compute budget program's instructions.
 const SET_COMPUTE_UNIT_LIMIT = 2;
@@ -44,13 +39,18 @@ export function createSigningRules(needs: {
   launchpad: Launchpad;
   coinAddressesOf: CoinAddressesOf;
 }) {
-  const { payer, launchpadProgramId, launchpadAmmProgramId, maxPriorityFee, launchpad, coinAddressesOf } = needs;
+  const { payer, launchpadProgramId, launchpadAmmProgramId, maxPriorityFee, launchpad, coinAddressesOf } =
+    needs;
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([launchpadProgramId, launchpadAmmProgramId, computeBudget]);
   const launchpadProgram = new PublicKey(launchpadProgramId);
   const ammProgram = new PublicKey(launchpadAmmProgramId);
 
-  function sweepInstruction({ address, mint, stage }: AllowedSweeps["sweeps"][number]): TransactionInstruction {
+  function sweepInstruction({
+    address,
+    mint,
+    stage,
+  }: AllowedSweeps["sweeps"][number]): TransactionInstruction {
     const creator = new PublicKey(address);
     const authority = ammVaultAuthorityOf(creator, ammProgram);
     const vaults = {
@@ -69,7 +69,11 @@ export function createSigningRules(needs: {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
     const toText = ({ programIdIndex, accountKeyIndexes, data }: CompiledInstruction) =>
-      [keys[programIdIndex], ...[...accountKeyIndexes].map((i) => keys[i]), Buffer.from(data).toString("hex")].join();
+      [
+        keys[programIdIndex],
+        ...[...accountKeyIndexes].map((i) => keys[i]),
+        Buffer.from(data).toString("hex"),
+      ].join();
     const instructions = [...message.compiledInstructions];
     if (sweeps.length > 0) {
       const last = instructions.pop();

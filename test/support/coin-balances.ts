@@ -1,0 +1,18 @@
+import type { Chain } from "../../src/sandbox/chain/chain.ts";
+import type { AccountAddresses } from "../../src/chain/addresses.ts";
+import { curveOf, poolOf } from "./launchpad-instructions.ts";
+
+/** The creator fees that wait on a coin's curve and pool; 0 for a missing account. */
+export function coinFees(chain: Chain, mint: string): { curve: bigint; pool: bigint } {
+  const read = (address: string, offset: number) => {
+    const data = chain.account(address)?.data;
+    return data && data.length >= offset + 8 ? Buffer.from(data).readBigUInt64LE(offset) : 0n;
+  };
+  return { curve: read(curveOf(mint), 125), pool: read(poolOf(mint), 279) };
+}
+
+/** The wrapped SOL in an account's AMM vault. */
+export function ammVaultOf(chain: Chain, { ammVault }: AccountAddresses): bigint {
+  const data = chain.account(ammVault)?.data;
+  return data ? Buffer.from(data).readBigUInt64LE(64) : 0n;
+}
