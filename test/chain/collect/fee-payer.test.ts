@@ -215,6 +215,12 @@ describe("the fee payer and sweeps", () => {
       keys: keys.with(position, { ...keys[position]!, pubkey }),
     });
 
+  /** The sweep of the curve with another program, data or accounts. */
+  const altered = (changes: Partial<Pick<TransactionInstruction, "programId" | "keys" | "data">>) => {
+    const { programId, keys, data } = curveSweep;
+    return new TransactionInstruction({ programId, keys, data, ...changes });
+  };
+
   it("signs both, with a guard at the end", async () => {
     expect(feePayer.guardOf(allowed.spendable)).toBe(GUARD);
     expect((await withSweeps(curveSweep, poolSweep, collect, guard())).fee).toBe(5_000n);
@@ -240,32 +246,11 @@ describe("the fee payer and sweeps", () => {
     ["with a guard before the end", [curveSweep, guard(), collect]],
     ["with a second transfer", [curveSweep, guard(1n), collect, guard()]],
     ["that is done twice", [curveSweep, curveSweep, collect, guard()]],
-    [
-      "with other data",
-      [new TransactionInstruction({ ...curveSweep, data: Buffer.alloc(8, 1) }), collect, guard()],
-    ],
-    [
-      "with more data",
-      [
-        new TransactionInstruction({
-          ...curveSweep,
-          data: Buffer.concat([curveSweep.data, Buffer.alloc(1)]),
-        }),
-        guard(),
-      ],
-    ],
-    [
-      "with one account more",
-      [
-        new TransactionInstruction({ ...curveSweep, keys: [...curveSweep.keys, curveSweep.keys[0]!] }),
-        guard(),
-      ],
-    ],
-    ["by another program", [new TransactionInstruction({ ...curveSweep, programId: other }), guard()]],
-    [
-      "by the other of the two programs",
-      [new TransactionInstruction({ ...curveSweep, programId: poolSweep.programId }), guard()],
-    ],
+    ["with other data", [altered({ data: Buffer.alloc(8, 1) }), collect, guard()]],
+    ["with more data", [altered({ data: Buffer.concat([curveSweep.data, Buffer.alloc(1)]) }), guard()]],
+    ["with one account more", [altered({ keys: [...curveSweep.keys, curveSweep.keys[0]!] }), guard()]],
+    ["by another program", [altered({ programId: other }), guard()]],
+    ["by the other of the two programs", [altered({ programId: poolSweep.programId }), guard()]],
     ["beside a collect for the fee payer itself", [curveSweep, change(collect, 0, payer), guard()]],
     [
       "of another coin",
