@@ -55,15 +55,31 @@ export function createCollector(needs: CollectNeeds) {
     return flight;
   }
 
-  /** Settles with the flight's collect, or rejects after `leftMs`. */
-  async function waitFor({ collect, waiters }: Flight, leftMs: number): Promise<CollectOutcome> {
+  /**
+   * Waits for a collect until the caller times out. Undefined when another caller's share of the fee budget was used
+   * up, and this caller joined too late to pay.
+   */
+  async function join(
+    { collect, waiters, payers }: Flight,
+    caller: string,
+    startedAt: number,
+  ): Promise<CollectOutcome | undefined> {
+    if (!payers.has(caller)) payers.set(caller, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
-    const timer = setTimeout(() => {
-      waiter.reject(collect.timeoutError());
-    }, leftMs);
+    const timer = setTimeout(
+      () => {
+        waiter.reject(collect.timeoutError());
+      },
+      startedAt + timeoutMs - performance.now(),
+    );
     try {
       return await waiter.promise;
+    } catch (error) {
+      if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
+      const shortage = payers.get(caller);
+      if (!shortage) return undefined;
+      throw new CollectError({ ...error.failure, ...shortage });
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
@@ -78,20 +94,14 @@ export function createCollector(needs: CollectNeeds) {
      * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(account: AccountAddresses, caller: string, startedAt: number): Promise<CollectOutcome> {
-      for (;;) {
-        const leftMs = startedAt + timeoutMs - performance.now();
-        if (leftMs <= 0) throw new CollectError({ kind: "not-started" });
-        const flight = inFlight.get(account.address) ?? start(account, caller);
-        const { payers } = flight;
-        if (!payers.has(caller)) payers.set(caller, undefined);
-        try {
-          return await waitFor(flight, leftMs);
-        } catch (error) {
-          if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
-          const shortage = payers.get(caller);
-          if (shortage) throw new CollectError({ ...error.failure, ...shortage });
-          // This caller joined too late to pay, and its own share may be enough.
-        }
+      if (performance.now() >= startedAt + timeoutMs) throw new CollectError({ kind: "not-started" });
+      for (let isSecond = false; ;) {
+        const running = inFlight.get(account.address);
+        const outcome = await join(running ?? start(account, caller), caller, startedAt);
+        if (!outcome) continue;
+        if (!running || isSecond || outcome.kind !== "nothing") return outcome;
+        // Fees may have arrived after it read the vaults, and before this caller asked.
+        isSecond = true;
       }
     },
 
