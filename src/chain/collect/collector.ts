@@ -68,8 +68,16 @@ export function createCollector(needs: CollectNeeds) {
     return flight;
   }
 
-  /** Waits for a collect until the caller times out. */
-  async function join({ collect, waiters }: Flight, startedAt: number): Promise<CollectOutcome> {
+  /**
+   * Waits for a collect until the caller times out. Undefined when another caller's share of the fee budget was used
+   * up, and this caller joined too late to pay.
+   */
+  async function join(
+    { collect, waiters, payers }: Flight,
+    caller: string,
+    startedAt: number,
+  ): Promise<CollectOutcome | undefined> {
+    if (!payers.has(caller)) payers.set(caller, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
     const timer = setTimeout(
@@ -80,6 +88,11 @@ export function createCollector(needs: CollectNeeds) {
     );
     try {
       return await waiter.promise;
+    } catch (error) {
+      if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
+      const shortage = payers.get(caller);
+      if (!shortage) return undefined;
+      throw new CollectError({ ...error.failure, ...shortage });
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
@@ -99,7 +112,8 @@ export function createCollector(needs: CollectNeeds) {
       caller: string,
       startedAt: number,
     ): Promise<CollectOutcome> {
-      let wanted = new Map(coins.map((coin) => [coin.mint, coin]));
+      const own = coins.map((coin) => [coin.mint, coin] as const);
+      let wanted = new Map(own);
       let joined: CollectOutcome | undefined;
       for (;;) {
         if (performance.now() >= startedAt + timeoutMs) {
@@ -108,24 +122,16 @@ export function createCollector(needs: CollectNeeds) {
         }
         const running = inFlight.get(account.address);
         const flight = running ?? start({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
-        const { mints, payers } = flight;
-        if (!payers.has(caller)) payers.set(caller, undefined);
-        const others = coins.filter(({ mint }) => !mints.has(mint));
-        for (const coin of others) flight.others.set(coin.mint, coin);
-        try {
-          const outcome = await join(flight, startedAt);
-          // Fees may have arrived after it read the vaults, and before this caller asked.
-          const mayHaveMissed = running !== undefined && joined === undefined && outcome.kind === "nothing";
-          if (others.length === 0 && !mayHaveMissed)
-            return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
-          joined = outcome;
-          wanted = new Map([...coins.map((coin) => [coin.mint, coin] as const), ...flight.others]);
-        } catch (error) {
-          if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
-          const shortage = payers.get(caller);
-          if (shortage) throw new CollectError({ ...error.failure, ...shortage });
-          // This caller joined too late to pay, and its own share may be enough.
-        }
+        const others = own.filter(([mint]) => !flight.mints.has(mint));
+        for (const [mint, coin] of others) flight.others.set(mint, coin);
+        const outcome = await join(flight, caller, startedAt);
+        if (!outcome) continue;
+        // Fees may have arrived after it read the vaults, and before this caller asked.
+        const mayHaveMissed = running !== undefined && joined === undefined && outcome.kind === "nothing";
+        if (others.length === 0 && !mayHaveMissed)
+          return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
+        joined = outcome;
+        wanted = new Map([...own, ...flight.others]);
       }
     },
 
