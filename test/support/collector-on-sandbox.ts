@@ -47,7 +47,7 @@ export function createSandboxCollector(
     warnings: createWarnings(log),
     log,
   });
-  /** With `withCoins`, collects name the account's coins of seed.json. */
+  /** With `withCoins`, collects name the account's coins. */
   const wallet = (handle: string) => {
     const account = sandbox.account(handle);
     return { account, coins: options.withCoins ? account.coins : [] };

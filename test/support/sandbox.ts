@@ -1,7 +1,9 @@
 import { Keypair } from "@solana/web3.js";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
+import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
-import { startSandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { newMint } from "./new-mint.ts";
 
 /** Time from a transaction to the end of its slot. */
 const SLOT_MS = 100;
@@ -11,11 +13,17 @@ export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 /**
  * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and by
  * `chain.advanceSlots`, so a blockhash never expires because the machine is slow. `launchpadFile` replaces the launch
- * platform's program.
+ * platform's program. With `feesOnCoins`, what accounts have in their vaults waits on two coins instead.
  */
-export async function startTestSandbox(options: { launchpadFile?: string } = {}) {
+export async function startTestSandbox({
+  feesOnCoins = false,
+  ...options
+}: { launchpadFile?: string; feesOnCoins?: boolean } = {}) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0, ...options });
-  const { chain, accounts, env } = sandbox;
+  const { chain, env } = sandbox;
+  const accounts = feesOnCoins
+    ? sandbox.accounts.map((account) => moveFeesToCoins(sandbox, account))
+    : sandbox.accounts;
   const secondRpc = await createChainRpc({
     chain,
     launchpad: { launchpadProgramId: env.LAUNCHPAD_PROGRAM_ID, ammProgramId: env.LAUNCHPAD_AMM_PROGRAM_ID },
@@ -40,6 +48,7 @@ export async function startTestSandbox(options: { launchpadFile?: string } = {})
 
   return {
     ...sandbox,
+    accounts,
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
@@ -60,6 +69,22 @@ export async function startTestSandbox(options: { launchpadFile?: string } = {})
       await Promise.all([sandbox.close(), secondRpc.close()]);
     },
   };
+}
+
+/** Moves the fees in an account's creator vault to the curve of a new coin and the pool of another, half each. */
+function moveFeesToCoins({ chain, coins }: Sandbox, account: SandboxAccount): SandboxAccount {
+  const { creatorVault, ammVault, address } = account;
+  const rent = chain.rentExemptMinimum(0);
+  const fees = chain.balance(creatorVault) - rent;
+  if (fees <= 0n || account.coins.length > 0) return account;
+  chain.setBalance(creatorVault, rent);
+  // So that no sweep has to pay for it.
+  if (!chain.account(ammVault)) setAmmVault(chain, account, 0n);
+  const [onCurve, inPool] = [newMint(), newMint()];
+  coins.launch({ mint: onCurve, creator: address, fees: fees / 2n });
+  coins.launch({ mint: inPool, creator: address });
+  coins.migrate(inPool, { fees: fees - fees / 2n });
+  return { ...account, coins: [onCurve, inPool].map(coins.addressesOf) };
 }
 
 /** Whether a call uses one of these JSON-RPC methods. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
@@ -25,14 +25,21 @@ const UNKNOWN_SIGNATURE = answer({ context: { slot: 1 }, value: [null] });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 
+/** Where the fees wait that are collected. */
+const FEES = [
+  ["in vaults", false],
+  ["on coins", true],
+] as const;
+
+let onCoins = false;
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
 let rpc: ChainRpc;
 let collector: SandboxCollector;
 beforeEach(async () => {
-  sandbox = await startTestSandbox();
+  sandbox = await startTestSandbox({ feesOnCoins: onCoins });
   ({ chain, rpc } = sandbox);
-  collector = createSandboxCollector(sandbox);
+  collector = createSandboxCollector(sandbox, { withCoins: onCoins });
 });
 afterEach(async () => {
   rpc.faults.clear();
@@ -57,7 +64,19 @@ function onFirstCall(method: string, run: () => void): void {
   });
 }
 
-describe("a transaction in flight", () => {
+/** Where the fees wait in the tests of the describe block that calls this. */
+function whenFees(areOnCoins: boolean): void {
+  beforeAll(() => {
+    onCoins = areOnCoins;
+  });
+  afterAll(() => {
+    onCoins = false;
+  });
+}
+
+describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
+  whenFees(areOnCoins);
+
   it("is resent with the same bytes until it lands", async () => {
     rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: BEHIND });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
@@ -95,7 +114,7 @@ describe("a transaction in flight", () => {
 
   it("is not reported expired when a node has not seen its blockhash expire", async () => {
     const { secondRpc } = sandbox;
-    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
+    collector = createSandboxCollector(sandbox, { withCoins: onCoins, rpcs: [rpc, secondRpc] });
     const isStatus = isMethod("getSignatureStatuses");
     rpc.faults.add({ when: isStatus, then: { status: 429, body: "" } });
     secondRpc.faults.add({ when: isStatus, then: UNKNOWN_SIGNATURE });
@@ -113,27 +132,30 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {
-    // After the simulation, the address and its vault together fall below the rent-exempt minimum.
-    const { address, creatorVault } = sandbox.account("creator");
-    const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
-    onFirstCall("getLatestBlockhash", () => {
-      chain.setBalance(address, 0n);
-      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
-    });
-    const failure = await collector.collect("creator");
-    chain.setBalance(address, balance);
-    chain.setBalance(creatorVault, vaultBalance);
-    const [failed] = sandbox.landedCollects();
-    expect(failed!.err).not.toBeNull();
-    expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
+  it.skipIf(areOnCoins)(
+    "makes its account back off when it fails on the chain, while other accounts can collect",
+    async () => {
+      // After the simulation, the address and its vault together fall below the rent-exempt minimum.
+      const { address, creatorVault } = sandbox.account("creator");
+      const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
+      onFirstCall("getLatestBlockhash", () => {
+        chain.setBalance(address, 0n);
+        chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+      });
+      const failure = await collector.collect("creator");
+      chain.setBalance(address, balance);
+      chain.setBalance(creatorVault, vaultBalance);
+      const [failed] = sandbox.landedCollects();
+      expect(failed!.err).not.toBeNull();
+      expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
 
-    expect(await collector.collect("creator")).toEqual({ kind: "backing-off", leftMs: expect.any(Number) });
-    expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
-    chain.setBalance(creatorVault, 0n);
-    expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
-    expect(sandbox.landedCollects()).toHaveLength(2);
-  });
+      expect(await collector.collect("creator")).toEqual({ kind: "backing-off", leftMs: expect.any(Number) });
+      expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
+      chain.setBalance(creatorVault, 0n);
+      expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
+      expect(sandbox.landedCollects()).toHaveLength(2);
+    },
+  );
 
   it("is reported as it landed when a node's status wrongly says that it failed", async () => {
     const slot = chain.slot("confirmed");
@@ -157,7 +179,7 @@ describe("a transaction in flight", () => {
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
 
-  it("collects nothing when someone else collected first", async () => {
+  it.skipIf(areOnCoins)("collects nothing when someone else collected first", async () => {
     const { creatorVault } = sandbox.account("creator");
     onFirstCall("getLatestBlockhash", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
@@ -275,6 +297,7 @@ describe("a collect", () => {
     const node = await startLyingEndpoint(sandbox);
     onTestFinished(() => node.close());
     collector = createSandboxCollector(sandbox, {
+      withCoins: onCoins,
       rpcs: [node],
       env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" },
     });
@@ -289,7 +312,10 @@ describe("a collect", () => {
   });
 
   it("is refused when the hour's budget is spent", async () => {
-    collector = createSandboxCollector(sandbox, { env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" } });
+    collector = createSandboxCollector(sandbox, {
+      withCoins: onCoins,
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" },
+    });
     expect(await collector.collect("creator")).toMatchObject({ kind: "budget-spent", scope: "SERVICE" });
     expect(sends()).toEqual([]);
   });
@@ -300,10 +326,12 @@ const TWO_FEES = { FEE_BUDGET_LAMPORTS_PER_HOUR: "80000", MAX_PRIORITY_FEE_LAMPO
 const collected = { kind: "collected" };
 const shareUsed = { kind: "budget-spent", scope: "CALLER", isSmall: false };
 
-describe("the fee of a collect that several callers share", () => {
+describe.each(FEES)("fees %s: the fee of a collect that several callers share", (_, areOnCoins) => {
+  whenFees(areOnCoins);
+
   const isSimulating = () => expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
   beforeEach(() => {
-    collector = createSandboxCollector(sandbox, { env: TWO_FEES });
+    collector = createSandboxCollector(sandbox, { withCoins: onCoins, env: TWO_FEES });
   });
 
   it("counts in the share of the caller who started it, and in no other", async () => {
@@ -352,6 +380,7 @@ describeWithRedis("a caller who joins a collect that is just being refused", () 
       },
     };
     collector = createSandboxCollector(sandbox, {
+      withCoins: onCoins,
       redis: watchedRedis,
       env: { ...TWO_FEES, FEE_BUDGET_LAMPORTS_PER_HOUR: "200000" },
     });
@@ -376,7 +405,9 @@ describeWithRedis("a caller who joins a collect that is just being refused", () 
   });
 });
 
-describe("a caller who times out", () => {
+describe.each(FEES)("fees %s: a caller who times out", (_, areOnCoins) => {
+  whenFees(areOnCoins);
+
   it("receives the signature, and the next collect reports that transaction without signing another", async () => {
     const removeFault = rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
     const first = collector.collect("creator");
@@ -425,54 +456,57 @@ describe("a caller who times out", () => {
 let server: RedisServer;
 let redis: Redis;
 
-describeWithRedis("a collect whose lease expires before its transaction is sent", () => {
-  eachWithRedis((newServer, newRedis) => {
-    server = newServer;
-    redis = newRedis;
-  });
+for (const [fees, areOnCoins] of FEES)
+  describeWithRedis(`a collect of fees ${fees} whose lease expires before its transaction is sent`, () => {
+    whenFees(areOnCoins);
 
-  /** Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire the lock. */
-  async function startReplicas() {
-    const slow = createSandboxCollector(sandbox, { redis });
-    const fast = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
-    const removeFault = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
-    const slowCollect = slow.collect("creator");
-    await wasCalled("getLatestBlockhash");
-    const id = `${slow.feePayer}:${sandbox.account("creator").address}`;
-    await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
-    return { slow, fast, removeFault, slowCollect };
-  }
-  const spentFees = async (feePayer: string) => {
-    const key = `tributary:v2:budget:{fees:${feePayer}}:all`;
-    const entries: string[] = await server.command("HGETALL", key);
-    return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
-  };
+    eachWithRedis((newServer, newRedis) => {
+      server = newServer;
+      redis = newRedis;
+    });
 
-  it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
-    const { slow, fast, removeFault, slowCollect } = await startReplicas();
-    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
-    const fastCollect = fast.collect("creator");
-    await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
-    removeFault();
-    expect(await slowCollect).toMatchObject(ALL_FEES);
-    sandbox.secondRpc.faults.clear();
-    expect(await fastCollect).toEqual(await slowCollect);
-    const bytes = sendsTo(sandbox.secondRpc)[0]!.params[0];
-    for (const { params } of sends()) expect(params[0]).toBe(bytes);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-    const [landed] = sandbox.landedCollects();
-    expect(await spentFees(slow.feePayer)).toBe(Number(landed!.feeLamports));
-  });
+    /** Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire the lock. */
+    async function startReplicas() {
+      const slow = createSandboxCollector(sandbox, { withCoins: onCoins, redis });
+      const fast = createSandboxCollector(sandbox, { withCoins: onCoins, redis, rpcs: [sandbox.secondRpc] });
+      const removeFault = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
+      const slowCollect = slow.collect("creator");
+      await wasCalled("getLatestBlockhash");
+      const id = `${slow.feePayer}:${sandbox.account("creator").address}`;
+      await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
+      return { slow, fast, removeFault, slowCollect };
+    }
+    const spentFees = async (feePayer: string) => {
+      const key = `tributary:v2:budget:{fees:${feePayer}}:all`;
+      const entries: string[] = await server.command("HGETALL", key);
+      return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
+    };
 
-  it("finds nothing to collect when the other replica has finished", async () => {
-    const { fast, removeFault, slowCollect } = await startReplicas();
-    expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
-    removeFault();
-    expect(await slowCollect).toEqual({ kind: "nothing" });
-    expect(sends()).toEqual([]);
-    expect(sandbox.landedCollects()).toHaveLength(1);
+    it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
+      const { slow, fast, removeFault, slowCollect } = await startReplicas();
+      sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+      const fastCollect = fast.collect("creator");
+      await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
+      removeFault();
+      expect(await slowCollect).toMatchObject(ALL_FEES);
+      sandbox.secondRpc.faults.clear();
+      expect(await fastCollect).toEqual(await slowCollect);
+      const bytes = sendsTo(sandbox.secondRpc)[0]!.params[0];
+      for (const { params } of sends()) expect(params[0]).toBe(bytes);
+      expect(sandbox.landedCollects()).toHaveLength(1);
+      const [landed] = sandbox.landedCollects();
+      expect(await spentFees(slow.feePayer)).toBe(Number(landed!.feeLamports));
+    });
+
+    it("finds nothing to collect when the other replica has finished", async () => {
+      const { fast, removeFault, slowCollect } = await startReplicas();
+      expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
+      removeFault();
+      expect(await slowCollect).toEqual({ kind: "nothing" });
+      expect(sends()).toEqual([]);
+      expect(sandbox.landedCollects()).toHaveLength(1);
+    });
   });
-});
 
 describe("a collect over HTTP", () => {
   let service: World;
