@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The typical flow with curl: look up a handle, collect its fees, print the result.
 #
-#     examples/flow.sh <base URL> [handle]
+#     examples/flow.sh <base URL> [handle] [mint ...]
 #
+# Mints name coins whose waiting fees to collect too, at most 10.
 # With SANDBOX_RPC_URL, the URL of the sandbox's chain, it first adds fees to the vault. Needs curl 7.84 or
 # later, and node to parse JSON.
 set -euo pipefail
@@ -12,9 +13,10 @@ fail() {
   exit 1
 }
 
-(($# > 0)) || fail "The base URL is missing: examples/flow.sh <base URL> [handle]"
+(($# > 0)) || fail "The base URL is missing: examples/flow.sh <base URL> [handle] [mint ...]"
 base_url=$1
 handle=${2:-creator}
+mints=("${@:3}")
 
 # Sends a request and sets $status and $body. A response with Retry-After means that nothing was done: retries
 # after that many seconds, but waits at most a minute in total.
@@ -36,7 +38,9 @@ request() {
 field() { node -p "JSON.parse(process.argv[1]).$1 ?? ''" "$body" 2>/dev/null || true; }
 
 look_up() {
-  request --get "$base_url/wallet/lookup" --data-urlencode "handle=$handle"
+  local mint query=(--data-urlencode "handle=$handle")
+  for mint in "${mints[@]}"; do query+=(--data-urlencode "mint=$mint"); done
+  request --get "$base_url/wallet/lookup" "${query[@]}"
   [[ $status == 200 ]] || fail "Could not look up $handle: HTTP $status $body"
 }
 
@@ -60,18 +64,23 @@ look_up
 echo "In the vault: $(field balance.vault) SOL"
 
 # 4. Collect. Anyone may do this; the service pays the transaction fee.
-request "$base_url/collect" -H 'Content-Type: application/json' -d '{"socialId":"'"$social_id"'"}'
+list=$(printf ',"%s"' "${mints[@]}")
+((${#mints[@]} > 0)) || list=
+request "$base_url/collect" -H 'Content-Type: application/json' \
+  -d '{"socialId":"'"$social_id"'","mints":['"${list#,}"']}'
 case $status/$(field error) in
   200/)
     echo "Collected: $(field collected) SOL"
     echo "New balance: $(field newBalance) SOL"
     echo "Transaction: $(field txSignature)"
+    # As many coins are collected as fit into one transaction.
+    ((${#mints[@]} == 0)) || echo "Still waiting on the coins: $(field remaining) SOL"
     ;;
   */NOTHING_TO_COLLECT)
     # A normal result. `collected` may be missing.
     echo "Nothing to collect: $(field message)"
     ;;
-  */INVALID_SOCIAL_ID | */INSUFFICIENT_FUNDS | */RATE_LIMITED)
+  */INVALID_SOCIAL_ID | */INVALID_MINT | */INSUFFICIENT_FUNDS | */RATE_LIMITED)
     fail "Nothing was collected: HTTP $status $body"
     ;;
   *)

@@ -1,8 +1,9 @@
 /**
  * The typical flow with fetch: look up a handle, collect its fees, print the result.
  *
- *     node examples/flow.ts <base URL> [handle]
+ *     node examples/flow.ts <base URL> [handle] [mint ...]
  *
+ * Mints name coins whose waiting fees to collect too, at most 10.
  * With SANDBOX_RPC_URL, the URL of the sandbox's chain, it first adds fees to the vault. Needs Node 22.18 or
  * later, and no packages.
  */
@@ -21,6 +22,8 @@ interface Collected {
   collected: string;
   newBalance: string;
   txSignature: string;
+  /** What still waits on the coins; only if the request names mints. */
+  remaining?: string;
 }
 
 /** Any response but a 2xx. NO_RESPONSE is this client's own code, for no response or an unreadable one. */
@@ -34,8 +37,8 @@ interface Failure {
 const MAX_WAIT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
-const [baseUrl, handle = "creator"] = process.argv.slice(2);
-if (!baseUrl) fail("The base URL is missing: node examples/flow.ts <base URL> [handle]");
+const [baseUrl, handle = "creator", ...mints] = process.argv.slice(2);
+if (!baseUrl) fail("The base URL is missing: node examples/flow.ts <base URL> [handle] [mint ...]");
 
 // 1. Look up the handle. Keep the address for the token, and the socialId for collect.
 const { address, socialId } = await lookUp(handle);
@@ -55,11 +58,13 @@ const { balance } = await lookUp(handle);
 console.log(`In the vault: ${balance.vault} SOL`);
 
 // 4. Collect. Anyone may do this; the service pays the transaction fee.
-const result = await request<Collected>(`${baseUrl}/collect`, post({ socialId }));
+const result = await request<Collected>(`${baseUrl}/collect`, post({ socialId, mints }));
 if (!("error" in result)) {
   console.log(`Collected: ${result.collected} SOL`);
   console.log(`New balance: ${result.newBalance} SOL`);
   console.log(`Transaction: ${result.txSignature}`);
+  // As many coins are collected as fit into one transaction.
+  if (mints.length > 0) console.log(`Still waiting on the coins: ${result.remaining} SOL`);
 } else {
   switch (result.error) {
     case "NOTHING_TO_COLLECT":
@@ -67,6 +72,7 @@ if (!("error" in result)) {
       console.log(`Nothing to collect (${result.collected ?? "0.0000"} SOL): ${result.message}`);
       break;
     case "INVALID_SOCIAL_ID":
+    case "INVALID_MINT":
     case "INSUFFICIENT_FUNDS":
     case "RATE_LIMITED":
       fail(`Nothing was collected: ${result.error}: ${result.message}`);
@@ -81,7 +87,8 @@ if (!("error" in result)) {
 }
 
 async function lookUp(name: string): Promise<Wallet> {
-  const wallet = await request<Wallet>(`${baseUrl}/wallet/lookup?handle=${encodeURIComponent(name)}`);
+  const query = new URLSearchParams([["handle", name], ...mints.map((mint) => ["mint", mint])]);
+  const wallet = await request<Wallet>(`${baseUrl}/wallet/lookup?${query}`);
   if ("error" in wallet) fail(`Could not look up ${name}: ${wallet.error}: ${wallet.message}`);
   return wallet;
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
+import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -63,7 +64,7 @@ describe("the examples", () => {
   it.skipIf(!commands.includes("examples/flow.sh"))("print what examples/README.md shows", async () => {
     const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
     const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
-    expect(sessions).toHaveLength(3);
+    expect(sessions).toHaveLength(4);
     for (const [, line, shown] of sessions) {
       const here = line!
         .replace("http://127.0.0.1:4000", world.url)
@@ -86,6 +87,24 @@ describe("the examples", () => {
     const transaction = await transactionOf(world, output.match(SIGNATURES)?.[0]);
     expect(transaction.meta.err).toBeNull();
   });
+
+  it.each(commands.filter((command) => command.includes("examples/flow.")))(
+    "%s: collects the fees that wait on coins, and says what remains",
+    async (command) => {
+      const { coins } = world.sandbox;
+      const handle = command.endsWith("sh") ? "artist151" : "artist152";
+      const { address } = world.account(handle);
+      const before = Number((await world.lookup(handle)).body.balance.vault);
+      const mints = Array.from({ length: 10 }, newMint);
+      for (const mint of mints) coins.launch({ mint, creator: address, fees: 1_000_000_000n });
+      const { exitCode, output } = await run(world, command, handle, ...mints);
+      expect(output).toContain(`In the vault: ${(before + 10).toFixed(4)} SOL`);
+      expect(output).toContain(`Collected: ${(before + 5).toFixed(4)} SOL`);
+      expect(output).toContain("Still waiting on the coins: 5.0000 SOL");
+      expect(exitCode).toBe(0);
+      expect((await run(world, command, handle, "nonsense")).output).toContain("INVALID_MINT");
+    },
+  );
 
   it.each(commands)("%s: succeeds for a vault that is empty or below the minimum", async (command) => {
     for (const handle of ["newcomer", "dusty"]) {
