@@ -126,12 +126,16 @@ async function serve(): Promise<void> {
   /** Exits with `code`, or with 1 if anything is unfinished. */
   function exit(code: number): never {
     const signatures = gateway.openSignatures();
-    if (signatures.length > 0) log.error({ signatures }, "exiting while these transactions are in flight");
+    if (signatures.length > 0)
+      log.error(
+        { signatures },
+        "exiting while these transactions are in flight: they may still land, so look them up by their signatures",
+      );
     const outcomes = gateway.unwrittenOutcomes();
     if (outcomes > 0)
       log.error(
         { outcomes },
-        "exiting before Redis has the outcomes of this many collects: each account stays locked until another replica finds that its transaction landed",
+        "exiting before Redis has the outcomes of this many collects: each account stays locked until its next collect finds the outcome on the chain",
       );
     log.info("stopped");
     process.exit(signatures.length > 0 || outcomes > 0 ? 1 : code);
@@ -155,7 +159,9 @@ main().catch((error: unknown) => {
     const name = port === Number(process.env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
     console.error(`Tributary cannot start: ${message}. Set ${name} to a free port, or to 0 for any.`);
   } else if (syscall === "listen" || syscall === "getaddrinfo") {
-    console.error(`Tributary cannot start: ${message}. HOST must be an address of this machine.`);
+    console.error(
+      `Tributary cannot start: ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
+    );
   } else console.error("Tributary cannot start:", error);
   process.exit(1);
 });

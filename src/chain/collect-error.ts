@@ -73,7 +73,7 @@ function describe(failure: CollectFailure): string {
         ? "the caller timed out before a transaction was sent"
         : `the caller timed out before the outcome of transaction ${failure.signature} was known`;
     case "unknown":
-      return `it is not known whether transaction ${failure.signature} landed, and it no longer can`;
+      return `it is not known whether transaction ${failure.signature} landed; if it did not, it never will`;
     case "expired":
       return `transaction ${failure.signature} did not land and never can`;
     case "failed-on-chain":

@@ -33,7 +33,7 @@ const TOKEN_REFUSED = [
 ] as const;
 const APP_REFUSED = [
   "social app",
-  "the social network refuses this service's app: its credit is used up or its access withdrawn; see the network's developer console",
+  "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
 ] as const;
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });

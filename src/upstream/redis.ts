@@ -72,8 +72,8 @@ const PROBE_KEY = "v2:probe";
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
 const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
-const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these servers are not";
-const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks";
+const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
+const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks; check REDIS_URL";
 
 /**
  * Connects to the Redis at one URL, or to the Redis Cluster that has nodes at several; either may become
@@ -184,7 +184,7 @@ export function createRedis({
       markDown(failure.message);
       return "unavailable";
     }
-    warn(failure.message, "a Redis script failed: this replica continues without its result");
+    warn(failure.message, "a Redis script failed and is ignored: check that Redis is version 7 or later");
     return "failed";
   }
 
@@ -233,7 +233,10 @@ export function createRedis({
         onMessage,
         onSubscribed: onReconnect,
         onRefused: (reason) => {
-          warn(reason, "Redis refuses a subscription: this replica learns of the others' transactions late");
+          warn(
+            reason,
+            "Redis refuses a subscription, so lookups may miss other replicas' latest collects: allow the user the channels tributary:*",
+          );
         },
       });
       subscriptions.push({ onReconnect, close });

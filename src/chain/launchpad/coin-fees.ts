@@ -10,7 +10,7 @@ export const UNCOLLECTABLE = {
   SHARED: "The coin's creator fees go to the accounts in its sharing config.",
   OTHER_CREATOR: "The coin names another address as its creator.",
   CASHBACK: "The coin's creator fees go back to its traders.",
-  OTHER_CURRENCY: "The coin trades in another currency than SOL.",
+  OTHER_CURRENCY: "The coin trades in a currency other than SOL.",
   NOTHING_WAITING: "No fees wait here.",
 } as const;
 

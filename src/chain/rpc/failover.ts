@@ -58,7 +58,10 @@ export function createFailover(needs: {
     // Calls that fail at the same moment count as one failure.
     if (backsOff(health)) return;
     if (health.failuresInARow === 0 && all.length > 1)
-      log.warn({ host, err: cause }, "a chain endpoint fails: the others are tried first");
+      log.warn(
+        { host, err: cause },
+        "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
+      );
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** health.failuresInARow, MAX_BACKOFF_MS);
     health.failuresInARow++;
     health.backsOffUntil = performance.now() + backoffMs;

@@ -62,7 +62,7 @@ export function validateWithinLimits(
   const errors = validate(schema, document, undefined, options);
   // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.
   if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes))
-    throw badRequest("Too many fields with the same response name to validate the document.");
+    throw badRequest("Too many fields with the same response name to validate the document: use fewer.");
   return errors.map(shorten);
 }
 

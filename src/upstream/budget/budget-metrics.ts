@@ -30,7 +30,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   });
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read because a budget is used up. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read. social_reads: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });
@@ -43,7 +43,10 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
 
   function logTopReason(): void {
     const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
-    log.warn(top, "accounts were not read in the last minute, most of them because this budget is used up");
+    log.warn(
+      top,
+      "accounts were not read in the last minute, most of them because of this budget: see TributarySocialReadsNearlyUsed (social_reads) or TributaryQueueFull (social_calls) in docs/operating.md",
+    );
     lastMinute = new Map();
   }
 
