@@ -59,7 +59,7 @@ async function runDoctor(): Promise<never> {
   process.exit(atFault.length > 0 ? 1 : 0);
 }
 
-/** Imported only when it is used: production has neither the time nor the packages for it. */
+/** Imported on demand: production does not need it and may not have its packages. */
 async function importSandbox() {
   try {
     return await import("./sandbox/sandbox.ts");

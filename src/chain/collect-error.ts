@@ -8,7 +8,7 @@ export type CollectFailure =
   /** The request timed out before this collect started. */
   | { readonly kind: "not-started" }
   | { readonly kind: "too-many-in-flight" }
-  /** Another replica prepared its transaction until this collect's deadline. */
+  /** Another replica was still preparing its transaction at this collect's deadline. */
   | { readonly kind: "lease-not-acquired" }
   /** The transaction that another replica stored is unreadable; the lock is released. */
   | { readonly kind: "stored-transaction-unreadable" }
@@ -16,7 +16,7 @@ export type CollectFailure =
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
   | { readonly kind: "budget-spent" }
-  /** No transaction was signed until the collect's deadline. */
+  /** No transaction was signed before the collect's deadline. */
   | { readonly kind: "timed-out" }
 
   /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */

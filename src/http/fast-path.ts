@@ -13,8 +13,7 @@ const PLAIN_VALUE = /^\w*$/;
 
 /**
  * Answers lookups and known GraphQL operations directly on node:http, without Request, Response and Yoga. Yoga
- * answers operations that are not known. Requests of another form go to `fallback`, which would give the same
- * answers to all.
+ * answers operations that are not known. Other requests go to `fallback`, which gives the same answers, only slower.
  */
 export function createFastPath(
   needs: RequestScopeNeeds & {

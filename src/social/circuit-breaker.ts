@@ -30,9 +30,9 @@ export interface CircuitBreaker {
 }
 
 /**
- * Wraps the calls of all lookups; the check at start bypasses it. Retries a failed call once, within `timeoutMs` in total. After a 429 it makes
- * no call before the reset. Five failures in a row open the circuit for a second; then a single trial call
- * closes it, or opens it for longer, up to half a minute.
+ * Wraps the calls of all lookups; the check at start bypasses it. Retries a broken connection or a 5xx once, within
+ * `timeoutMs` in total. After a 429 it makes no call before the reset. Five failures in a row open the circuit for a
+ * second; then a single trial call closes it, or opens it for longer, up to half a minute.
  */
 export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
   const breaker = circuitBreaker(handleWhen(isOutage), {

@@ -68,7 +68,7 @@ export function createReadCoinFees(ids: {
   };
 }
 
-/** Says that a coin pays holders or is shared before saying whose it is: it no longer names who launched it. */
+/** Checks holder rewards and sharing before the creator: such a coin no longer names the account that launched it. */
 function reasonOf(coin: CoinAddresses, account: FeeAccount, creator: string): UncollectableReason | null {
   if (account.isHolderReward) return "HOLDER_REWARDS";
   if (account.creator !== creator) {

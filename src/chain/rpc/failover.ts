@@ -33,8 +33,8 @@ export type Failover = ReturnType<typeof createFailover>;
  * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
  * short wait; while they are only behind, until the timeout.
  *
- * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. It is the
- * result when none of them has a complete one, and does not wait for those that are slow.
+ * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none of them
+ * has a complete one, it returns the incomplete one without waiting for slow endpoints.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];

@@ -5,7 +5,7 @@ import type { BudgetScope } from "./ledger.ts";
 /** `social_reads`: accounts that the network charges for. `social_calls`: calls that the network allows. */
 type BudgetName = "social_reads" | "social_calls";
 
-/** The metrics of what all callers share. */
+/** The metrics of the budgets that all callers share. */
 export interface BudgetMetrics {
   /** Counts accounts that were refused, because the caller has used its share or the service its budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;

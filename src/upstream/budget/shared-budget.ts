@@ -17,8 +17,8 @@ const PART_WITHOUT_REDIS = 1 / 4;
 const ALL = "all";
 
 /**
- * KEYS: the counters, the one of everything last; each is a hash of amounts by minute. ARGV: the least and the
- * most to reserve, then the limit of each counter.
+ * KEYS: the counters, with ALL last; each is a hash of amounts by minute. ARGV: the least and the most to reserve,
+ * then the limit of each counter.
  * Returns the reserved amount, its minute, the time in seconds, the sum of the last counter, the index of the
  * counter that limits the amount or 0, and that counter's minutes and amounts.
  */
@@ -150,7 +150,7 @@ export function createSharedBudget({
       };
     },
 
-    /** The part of the budget that is spent, 0 to 1. With Redis, what was spent when this was last called. */
+    /** The part of the budget that is spent, 0 to 1. With Redis, as of its last answer. */
     usedPart(): number {
       if (!redis) return ledger.sum(ALL) / limit;
       if (isAlone) return ledger.sum(ALL) / withoutRedis(limit);
