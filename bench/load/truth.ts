@@ -14,9 +14,8 @@ export function createTruth({ timeline, stale }: System, problems: Problems) {
   /** For each account, the states after collects that were reported, and when. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
-   * True answers, and those from the view of a stale endpoint. One endpoint is enough for a read, and a node that is
-   * only slow cannot be told from the other, so such an answer is counted. But it is a problem if it is older than
-   * a collect that was reported before.
+   * All answers, and those from a stale endpoint. A read trusts one endpoint, and cannot recognize one that is only
+   * slow, so such an answer is counted. But it is a problem if it is older than a collect that was reported before.
    */
   const counts = { balances: 0, staleBalances: 0, nothings: 0, staleNothings: 0 };
 
@@ -24,7 +23,7 @@ export function createTruth({ timeline, stale }: System, problems: Problems) {
   const oldestIndex = (id: string, start: Moment) =>
     Math.max(0, ...(reported.get(id) ?? []).filter(({ at }) => at < start.at).map(({ index }) => index));
 
-  /** How an answer fits: it was true, or true before the request, or before a collect that was reported, or never. */
+  /** When an answer was last true: during the request, before it, before a collect that was reported, or never. */
   function judge(id: string, start: Moment, fits: (state: State) => boolean) {
     const states = timeline.statesOf(id);
     const index = states.findLastIndex(fits);
@@ -52,7 +51,7 @@ export function createTruth({ timeline, stale }: System, problems: Problems) {
       list.push({ at: Date.now(), index });
     },
 
-    /** Checks a balance; `fits` tells whether a state is what the answer shows. */
+    /** Checks a balance; `fits` returns whether a state is the one that the answer shows. */
     checkBalance(
       { id, handle }: SandboxAccount,
       start: Moment,

@@ -93,7 +93,7 @@ describe("an attacker", () => {
     expectLowFees(5);
   });
 
-  it("costs the budget, one maximum fee at a time, by raising the price of priority", async () => {
+  it("costs the budget, one maximum fee at a time, by raising priority fees", async () => {
     world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "120000" });
     world.sandbox.chain.setPriorityFee(1_000_000_000);
     const answers = await Promise.all(artists(6).map(({ id }) => world.collect(id)));
