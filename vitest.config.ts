@@ -1,5 +1,18 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Starts the longest file first, so that no worker is left with it at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLongest = ({ moduleId }: TestSpecification) => moduleId.endsWith("abuse/load.test.ts");
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
+  }
+}
+
+// Workers, and the processes that tests start, load compiled modules from here: half a second less for each.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
 export default defineConfig({
   // Yoga and this project must share one copy of graphql, because it checks types with `instanceof`.
@@ -8,6 +21,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     // No test depends on time. These only stop a test that hangs, so they allow for slow machines.
     testTimeout: 300_000,
     hookTimeout: 300_000,

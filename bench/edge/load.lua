@@ -1,6 +1,6 @@
 -- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles>`. Each request comes from a random one
 -- of a million client addresses, for a random one of the first <handles> handles.
-local case, handles, head, body
+local case, handles, head, body, path
 
 -- Header lines and bodies as @apollo/client 4.3.8, @urql/core 6.0.3 and graphql-request 7.4.0 send them from Node.
 local FETCH = "content-type: application/json\r\naccept-language: *\r\nsec-fetch-mode: cors\r\nuser-agent: node\r\naccept-encoding: gzip, deflate\r\n"
@@ -10,10 +10,11 @@ local CLIENTS = {
     balance = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }","variables":{"h":"name%d"}}]],
     plain = [[{"query":"query W($h: String!) { wallet(handle: $h) { handle socialId address } }","variables":{"h":"name%d"}}]],
   },
+  -- urql sends queries as GET.
   urql = {
     head = "connection: keep-alive\r\naccept: application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed\r\n" .. FETCH,
-    balance = [[{"operationName":"W","query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    balance {\n      vault\n      pda\n      total\n      __typename\n    }\n    __typename\n  }\n}","variables":{"h":"name%d"}}]],
-    plain = [[{"operationName":"W","query":"query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    __typename\n  }\n}","variables":{"h":"name%d"}}]],
+    balance = { operation = "W", query = "query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    balance {\n      vault\n      pda\n      total\n      __typename\n    }\n    __typename\n  }\n}" },
+    plain = { operation = "W", query = "query W($h: String!) {\n  wallet(handle: $h) {\n    handle\n    socialId\n    address\n    __typename\n  }\n}" },
   },
   apollo = {
     head = "connection: keep-alive\r\naccept: application/graphql-response+json,application/json;q=0.9\r\n" .. FETCH,
@@ -27,12 +28,19 @@ local CLIENTS = {
   },
 }
 
+local function encode(text)
+  return (text:gsub("[^%w%-%._]", function(character) return string.format("%%%02X", character:byte()) end))
+end
+
 function init(args)
   case, handles = args[1], tonumber(args[3])
   local client = CLIENTS[args[2]]
   math.randomseed(os.time())
   head = " HTTP/1.1\r\nhost: " .. wrk.headers["Host"] .. "\r\n" .. client.head
   body = client[case]
+  if type(body) == "table" then
+    path = "/graphql?operationName=" .. body.operation .. "&query=" .. encode(body.query) .. "&variables=" .. encode('{"h":"name')
+  end
   if case == "aliases" then
     local fields = {}
     for i = 1, 100 do fields[i] = "w" .. i .. ": wallet(handle: \\\"name" .. i .. "\\\") { address balance { vault } }" end
@@ -45,6 +53,7 @@ function request()
   local forwarded = string.format("x-forwarded-for: 10.%d.%d.%d\r\n", math.floor(caller / 65536), math.floor(caller / 256) % 256, caller % 256)
   local handle = math.random(1, handles)
   if case == "rest" then return "GET /wallet/lookup?handle=name" .. handle .. head .. forwarded .. "\r\n" end
+  if path then return "GET " .. path .. handle .. encode('"}') .. head .. forwarded .. "\r\n" end
   local text = string.format(body, handle)
   return "POST /graphql" .. head .. forwarded .. "content-length: " .. #text .. "\r\n\r\n" .. text
 end

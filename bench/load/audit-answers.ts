@@ -93,13 +93,25 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     }
   }
 
-  /** No transaction that the replica sent, or can know of from the other, may be open at the end of the request. */
+  /**
+   * No transaction that the replica sent, or can know of from the other, may be open at the end of the request. But
+   * the next collect may have begun, for callers who still wait, or who got another answer.
+   */
   function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {
     const open = [...sent.values()].find((transaction) => {
       const { signature, blockhash, at } = transaction;
       const endsAt = timeline.landedAt(signature) ?? expiredAt(blockhash);
       if (transaction.account !== account || at > end || endsAt <= end) return false;
-      if (transaction.replica === replica) return !overlaps(replicas[replica]!.down, at, end);
+      const isNext = callsOf
+        .get(account.id)!
+        .some(
+          (other) =>
+            other.replica === replica &&
+            other.start.at <= at &&
+            other.end >= end &&
+            !(other.answer.kind === "error" && other.answer.message === message),
+        );
+      if (transaction.replica === replica) return !isNext && !overlaps(replicas[replica]!.down, at, end);
       const since = Math.min(at, start.at);
       return at < end - RACE_MS && !replicas.some(({ withoutRedis }) => overlaps(withoutRedis, since, end));
     });

@@ -101,7 +101,22 @@ export function audit(
     if (changes.get(feePayer) !== -feeLamports)
       problems.add("a fee payer that paid more than the fee", signature);
     if (arrived <= 0n && isExplained(signature)) paidForNothing++;
-    else if (arrived <= 0n) problems.add("a fee paid for nothing", `${signature} for ${account?.handle}`);
+    else if (arrived <= 0n)
+      problems.add("a fee paid for nothing", `${signature} for ${account?.handle}: ${historyOf(signature)}`);
+  }
+
+  /** The account's transactions around one. */
+  function historyOf(signature: string): string {
+    const transaction = sent.get(signature);
+    const all = sentOf.get(transaction?.account?.id ?? "") ?? [];
+    const index = transaction ? all.indexOf(transaction) : 0;
+    return all
+      .slice(Math.max(0, index - 2), index + 2)
+      .map(
+        (each) =>
+          `${each.signature} by ${each.replica}, prepared since ${preparedSince(each)}, sent at ${each.at}, ended at ${endOf(each)}`,
+      )
+      .join("; ");
   }
 
   /** Whether another transaction took the fees, because one of the two replicas could not know of the other. */

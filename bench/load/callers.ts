@@ -110,7 +110,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
 
   const dataOf = ({ body }: Answer) => GRAPHQL.parse(body).data;
 
-  function checkWallet(wallet: z.infer<typeof LOOKUP>, { start }: Call): void {
+  function checkWallet(wallet: z.infer<typeof LOOKUP>, call: Call): void {
     const account = byHandle.get(wallet.handle);
     assert(
       account?.id === wallet.socialId && account.address === wallet.address,
@@ -119,7 +119,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
     const { vault, pda, total } = wallet.balance;
     const fits = (state: State) =>
       vault === sol(state.vault) && pda === sol(state.pda) && total === sol(state.vault + state.pda);
-    truth.checkBalance(account, start, fits, `${vault} + ${pda} = ${total}`);
+    truth.checkBalance(account, call, fits, `${vault} + ${pda} = ${total}`);
   }
 
   function record(account: SandboxAccount | undefined, call: Call, answer: CollectAnswer): Outcome {

@@ -141,7 +141,7 @@ function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
 
 /** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
 export function createFaultSchedule(system: System) {
-  const { sandbox, redis, replicas, advanceSlots } = system;
+  const { sandbox, redis, replicas, frozen, advanceSlots } = system;
   const ofChain = chainScenarios(system);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
@@ -184,9 +184,12 @@ export function createFaultSchedule(system: System) {
   async function freezeRedis(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
       await sleep(FREEZE_EVERY_MS);
+      const period = { from: Date.now(), to: Infinity };
+      frozen.push(period);
       redis.freeze();
       await sleep(FREEZES_MS[counts.freezes++ % FREEZES_MS.length]);
       redis.thaw();
+      period.to = Date.now();
     }
   }
 

@@ -76,6 +76,8 @@ export async function startSystem(env: Readonly<Record<string, string>>) {
     },
     /** When an endpoint had a stale view. */
     stale: [] as Period[],
+    /** When Redis did not answer. */
+    frozen: [] as Period[],
     /** Stops the replicas; returns their exit codes. */
     stopReplicas: () => Promise.all(replicas.map((replica) => replica.stop())),
     async close() {

@@ -4,20 +4,27 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import type { Moment, State } from "./timeline.ts";
 
+/** A request, and the replica that it was sent to. */
+interface Request {
+  readonly replica: number;
+  readonly start: Moment;
+}
+
 export type Truth = ReturnType<typeof createTruth>;
 
 /**
  * Compares answers about an account's state with the chain's timeline, when they arrive. An answer is true if the
  * state existed at some moment between the request's start, in the confirmed view of that time, and its end.
  */
-export function createTruth({ timeline, stale }: System, problems: Problems) {
+export function createTruth({ timeline, stale, frozen, replicas }: System, problems: Problems) {
   /** For each account, the states after collects that were reported, and when. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
    * All answers, and those from a stale endpoint. A read trusts one endpoint, and cannot recognize one that is only
-   * slow, so such an answer is counted. But it is a problem if it is older than a collect that was reported before.
+   * slow, so such an answer is counted. But it is a problem if it is older than a collect that was reported before,
+   * unless the replica could not learn of that through Redis.
    */
-  const counts = { balances: 0, staleBalances: 0, nothings: 0, staleNothings: 0 };
+  const counts = { balances: 0, staleBalances: 0, untoldBalances: 0, nothings: 0, staleNothings: 0 };
 
   /** The index of the oldest state that an answer to a request may show, whatever endpoint it came from. */
   const oldestIndex = (id: string, start: Moment) =>
@@ -30,6 +37,12 @@ export function createTruth({ timeline, stale }: System, problems: Problems) {
     if (index >= timeline.indexAt(id, start)) return "true";
     if (index >= oldestIndex(id, start)) return "old";
     return index >= 0 ? "outdated" : "never";
+  }
+
+  /** Whether a replica may have missed the last collect that was reported before a request. */
+  function isUntold(id: string, { replica, start }: Request): boolean {
+    const from = timeline.statesOf(id)[oldestIndex(id, start)]!.at;
+    return [frozen, replicas[replica]!.withoutRedis].some((away) => overlaps(away, from, Date.now()));
   }
 
   const describe = (id: string, start: Moment) => {
@@ -54,15 +67,17 @@ export function createTruth({ timeline, stale }: System, problems: Problems) {
     /** Checks a balance; `fits` returns whether a state is the one that the answer shows. */
     checkBalance(
       { id, handle }: SandboxAccount,
-      start: Moment,
+      request: Request,
       fits: (state: State) => boolean,
       shown: string,
     ) {
+      const { start, replica } = request;
       counts.balances++;
       const verdict = judge(id, start, fits);
-      const detail = `${handle} has ${shown}; ${describe(id, start)}`;
+      const detail = `${handle} has ${shown} at replica ${replica}; ${describe(id, start)}`;
       if (verdict === "true") return;
       if (verdict === "never") problems.add("a balance that never existed", detail);
+      else if (verdict === "outdated" && wasStale(start) && isUntold(id, request)) counts.untoldBalances++;
       else if (verdict === "outdated") problems.add("a balance from before a reported collect", detail);
       else if (wasStale(start)) counts.staleBalances++;
       else problems.add("a balance from before the request", detail);

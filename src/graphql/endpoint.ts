@@ -12,7 +12,6 @@ import type { Logger } from "../observability/log.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { parseJson } from "../upstream/parse-json.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
@@ -148,14 +147,18 @@ export function createGraphQLEndpoint(needs: {
     },
 
     /**
-     * Answers the body of a POST whose caller has been admitted, if its operation is cached and within the limits.
-     * Otherwise runs nothing and returns undefined. Throws ContractError RATE_LIMITED.
+     * Answers the parameters of a request whose caller has been admitted, if their operation is cached and within the
+     * limits. Otherwise runs nothing and returns undefined. Throws ContractError RATE_LIMITED.
      */
-    async answerCached(body: string, scope: RequestScope): Promise<string | undefined> {
-      const params = parseJson(body);
+    async answerCached(
+      params: unknown,
+      scope: RequestScope,
+      { mayMutate }: { mayMutate: boolean },
+    ): Promise<string | undefined> {
       if (!isPlain(params)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
+      if (operation.isMutation && !mayMutate) return undefined;
       if (operation.cost > 1) await scope.admit(operation.cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
@@ -172,10 +175,10 @@ interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether a body has only a query, an operation name of word characters, and objects of variables and extensions. */
-function isPlain(body: unknown): body is PlainParams {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return false;
-  const { query, variables, operationName = null, extensions, ...rest } = body as Record<string, unknown>;
+/** Whether there are only a query, an operation name of word characters, and objects of variables and extensions. */
+function isPlain(params: unknown): params is PlainParams {
+  if (typeof params !== "object" || params === null || Array.isArray(params)) return false;
+  const { query, variables, operationName = null, extensions, ...rest } = params as Record<string, unknown>;
   return (
     typeof query === "string" &&
     isObjectOrAbsent(variables) &&

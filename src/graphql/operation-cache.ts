@@ -1,4 +1,4 @@
-import { getOperationAST, type DocumentNode, type GraphQLSchema } from "graphql";
+import { getOperationAST, OperationTypeNode, type DocumentNode, type GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
 import { operationCost } from "./limits/operation-cost.ts";
@@ -8,6 +8,7 @@ import { measureOperation, type OperationSize } from "./limits/operation-size.ts
 export interface CachedOperation {
   /** Requests taken from the caller's rate limit. */
   readonly cost: number;
+  readonly isMutation: boolean;
   /** Together with a request's variables, decides whether the operation is within the limits. */
   readonly size: OperationSize;
   /** The estimated memory. */
@@ -47,6 +48,7 @@ export function createOperationCache(schema: GraphQLSchema) {
       let compiled: Run | undefined;
       const operation: CachedOperation = {
         cost: operationCost(schema, document, node),
+        isMutation: node.operation === OperationTypeNode.MUTATION,
         size: measureOperation(schema, document, node),
         get bytes() {
           return (

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
 import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
 import { isJson, type ResponseType } from "../graphql/media-types.ts";
+import { parseJson } from "../upstream/parse-json.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
@@ -10,6 +11,8 @@ import type { HandleNode } from "./server.ts";
 
 /** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;
+/** In `Accept`, it may ask for GraphiQL. */
+const PAGE_TYPE = /text\/(?:html|\*)/i;
 
 /**
  * Answers lookups and known GraphQL operations directly on node:http, without Request, Response and Yoga. Yoga
@@ -43,8 +46,10 @@ export function createFastPath(
   ): Promise<string | Response> {
     try {
       await scope.admit(1);
-      const body = await readBody(request);
-      const cached = await graphql.answerCached(body.toString(), scope);
+      const isPost = request.method === "POST";
+      const body = isPost ? await readBody(request) : undefined;
+      const params = body ? parseJson(body.toString()) : toParams(request.url!);
+      const cached = await graphql.answerCached(params, scope, { mayMutate: isPost });
       return cached ?? (await graphql.answer(toRequest(request, body, scope.signal), scope));
     } catch (error) {
       if (scope.signal.aborted) return respondFailure(error, scope);
@@ -61,8 +66,9 @@ export function createFastPath(
       url.startsWith(lookupUrlPrefix) &&
       PLAIN_VALUE.test(url.slice(lookupUrlPrefix.length));
     const isGraphQL = url === graphqlUrl || url.startsWith(`${graphqlUrl}?`);
-    const isOperation = method === "POST" && isGraphQL && isPlainJson(request);
-    const type = isOperation ? graphql.responseType(headers.accept) : undefined;
+    const isOperation =
+      method === "POST" ? isPlainJson(request) : method === "GET" && !PAGE_TYPE.test(headers.accept ?? "");
+    const type = isGraphQL && isOperation ? graphql.responseType(headers.accept) : undefined;
     if (!isLookup && !type) return fallback(request, response, context);
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
@@ -134,11 +140,27 @@ function readBody(request: IncomingMessage): Promise<Buffer> {
   });
 }
 
-function toRequest({ url, headers }: IncomingMessage, body: Buffer, signal: AbortSignal): Request {
+/** The parameters of a GET, as the members of a POST's body. A value that is not JSON becomes a string. */
+function toParams(url: string): unknown {
+  const given = new URLSearchParams(url.slice(url.indexOf("?") + 1));
+  const fromJson = (text: string | null) => (text ? (parseJson(text) ?? text) : undefined);
+  return {
+    query: given.get("query"),
+    variables: fromJson(given.get("variables")),
+    operationName: given.get("operationName") || null,
+    extensions: fromJson(given.get("extensions")),
+  };
+}
+
+function toRequest(
+  { method = "GET", url, headers }: IncomingMessage,
+  body: Buffer | undefined,
+  signal: AbortSignal,
+): Request {
   return new Request(`http://${headers.host}${url}`, {
-    method: "POST",
+    method,
     headers: headers as Record<string, string>,
-    body: new Uint8Array(body),
+    ...(body && { body: new Uint8Array(body) }),
     signal,
   });
 }

@@ -71,7 +71,7 @@ export function createBatcher<Value>(options: {
 }): Batcher<Value> {
   const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity, groupOf } = options;
   const { sendAfterCalls = false, joinInFlight = false } = options;
-  const waiting = new Map<string, Entry<Value>>();
+  let waiting = new Map<string, Entry<Value>>();
   const inFlight = new Map<string, Entry<Value>>();
   let calls = 0;
   let isScheduled = false;
@@ -204,17 +204,22 @@ export function createBatcher<Value>(options: {
   }
 
   function takeBatch(): Map<string, Entry<Value>> {
-    const batch = new Map<string, Entry<Value>>();
     const now = performance.now();
     for (const [key, { sendBefore }] of waiting) if (sendBefore < now) refuse(key);
-    const group = nextGroup();
-    for (const [key, entry] of waiting.size > maxKeys ? inFairOrder([...waiting], callersOf) : [...waiting]) {
-      if (batch.size === maxKeys) break;
-      if (groupOf && groupOf(key) !== group) continue;
-      batch.set(key, entry);
-      waiting.delete(key);
-      inFlight.set(key, entry);
+    let batch = new Map<string, Entry<Value>>();
+    if (waiting.size <= maxKeys && !groupOf) {
+      // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
+      [batch, waiting] = [waiting, batch];
+    } else {
+      const group = nextGroup();
+      for (const [key, entry] of inFairOrder([...waiting], callersOf)) {
+        if (batch.size === maxKeys) break;
+        if (groupOf && groupOf(key) !== group) continue;
+        batch.set(key, entry);
+        waiting.delete(key);
+      }
     }
+    if (joinInFlight) for (const [key, entry] of batch) inFlight.set(key, entry);
     return batch;
   }
 

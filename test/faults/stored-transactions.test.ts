@@ -58,6 +58,20 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
 
+  it("and that landed before a request is not its result, even if no node says so at first", async () => {
+    await leaveLanded();
+    addFees(500_000_000n);
+    const context = { slot: sandbox.chain.slot("confirmed") };
+    const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
+    sandbox.rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      times: 1,
+      then: { status: 200, body: JSON.stringify(unknown) },
+    });
+    expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
   it("and that landed in the last 90 seconds is the result of a caller who asks again, if no fees wait", async () => {
     const { signature } = await leaveLanded();
     expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });

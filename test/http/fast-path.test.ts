@@ -76,6 +76,13 @@ const post = (body: unknown, headers: Record<string, string> = JSON_HEADERS): Se
   };
 };
 
+/** The same as a GET. A parameter is JSON unless it is text. */
+const get = (params: Record<string, unknown>, headers: Record<string, string> = {}): Sent => {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined);
+  const texts = given.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+  return { method: "GET", path: `/graphql?${new URLSearchParams(texts).toString()}`, headers };
+};
+
 const WALLET = "id handle socialId address";
 const ALL = `${WALLET} balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports }`;
 const HANDLES = [
@@ -319,21 +326,36 @@ const HTTP_FORMS: readonly Sent[] = [
   { method: "POST", path: "/graphql?x=1", headers: JSON_HEADERS, body: '{"query":"{ __typename }"}' },
   { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphql?op=W" },
   { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphqlx" },
-  ...ACCEPT_HEADERS.map((accept) => ({
-    method: "GET",
-    path: `/graphql?query=${encodeURIComponent("{ __typename }")}`,
-    headers: { accept },
-  })),
-  {
-    method: "GET",
-    path: `/graphql?operationName=W&extensions=${encodeURIComponent(JSON.stringify(PERSISTED))}`,
-    headers: { accept: "*/*" },
-  },
-  {
-    method: "GET",
-    path: `/graphql?query=${encodeURIComponent('mutation { collect(socialId: "99") { success } }')}`,
-    headers: { accept: "*/*" },
-  },
+  ...[...ACCEPT_HEADERS, "text/*", "TEXT/HTML;q=0.1, application/json", "text/html;q=0, */*"].flatMap((accept) =>
+    [
+      { query: "{ __typename }" },
+      { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W", extensions: APOLLO },
+      { query: "{ nothing }" },
+      { extensions: PERSISTED, operationName: "W" },
+    ].map((params) => get(params, { accept })),
+  ),
+  ...[
+    { query: "" },
+    { operationName: "W" },
+    { variables: "{" },
+    { variables: "null" },
+    { variables: "[]" },
+    { variables: "5" },
+    { variables: '"h"' },
+    { extensions: "{" },
+    { extensions: "null" },
+    { extensions: PERSISTED },
+    { operationName: "" },
+    { operationName: "Other" },
+    { other: "1" },
+  ].map((more) => get({ query: CLIENT_QUERY, variables: { h: "creator" }, ...more })),
+  get({ query: 'mutation { collect(socialId: "99") { success } }' }),
+  get({ query: LIST, variables: { h: new Array<string>(101).fill("creator") } }),
+  { method: "GET", path: "/graphql?query={__typename}&query={nothing}" },
+  { method: "GET", path: "/graphql?query=%7B__typename%7D%" },
+  { method: "GET", path: "/graphql" },
+  { method: "GET", path: "/graphql?" },
+  { method: "HEAD", path: "/graphql?query={__typename}" },
   { method: "PUT", path: "/graphql" },
   { method: "OPTIONS", path: "/graphql" },
 ];
@@ -367,6 +389,11 @@ describe("the fast path gives the same responses as Yoga", () => {
     expect(documents.length).toBeGreaterThan(100);
     for (const [query, variables, operationName] of documents)
       await expectSameResponse(post({ query, variables, operationName }));
+  });
+
+  it("for operations in a URL, also for mutations that are known from a POST", async () => {
+    for (const [query, variables, operationName] of documents)
+      await expectSameResponse(get({ query, variables, operationName }));
   });
 
   it("for unusual HTTP requests", async () => {

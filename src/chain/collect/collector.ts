@@ -52,6 +52,24 @@ export function createCollector(needs: CollectNeeds) {
     return flight;
   }
 
+  /** Waits for a collect until the caller times out. */
+  async function join({ collect, waiters }: Flight, startedAt: number): Promise<CollectOutcome> {
+    const waiter: Waiter = Promise.withResolvers();
+    waiters.add(waiter);
+    const timer = setTimeout(
+      () => {
+        waiter.reject(collect.timeoutError());
+      },
+      startedAt + timeoutMs - performance.now(),
+    );
+    try {
+      return await waiter.promise;
+    } finally {
+      clearTimeout(timer);
+      waiters.delete(waiter);
+    }
+  }
+
   return {
     /**
      * Collects an account's fees, or joins the account's collect in flight. Settles within `timeoutMs` of
@@ -59,20 +77,12 @@ export function createCollector(needs: CollectNeeds) {
      * timeout); the collect continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(account: AccountAddresses, startedAt: number): Promise<CollectOutcome> {
-      const leftMs = startedAt + timeoutMs - performance.now();
-      if (leftMs <= 0) throw new CollectError({ kind: "not-started" });
-      const { collect, waiters } = inFlight.get(account.address) ?? start(account);
-      const waiter: Waiter = Promise.withResolvers();
-      waiters.add(waiter);
-      const timer = setTimeout(() => {
-        waiter.reject(collect.timeoutError());
-      }, leftMs);
-      try {
-        return await waiter.promise;
-      } finally {
-        clearTimeout(timer);
-        waiters.delete(waiter);
-      }
+      if (performance.now() >= startedAt + timeoutMs) throw new CollectError({ kind: "not-started" });
+      const running = inFlight.get(account.address);
+      const outcome = await join(running ?? start(account), startedAt);
+      if (!running || outcome.kind !== "nothing") return outcome;
+      // Fees may have arrived after it read the vaults, and before this caller asked.
+      return join(inFlight.get(account.address) ?? start(account), startedAt);
     },
 
     /** Resolves when no collect is in flight. */

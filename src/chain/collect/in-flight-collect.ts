@@ -9,7 +9,7 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
 import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
-import { createLandedOutcome, type CollectOutcome } from "./landed-outcome.ts";
+import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
 import type { Simulator } from "./simulation.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
@@ -96,7 +96,7 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
     let progress: Progress = { kind: "preparing" };
 
     async function run(): Promise<CollectOutcome> {
-      let earlier: StoredTransaction | undefined;
+      let earlier: EarlierTransaction | undefined;
       for (;;) {
         assertInTime(endsAt);
         const lease = await locks.acquire(account.address, endsAt);
@@ -104,16 +104,20 @@ export function createStartCollect(needs: CollectNeeds): (account: AccountAddres
 
         const { openTransaction } = lease;
         if (openTransaction) {
-          // What landed before this collect began is not its result.
-          const slot = lease.isEarlier ? await findLandedSlot(openTransaction) : undefined;
+          const { isEarlier } = lease;
+          const slot = isEarlier ? await findLandedSlot(openTransaction) : undefined;
           if (slot !== undefined) {
             lease.release(slot);
-            earlier = openTransaction;
+            earlier = { ...openTransaction, wasOpen: false };
             continue;
           }
           const outcome = await land(lease, openTransaction);
-          if (outcome.kind === "landed")
+          if (outcome.kind !== "landed") continue;
+          if (!isEarlier || outcome.err !== null)
             return landedOutcome.read(account, openTransaction, outcome.err, undefined);
+          // It may have landed before this collect began: collect what waits now.
+          earlier = { ...openTransaction, wasOpen: true };
+          progress = { kind: "preparing" };
           continue;
         }
 

@@ -21,6 +21,12 @@ export type CollectOutcome =
     }
   | { readonly kind: "nothing" };
 
+/** A transaction that another replica stored before this collect began. */
+export interface EarlierTransaction extends StoredTransaction {
+  /** Whether no node knew that it had landed when this collect began. */
+  readonly wasOpen: boolean;
+}
+
 /** What is known of a transaction that this replica signed. */
 interface Own {
   /** The most it can cost. */
@@ -104,16 +110,16 @@ export function createLandedOutcome(needs: {
     },
 
     /**
-     * The outcome of a transaction that landed before this collect began: `nothing`, unless it succeeded within the
-     * last 90 seconds. Reads until `endsAt`, a `performance.now()` time.
+     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it succeeded
+     * within the last 90 seconds. Reads until `endsAt`, a `performance.now()` time.
      */
     async readEarlier(
       account: AccountAddresses,
-      transaction: StoredTransaction,
+      transaction: EarlierTransaction,
       endsAt: number,
     ): Promise<CollectOutcome> {
       const landed = await readLanded(transaction, endsAt - performance.now());
-      const landedAt = landed?.blockTime ?? -Infinity;
+      const landedAt = landed?.blockTime ?? (transaction.wasOpen ? Infinity : -Infinity);
       const isRecent = Date.now() / 1000 - landedAt <= RECENT_SECONDS;
       if (!isRecent || landed?.err !== null) return { kind: "nothing" };
       return toOutcome(account, transaction.signature, landed, undefined);

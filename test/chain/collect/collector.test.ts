@@ -179,6 +179,39 @@ describe("a collect", () => {
     });
   });
 
+  it("that finds nothing is followed by another for callers who joined it after fees had arrived", async () => {
+    const { creatorVault } = sandbox.account("newcomer");
+    const answered = Promise.withResolvers<undefined>();
+    rpc.faults.add({
+      when: isMethod("getMultipleAccounts"),
+      times: 1,
+      after: true,
+      until: answered.promise,
+    });
+    const first = collector.collect("newcomer");
+    await wasCalled("getMultipleAccounts");
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
+    const joined = [collector.collect("newcomer"), collector.collect("newcomer")];
+    answered.resolve(undefined);
+    expect(await first).toEqual({ kind: "nothing" });
+    const [one, other] = await Promise.all(joined);
+    expect(one).toMatchObject({ kind: "collected", collected: 1_000_000_000n });
+    expect(other).toEqual(one);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("lands although fees arrive after its simulation saw an empty vault", async () => {
+    const { creatorVault } = sandbox.account("creator");
+    const inVault = chain.balance(creatorVault);
+    onFirstCall("simulateTransaction", () => {
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
+    });
+    onFirstCall("getLatestBlockhash", () => {
+      chain.setBalance(creatorVault, inVault);
+    });
+    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
+  });
+
   it("is refused at once when too many others are in flight", async () => {
     rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: "hang" });
     const refused: unknown[] = [];
