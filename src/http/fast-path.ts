@@ -11,7 +11,7 @@ import type { HandleNode } from "./server.ts";
 
 /** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;
-/** In `Accept`, it may ask for GraphiQL. */
+/** A GET whose `Accept` header contains this may be for GraphiQL. */
 const PAGE_TYPE = /text\/(?:html|\*)/i;
 
 /**
