@@ -38,14 +38,14 @@ async function main(): Promise<void> {
   if (command === undefined) await serve();
   else if (command === "sandbox") await runSandbox(values["chain-port"], values["social-port"]);
   else if (command === "doctor") await runDoctor();
-  else throw new ConfigError([`unknown command ${JSON.stringify(command)}; see --help`]);
+  else throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
 }
 
 function readArguments() {
   try {
     return parseArgs({ options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new ConfigError([`${(error as Error).message}; see --help`]);
+    throw new ConfigError([`${(error as Error).message}; run npm start -- --help`]);
   }
 }
 
