@@ -363,6 +363,8 @@ export interface operations {
             /**
              * @description `INSUFFICIENT_FUNDS`: The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.
              *
+             *     `COLLECT_FAILED`: The service has used its fee budget for this hour. Try again in 312 seconds.
+             *
              *     `COLLECT_FAILED`: The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.
              */
             500: {
@@ -370,6 +372,11 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /**
+                     * @description Seconds to wait before you try again; sent with `COLLECT_FAILED`.
+                     * @example 312
+                     */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -24,9 +24,9 @@ export interface LoaderSources {
 
 /**
  * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
- * request, even if fields load it on different ticks. A collect makes its account's balance be read again. Fields that load on the same tick share one batch, and
- * the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending reads
- * are dropped.
+ * request, even if fields load it on different ticks; a balance is read again after a collect of its account. Fields
+ * that load on the same tick share one batch, and the process-wide batchers merge the batches of all requests. When
+ * the caller disconnects, its pending reads are dropped.
  *
  * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
  */

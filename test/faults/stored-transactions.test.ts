@@ -123,7 +123,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     expect(await first).toMatchObject({ kind: "expired", signature });
   });
 
-  describe("and of which one endpoint says that it expired and the other says nothing", () => {
+  describe("and that one endpoint reports as expired while the other is silent", () => {
     /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
     async function leaveUnknown() {
       living = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.rpc, sandbox.secondRpc] });

@@ -79,7 +79,10 @@ const post = (body: unknown, headers: Record<string, string> = JSON_HEADERS): Se
 /** The same as a GET. A parameter is JSON unless it is text. */
 const get = (params: Record<string, unknown>, headers: Record<string, string> = {}): Sent => {
   const given = Object.entries(params).filter(([, value]) => value !== undefined);
-  const texts = given.map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+  const texts = given.map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
   return { method: "GET", path: `/graphql?${new URLSearchParams(texts).toString()}`, headers };
 };
 
@@ -326,13 +329,14 @@ const HTTP_FORMS: readonly Sent[] = [
   { method: "POST", path: "/graphql?x=1", headers: JSON_HEADERS, body: '{"query":"{ __typename }"}' },
   { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphql?op=W" },
   { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphqlx" },
-  ...[...ACCEPT_HEADERS, "text/*", "TEXT/HTML;q=0.1, application/json", "text/html;q=0, */*"].flatMap((accept) =>
-    [
-      { query: "{ __typename }" },
-      { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W", extensions: APOLLO },
-      { query: "{ nothing }" },
-      { extensions: PERSISTED, operationName: "W" },
-    ].map((params) => get(params, { accept })),
+  ...[...ACCEPT_HEADERS, "text/*", "TEXT/HTML;q=0.1, application/json", "text/html;q=0, */*"].flatMap(
+    (accept) =>
+      [
+        { query: "{ __typename }" },
+        { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W", extensions: APOLLO },
+        { query: "{ nothing }" },
+        { extensions: PERSISTED, operationName: "W" },
+      ].map((params) => get(params, { accept })),
   ),
   ...[
     { query: "" },

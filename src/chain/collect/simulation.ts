@@ -80,7 +80,7 @@ export function createSimulator(
       const { address } = account;
       log.warn(
         { address, err: error },
-        "a collect leaves out the AMM's fees, because they fail its simulation",
+        "a collect leaves out the AMM's fees, because its simulation fails with them: check LAUNCHPAD_AMM_PROGRAM_ID",
       );
       return simulateWith(account, fees, false);
     }
