@@ -31,7 +31,9 @@ export type Config = ReturnType<typeof readConfig>;
 export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
   if (!host || host === "localhost" || SANDBOX === "true") return [];
   if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return [];
-  return [`HOST: expected a loopback address for a sandbox, got "${host}". Or set SANDBOX=true`];
+  return [
+    `HOST: expected a loopback address for a sandbox, got "${host}". To let other machines use it, set SANDBOX=true`,
+  ];
 }
 
 /**

@@ -31,7 +31,7 @@ import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis } from "./upstream/redis.ts";
 
-/** How long a process that stops waits for Redis. */
+/** How long shutdown waits until Redis has the outcomes of all collects. */
 const WRITE_OUTCOMES_MS = 5_000;
 
 /**
@@ -110,7 +110,7 @@ export function createGateway(
     "/openapi.json": { GET: () => respondJson(200, openApi) },
     ...pages.routes,
   };
-  /** Served on ADMIN_PORT if it is set, else beside the others. */
+  /** Served on ADMIN_PORT if it is set, else on PORT with the other routes. */
   const adminRoutes: Record<string, Route> = {
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: true }) },

@@ -38,14 +38,14 @@ async function main(): Promise<void> {
   if (command === undefined) await serve();
   else if (command === "sandbox") await runSandbox(values["chain-port"], values["social-port"]);
   else if (command === "doctor") await runDoctor();
-  else throw new ConfigError([`unknown command ${JSON.stringify(command)}; see --help`]);
+  else throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
 }
 
 function readArguments() {
   try {
     return parseArgs({ options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new ConfigError([`${(error as Error).message}; see --help`]);
+    throw new ConfigError([`${(error as Error).message}; run npm start -- --help`]);
   }
 }
 
@@ -59,7 +59,7 @@ async function runDoctor(): Promise<never> {
   process.exit(atFault.length > 0 ? 1 : 0);
 }
 
-/** Imported only when it is used: production has neither the time nor the packages for it. */
+/** Imported on demand: production does not need it and may not have its packages. */
 async function importSandbox() {
   try {
     return await import("./sandbox/sandbox.ts");
@@ -126,12 +126,16 @@ async function serve(): Promise<void> {
   /** Exits with `code`, or with 1 if anything is unfinished. */
   function exit(code: number): never {
     const signatures = gateway.openSignatures();
-    if (signatures.length > 0) log.error({ signatures }, "exiting while these transactions are in flight");
+    if (signatures.length > 0)
+      log.error(
+        { signatures },
+        "exiting while these transactions are in flight: they may still land, so look them up by their signatures",
+      );
     const outcomes = gateway.unwrittenOutcomes();
     if (outcomes > 0)
       log.error(
         { outcomes },
-        "exiting before Redis has the outcomes of this many collects: each account stays locked until another replica finds that its transaction landed",
+        "exiting before Redis has the outcomes of this many collects: each account stays locked until its next collect finds the outcome on the chain",
       );
     log.info("stopped");
     process.exit(signatures.length > 0 || outcomes > 0 ? 1 : code);
@@ -155,7 +159,9 @@ main().catch((error: unknown) => {
     const name = port === Number(process.env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
     console.error(`Tributary cannot start: ${message}. Set ${name} to a free port, or to 0 for any.`);
   } else if (syscall === "listen" || syscall === "getaddrinfo") {
-    console.error(`Tributary cannot start: ${message}. HOST must be an address of this machine.`);
+    console.error(
+      `Tributary cannot start: ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
+    );
   } else console.error("Tributary cannot start:", error);
   process.exit(1);
 });

@@ -60,7 +60,11 @@ export async function checkUpstreams(needs: {
     if (endpoints.length > 1) {
       for (const { host, genesisHash: hash } of endpoints) {
         if (hash) log.info({ host }, `SOLANA_RPC_URL: this endpoint is on ${nameOfCluster(hash)}`);
-        else log.warn({ host }, "SOLANA_RPC_URL: this endpoint does not answer yet");
+        else
+          log.warn(
+            { host },
+            "SOLANA_RPC_URL: this endpoint does not answer yet; if this lasts, check its URL",
+          );
       }
     }
     const genesisHash = endpoints.find((endpoint) => endpoint.genesisHash)?.genesisHash;
@@ -69,7 +73,7 @@ export async function checkUpstreams(needs: {
     if (accounts instanceof Error) {
       log.warn(
         { err: accounts },
-        "SOLANA_RPC_URL: the chain does not answer yet; lookups and collects fail until it does",
+        "SOLANA_RPC_URL: the chain does not answer yet; lookups and collects fail until it does; if this lasts, check the URLs",
       );
       return;
     }
@@ -83,7 +87,7 @@ export async function checkUpstreams(needs: {
         throw new PreflightError(
           `${problem}. Check the id, and that SOLANA_RPC_URL belongs to the right cluster.`,
         );
-      log.warn(`${problem} yet`);
+      log.warn(`${problem} yet: deploy it, or correct the id`);
     }
     if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
 

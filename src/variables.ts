@@ -146,7 +146,9 @@ function parseRedisUrls(text: string): URL[] {
   }
   if (urls.length === 1) return urls;
   if (urls.some(({ pathname }) => pathname.length > 1))
-    throw new Error("expected no database number: several URLs are nodes of one cluster, which has only one");
+    throw new Error(
+      "expected no database number: several URLs are nodes of one Redis Cluster, which has only database 0",
+    );
   const accesses = urls.map(({ protocol, username, password }) => `${protocol}//${username}:${password}`);
   if (new Set(accesses).size > 1)
     throw new Error(
@@ -161,7 +163,7 @@ function splitList(text: string): string[] {
 
 function isProxyList(text: string): boolean {
   const proxies = splitList(text);
-  // proxy-addr reads `1` as the address 0.0.0.1. Refuse counts: a client that bypasses a proxy could fake its address.
+  // proxy-addr reads `1` as the address 0.0.0.1. Refuse hop counts: a client that bypasses a proxy could fake its address.
   if (proxies.some((proxy) => /^\d+$/.test(proxy))) return false;
   try {
     proxyAddr.compile(proxies);

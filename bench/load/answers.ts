@@ -77,7 +77,7 @@ export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]
   });
 }
 
-/** Throws an error with this message; `cause` is what to look for. */
+/** Throws an error with this message; `cause` is the detail to report. */
 export function assert(condition: unknown, message: string, cause?: string): asserts condition {
   if (!condition) throw new Error(message, { cause });
 }

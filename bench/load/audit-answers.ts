@@ -7,7 +7,7 @@ import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts
 
 /** How long after a collect a caller who asks again may receive its result, if nothing new waits. */
 const ASKED_AGAIN_MS = 90_000;
-/** The other replica's transaction may be sent while a caller is told that none was. */
+/** The other replica's transaction may be sent while a caller's answer says that none was. */
 const RACE_MS = 1_000;
 
 type Success = CollectCall & { readonly answer: { readonly kind: "collected" } };
@@ -49,7 +49,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       );
   }
 
-  /** Whether a success is about the request: not about an earlier transaction, while new fees waited. */
+  /** Whether a success belongs to the request, and not to an earlier transaction while new fees waited. */
   function isCurrent({ account, replica, start, end, answer: { txSignature } }: Success): boolean {
     const landedAt = timeline.landedAt(txSignature) ?? 0;
     if (landedAt >= start.at) return true;
@@ -94,7 +94,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * No transaction of the replica may be open at the end of the request, nor one of the other that it can know. But
+   * No transaction that the replica sent, or can know of from the other, may be open at the end of the request. But
    * the next collect may have begun, for callers who still wait, or who got another answer.
    */
   function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {

@@ -41,7 +41,7 @@ export function audit(
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
   const callsOf = Map.groupBy(collects, ({ account }) => account.id);
 
-  /** Since when a replica may have prepared a transaction: the start of its oldest waiting request. */
+  /** The earliest time when a replica can have begun a transaction: the start of its oldest waiting request. */
   function preparedSince({ account, replica, at }: SentTransaction): number {
     const waiting = (callsOf.get(account?.id ?? "") ?? []).filter(
       (call) => call.replica === replica && call.start.at <= at && at <= call.end,

@@ -16,7 +16,7 @@ export interface ChainCall {
   readonly replica: number;
 }
 
-/** Returns the methods with which an endpoint lies. */
+/** Returns the lying methods of an endpoint. */
 export type ToMethods = (honest: Methods) => Methods;
 
 /** A JSON-RPC endpoint of the chain that can lie. */

@@ -13,12 +13,12 @@ const SLOTS_PAST_BLOCKHASH = 200;
 const MAX_FAULT_MS = 1_000;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
 const LONGER_THAN_RESEND_MS = 3_500;
-/** When a blockhash expires, within such a fault. */
+/** How long after the start of such a fault its blockhash expires. */
 const EXPIRES_AFTER_MS = 700;
 /** How long an endpoint closes connections before the lies of the other, or before it belongs to another cluster. */
 const OUTAGE_MS = 300;
 
-/** Redis answers within the 120 ms that the gateway waits, or not; for up to a few seconds. */
+/** How long Redis freezes: some shorter than the 120 ms that the gateway waits, some longer. */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
 const FREEZE_EVERY_MS = 2_500;
 const KILL_EVERY_MS = 5_000;
@@ -92,7 +92,7 @@ function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
     return stopAll(stops);
   }
 
-  /** Each fault of one endpoint, alternately the first and the second, `swapped` the other way round. */
+  /** Each fault at one endpoint, alternating between the two; `swapped` starts with the second. */
   const ofOne = (swapped: 0 | 1): Scenario[] => {
     const at = (i: number) => endpoints[(i + swapped) % 2]!;
     const title = (i: number) => `endpoint ${((i + swapped) % 2) + 1}`;

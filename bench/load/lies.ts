@@ -6,7 +6,7 @@ import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
 import { methodsOf, type ToMethods } from "./endpoints.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What an endpoint that lies answers with. */
+/** The answers of a lying endpoint. */
 export interface Lie {
   readonly name: string;
   readonly methods: ToMethods;

@@ -1,4 +1,4 @@
-/** The accounts at the start of the list that half of the requests and fees are for, so that callers meet there. */
+/** Half of the requests and fees go to this many accounts at the start of the list, so that callers collide. */
 const BUSY = 10;
 
 export const pick = <T>(list: readonly T[]): T => list[Math.floor(Math.random() * list.length)]!;

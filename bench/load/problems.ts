@@ -6,7 +6,7 @@ export interface LoadResult {
 
 /** The problems of a run, by kind. */
 export interface Problems {
-  /** Records a problem. `kind` is the same for all problems of a kind, `detail` is what to look for. */
+  /** Records a problem. `kind` groups problems, `detail` says where one occurred. */
   add(kind: string, detail: string): void;
   /** One line for each kind, with their number and the first details. */
   lines(): string[];

@@ -12,7 +12,7 @@ export interface State {
   /** When its transaction landed, in milliseconds since 1970; 0 before the first. */
   readonly at: number;
   readonly slot: number;
-  /** Of its transaction; "" before the first. */
+  /** The signature of its transaction; "" before the first. */
   readonly signature: string;
   /** What a collect would move, in lamports. */
   readonly vault: bigint;
@@ -37,7 +37,7 @@ export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]
   const tokenRentMinimum = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
   /** The states of each account, by id, oldest first. */
   const states = new Map<string, State[]>();
-  /** What is at each of the accounts' addresses since which slot, oldest first. */
+  /** The content of each address of the accounts, with the slot since which it is there, oldest first. */
   const contents = new Map<string, { readonly slot: number; readonly content: ChainAccount | null }[]>();
   const ownerOf = new Map<string, SandboxAccount>();
   /** The landing times of the gateway's and the faucet's transactions. */

@@ -20,9 +20,9 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
   /** For each account, the states after collects that were reported, and when. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
-   * True answers, and those from the view of a stale endpoint. One endpoint is enough for a read, and a node that is
-   * only slow cannot be told from the other, so such an answer is counted. But it is a problem if it is older than
-   * a collect that was reported before, unless Redis could not tell the replica.
+   * All answers, and those from a stale endpoint. A read trusts one endpoint, and cannot recognize one that is only
+   * slow, so such an answer is counted. But it is a problem if it is older than a collect that was reported before,
+   * unless the replica could not learn of that through Redis.
    */
   const counts = { balances: 0, staleBalances: 0, untoldBalances: 0, nothings: 0, staleNothings: 0 };
 
@@ -30,7 +30,7 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
   const oldestIndex = (id: string, start: Moment) =>
     Math.max(0, ...(reported.get(id) ?? []).filter(({ at }) => at < start.at).map(({ index }) => index));
 
-  /** How an answer fits: it was true, or true before the request, or before a collect that was reported, or never. */
+  /** When an answer was last true: during the request, before it, before a collect that was reported, or never. */
   function judge(id: string, start: Moment, fits: (state: State) => boolean) {
     const states = timeline.statesOf(id);
     const index = states.findLastIndex(fits);
@@ -39,7 +39,7 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
     return index >= 0 ? "outdated" : "never";
   }
 
-  /** Whether a replica may not have been told of the last collect that was reported before a request. */
+  /** Whether a replica may have missed the last collect that was reported before a request. */
   function isUntold(id: string, { replica, start }: Request): boolean {
     const from = timeline.statesOf(id)[oldestIndex(id, start)]!.at;
     return [frozen, replicas[replica]!.withoutRedis].some((away) => overlaps(away, from, Date.now()));
@@ -64,7 +64,7 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
       list.push({ at: Date.now(), index });
     },
 
-    /** Checks a balance; `fits` tells whether a state is what the answer shows. */
+    /** Checks a balance; `fits` returns whether a state is the one that the answer shows. */
     checkBalance(
       { id, handle }: SandboxAccount,
       request: Request,

@@ -40,7 +40,7 @@ if (result.success) {
 const cached = client.readQuery({ query: WalletDocument, variables: { handle } });
 console.log(`In the vault, from the cache: ${cached?.wallet?.balance?.vault ?? "unknown"} SOL`);
 
-/** The service's code; undefined if there was no response, or not one of GraphQL. */
+/** The service's code; undefined if there was no response, or it was not GraphQL. */
 function codeOf(failure: unknown): string | undefined {
   return CombinedGraphQLErrors.is(failure) ? String(failure.errors[0]?.extensions?.code) : undefined;
 }

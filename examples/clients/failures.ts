@@ -31,7 +31,7 @@ export function readArguments(): { baseUrl: string; handle: string } {
   return { baseUrl: baseUrl ?? fail("The base URL is missing: node <example> <base URL> [handle]"), handle };
 }
 
-/** Stops after a failed lookup. `code` is absent if there was no response, or not one of the service. */
+/** Stops after a failed lookup. `code` is absent if there was no response, or it was not the service's. */
 export function failLookup(handle: string, code: string | undefined, message: string): never {
   fail(`Could not look up ${handle}: ${code ?? "no response"}: ${message}`);
 }

@@ -23,7 +23,7 @@ console.log(`In the vault: ${wallet.balance?.vault ?? "unknown"} SOL`);
 const { socialId } = wallet;
 const { collect } = await client.request(CollectDocument, { socialId }).catch((error: unknown) => {
   const partial = error instanceof ClientError ? (error.response.data as CollectMutation | null) : null;
-  // The collect is done if it has a result: then only the balance in it could not be read.
+  // With a result, the collect is done: only a field of its wallet could not be read.
   if (partial?.collect) return partial;
   const { code, message } = toFailure(error);
   failCollect(code, message);
@@ -36,7 +36,7 @@ if (collect?.success) {
   console.log(`Nothing to collect: ${collect?.message}`);
 }
 
-/** The first error of a response. Without `code`, there was no response, or not one of GraphQL. */
+/** The first error of a response. Without `code`, there was no response, or it was not GraphQL. */
 function toFailure(error: unknown): { code?: string; message: string } {
   if (!(error instanceof ClientError)) return { message: String(error) };
   const { status, errors: [first] = [] } = error.response;

@@ -10,7 +10,7 @@ import type { paths } from "./openapi.ts";
 const { baseUrl, handle } = readArguments();
 const client = createClient<paths>({ baseUrl, fetch: fetchWithRetry });
 
-// 1. Look up the handle. The client throws only if there is no response, or not one in JSON.
+// 1. Look up the handle. The client throws only if there is no response, or it is not JSON.
 const lookup = await client
   .GET("/wallet/lookup", { params: { query: { handle } } })
   .catch((error: unknown) => failLookup(handle, undefined, String(error)));

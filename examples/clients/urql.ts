@@ -38,7 +38,7 @@ if (result.success) {
 const cached = client.readQuery(WalletDocument, { handle });
 console.log(`In the vault, from the cache: ${cached?.data?.wallet?.balance?.vault ?? "unknown"} SOL`);
 
-/** The service's code; undefined if there was no response, or not one of GraphQL. */
+/** The service's code; undefined if there was no response, or it was not GraphQL. */
 function codeOf(failure: CombinedError | undefined): string | undefined {
   const code = failure?.graphQLErrors[0]?.extensions.code;
   return typeof code === "string" ? code : undefined;

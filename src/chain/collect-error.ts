@@ -9,7 +9,7 @@ export type CollectFailure =
   /** The request timed out before this collect started. */
   | { readonly kind: "not-started" }
   | { readonly kind: "too-many-in-flight" }
-  /** Another replica prepared its transaction until this collect's deadline. */
+  /** Another replica was still preparing its transaction at this collect's deadline. */
   | { readonly kind: "lease-not-acquired" }
   /** The transaction that another replica stored is unreadable; the lock is released. */
   | { readonly kind: "stored-transaction-unreadable" }
@@ -18,7 +18,7 @@ export type CollectFailure =
   | { readonly kind: "backing-off"; readonly leftMs: number }
   /** The caller has used its share of the hour's fees, or the service its budget. Small collects have limits of their own. */
   | ({ readonly kind: "budget-spent"; readonly isSmall: boolean } & Shortage)
-  /** No transaction was signed until the collect's deadline. */
+  /** No transaction was signed before the collect's deadline. */
   | { readonly kind: "timed-out" }
 
   /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */
@@ -75,7 +75,7 @@ function describe(failure: CollectFailure): string {
         ? "the caller timed out before a transaction was sent"
         : `the caller timed out before the outcome of transaction ${failure.signature} was known`;
     case "unknown":
-      return `it is not known whether transaction ${failure.signature} landed, and it no longer can`;
+      return `it is not known whether transaction ${failure.signature} landed; if it did not, it never will`;
     case "expired":
       return `transaction ${failure.signature} did not land and never can`;
     case "failed-on-chain":

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { Redis, Script } from "../upstream/redis.ts";
 
-/** Longer than a node of a provider is behind. */
+/** Longer than a provider's node lags behind. */
 const KEPT_MS = 60_000;
 
 /**
- * KEYS: the newest landed slot, and the channel of the same name. ARGV: a slot, KEPT_MS. A user without access to
- * the channel can still write the key.
+ * KEYS: the newest landed slot, and the channel of the same name. ARGV: a slot, KEPT_MS. `pcall`, so that an ACL user
+ * without the channel can still write the key.
  */
 const ANNOUNCE: Script<unknown> = {
   answer: z.unknown(),
@@ -26,8 +26,8 @@ const READ: Script<string | null> = {
 
 /**
  * Tells all replicas with this fee payer in which slots its transactions landed, so that after a collect at one
- * replica no other shows the state before it. Replicas are told rather than asked, so lookups do not wait for
- * it. A replica that may have missed a message reads the newest slot, which Redis keeps for a minute.
+ * replica no other shows the state before it. Slots are pushed, so lookups never wait for them. A replica that may
+ * have missed a message reads the newest slot, which Redis keeps for a minute.
  */
 export function createLandedSlots({
   feePayer,

@@ -79,7 +79,7 @@ function detailsOf(error: CollectError): ErrorDetails {
       };
     case "unknown":
       return {
-        message: `It is not known whether transaction ${failure.signature} landed; it no longer can. Look it up by its signature. Collecting again never moves the same fees twice.`,
+        message: `It is not known whether transaction ${failure.signature} landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.`,
         ...forOperator(
           "the endpoints in SOLANA_RPC_URL do not agree on whether a transaction landed: look it up by its signature, and replace the endpoint that is wrong",
         ),

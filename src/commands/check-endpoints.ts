@@ -43,7 +43,7 @@ export async function checkEndpoints(
     if (genesisHash !== expected) {
       return bad(
         "SOLANA_RPC_URL",
-        `${host} is on ${cluster}, the first on ${nameOfCluster(expected)}: use one cluster`,
+        `${host} is on ${cluster}, the first on ${nameOfCluster(expected)}: use endpoints of one cluster`,
       );
     }
     const { limit, isUsable } = accounts;
@@ -58,8 +58,8 @@ export async function checkEndpoints(
 }
 
 /**
- * The most accounts that an endpoint returns in one call, of the sizes tried; and whether the service can use it:
- * it splits calls that are refused for their size.
+ * The largest call that an endpoint accepts, of the sizes tried; and whether the service can use the endpoint: it
+ * splits only calls whose refusal looks like one for their size.
  */
 async function findAccountLimit(
   readAccounts: (keys: readonly string[]) => Promise<unknown>,
@@ -84,5 +84,5 @@ function reasonOf({ failure, code }: RpcError): string {
 function fixFor({ code }: RpcError): string {
   if (code === 401 || code === 403) return "check the key in the URL";
   if (code === 429) return "its limit is used up, so choose a larger plan";
-  return "check the URL, and that this machine may connect to it";
+  return "check the URL, and that this machine can connect to it";
 }

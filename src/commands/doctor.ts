@@ -23,7 +23,7 @@ const REDIS_INFO = {
   answer: z.string(),
 };
 const LEAST_REDIS_VERSION = 7;
-/** Longer than the service waits: a slow connection from this machine is no fault of a variable. */
+/** Longer than the service waits: a slow connection from this machine does not make the URL wrong. */
 const REDIS_TIMEOUT_MS = 5_000;
 const REDIS_RETRY_MS = 200;
 
@@ -68,7 +68,7 @@ async function checkSocialNetwork({ social, secrets }: Config, needs: Needs): Pr
     return [poor("SOCIAL_API_TOKEN", text)];
   }
   if (failure.kind === "unreachable" || failure.kind === "timeout" || failure.kind === "lookup-timeout") {
-    const text = `${social.apiUrl.host} does not answer: check the URL, and that this machine may connect to it`;
+    const text = `${social.apiUrl.host} does not answer: check the URL, and that this machine can connect to it`;
     return [bad("SOCIAL_API_URL", text)];
   }
   if (failure.kind !== "refused") return [notTheApi(social.apiUrl)];

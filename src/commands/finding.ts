@@ -1,4 +1,4 @@
-/** What a check found about a variable. `bad`: the service cannot work with it. `text` says what to do about it. */
+/** The result of checking a variable. `poor`: look at it. `bad`: the service cannot work with it. `text`: the fix. */
 export interface Finding {
   readonly state: "good" | "poor" | "bad";
   readonly variable: string;

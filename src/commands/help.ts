@@ -12,7 +12,7 @@ export function helpText(): string {
 
   npm start                  starts the service, or a sandbox if nothing is configured
   npm run sandbox            starts only the sandbox's chain and network, and prints the variables for a service
-      -- --chain-port=8899 --social-port=8898    their ports; 0 takes a free one
+      -- --chain-port=8899 --social-port=8898    their ports; 0 picks a free one
   npm run doctor             checks the configuration against its upstreams, without serving
   npm start -- --help        shows this text
   npm start -- --version     shows the version
@@ -23,7 +23,7 @@ ${variables.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n
 `;
 }
 
-/** Of a default: text, a number or an empty list. */
+/** Formats a default: text, a number or an empty list. */
 function toText(value: unknown): string {
   if (value === undefined) return "unset";
   return Array.isArray(value) ? value.join() || "empty" : `${value as string | number}` || "empty";

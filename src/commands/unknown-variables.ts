@@ -1,12 +1,12 @@
-/** The most letters by which a misspelled name differs, for names of at least this length. Shorter ones match other programs' names. */
+/** How many letters of a name may be wrong, by its minimum length. Shorter names match variables of other programs. */
 const TYPOS = [
   { minLength: 10, letters: 2 },
   { minLength: 6, letters: 1 },
 ];
 
 /**
- * A warning for each variable of `env` that the service does not read although its name resembles one of
- * `known`: it is misspelled, or it has the same words and some more or fewer. No warning quotes a value.
+ * A warning for each variable of `env` that the service does not read but whose name resembles one of `known`: a
+ * misspelling, or the same words with some more or fewer. No warning quotes a value.
  */
 export function warnAboutUnknown(
   env: Readonly<Record<string, string | undefined>>,
@@ -29,7 +29,7 @@ function resembles(name: string, known: string): boolean {
   return distance(name, known) <= letters || hasWordsOf(name, known) || hasWordsOf(known, name);
 }
 
-/** Whether `name` has all words of `part`, which are at least two. */
+/** Whether `part` has at least two words and `name` has all of them. */
 function hasWordsOf(name: string, part: string): boolean {
   const words = part.split("_");
   return words.length > 1 && words.every((word) => name.split("_").includes(word));

@@ -11,8 +11,8 @@ const MINT_BYTES = 32;
 const base58 = getBase58Encoder();
 
 /**
- * Parses the mint that names a coin: 32 bytes in base58, on the curve or not. Returns undefined for anything else.
- * Each mint has only one spelling.
+ * Parses the mint that names a coin: 32 bytes in base58, on or off the ed25519 curve. Returns undefined for anything
+ * else. Each mint has only one spelling.
  */
 export function toMint(text: string): string | undefined {
   return MINT_PATTERN.test(text) && base58.encode(text).length === MINT_BYTES ? text : undefined;

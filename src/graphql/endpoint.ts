@@ -175,7 +175,7 @@ interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether there are only a query, an operation name of word characters, and objects of variables and extensions. */
+/** Whether `params` has only a query, an operation name of word characters, and objects of variables and extensions. */
 function isPlain(params: unknown): params is PlainParams {
   if (typeof params !== "object" || params === null || Array.isArray(params)) return false;
   const { query, variables, operationName = null, extensions, ...rest } = params as Record<string, unknown>;

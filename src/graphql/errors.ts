@@ -16,7 +16,7 @@ const YOGA_BODY_TOO_LARGE = "REQUEST_ENTITY_TOO_LARGE";
 /** Longer messages are cut, because GraphQL's own messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
 
-/** The only suggestion that `hideSuggestions` does not remove. It ends the message, where no caller can imitate it. */
+/** The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never quotes the caller. */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**
@@ -38,7 +38,7 @@ export function toGraphQLError(
     // Without this, Yoga would answer a malformed request with 200 if the caller prefers application/json.
     if ((extensions.code === BAD_REQUEST || extensions.code === INVALID_MINT) && extensions.http)
       extensions.http = { ...extensions.http, spec: false };
-    // Yoga's copy of the request's body.
+    // Yoga's JSON error, which quotes the request's body.
     delete extensions.originalError;
     extensions.code ??= BAD_REQUEST;
     return shorten(source);

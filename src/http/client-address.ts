@@ -41,8 +41,8 @@ export function createClientAddress(trustedProxies: readonly string[]): (origin:
 }
 
 /**
- * The block of addresses that one owner usually has, of a caller as {@link createClientAddress} identifies it: the
- * /24 of IPv4, the /48 of IPv6. Callers share budgets by block.
+ * The address block (IPv4 /24, IPv6 /48) of a caller as {@link createClientAddress} identifies it. A block usually
+ * has one owner, so its callers share budgets.
  */
 export function toAddressBlock(caller: string): string {
   if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");

@@ -11,13 +11,12 @@ import type { HandleNode } from "./server.ts";
 
 /** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;
-/** In `Accept`, it may ask for GraphiQL. */
+/** A GET whose `Accept` header contains this may be for GraphiQL. */
 const PAGE_TYPE = /text\/(?:html|\*)/i;
 
 /**
  * Answers lookups and known GraphQL operations directly on node:http, without Request, Response and Yoga. Yoga
- * answers operations that are not known. Requests of another form go to `fallback`, which would give the same
- * answers to all.
+ * answers operations that are not known. Other requests go to `fallback`, which gives the same answers, only slower.
  */
 export function createFastPath(
   needs: RequestScopeNeeds & {

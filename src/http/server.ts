@@ -10,9 +10,9 @@ export type HandleNode = (
 
 /** The limits of a connection. Times in ms. */
 export interface ConnectionLimits {
-  /** A request whose headers take longer gets 408. The time starts when the request does, or the connection for its first. */
+  /** A request whose headers take longer gets 408. A connection's first request counts from when it connects. */
   readonly headersTimeout: number;
-  /** A request that takes longer to arrive gets 408. A closing server disconnects requests that still arrive after this time. */
+  /** A request that takes longer to arrive gets 408; a closing server disconnects it after this time. */
   readonly requestTimeout: number;
   /** How often these two times are checked. */
   readonly connectionsCheckingInterval: number;
@@ -20,7 +20,7 @@ export interface ConnectionLimits {
   readonly keepAliveTimeout: number;
   /** Bytes of a request's headers; more is 431. */
   readonly maxHeaderSize: number;
-  /** How often callers that read nothing of their response are disconnected: each after one to two of these times. */
+  /** A caller that reads none of its response is disconnected after one to two times this long. */
   readonly stalledMs: number;
   /** Each takes about 10 kB. Further connections are closed at once. */
   readonly maxConnections: number;
@@ -102,7 +102,7 @@ export async function listen(
     socket.once("close", () => connections.delete(socket));
   });
 
-  /** Disconnects callers that have read nothing of their response since the last check. The adapter clears `server.timeout`. */
+  /** Disconnects callers that have read nothing since the last check. Not `server.timeout`, which the adapter clears. */
   const stalledCheck = setInterval(() => {
     for (const [socket, before] of connections) {
       const written = socket.writableLength > 0 ? socket.bytesWritten : undefined;

@@ -36,7 +36,7 @@ function standardOutput(): DestinationStream {
   let lines = "";
   let timer: NodeJS.Timeout | undefined;
 
-  // Not the destination's `minLength`, with which it would copy all waiting lines at each new one.
+  // Not the destination's `minLength`: it would copy all buffered lines for each new one.
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;

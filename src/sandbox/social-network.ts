@@ -33,7 +33,7 @@ const PROBLEMS = "https://api.example/2/problems";
 
 /**
  * Requests per window. The headers count down, but the sandbox does not enforce the limit. Far more than the real
- * network's 300, so that the service never delays calls to make them last.
+ * network's 300, so that the service never delays calls.
  */
 const RATE_LIMIT = 1_000_000;
 const RATE_WINDOW_SECONDS = 15 * 60;

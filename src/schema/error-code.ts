@@ -7,7 +7,7 @@ const values = Object.fromEntries(
 
 export const ErrorCodeType = builder.enumType("ErrorCode", {
   description:
-    "The error codes: `extensions.code` of GraphQL errors, and `error` of REST errors. A request that is not valid GraphQL gets other codes, which GraphQL servers share: BAD_REQUEST, GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, OPERATION_RESOLUTION_FAILURE, or PERSISTED_QUERY_NOT_SUPPORTED for a persisted query without its text.",
+    "The error codes: `extensions.code` of GraphQL errors, and `error` of REST errors. A request that is not valid GraphQL gets the usual codes of GraphQL servers: BAD_REQUEST, GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, OPERATION_RESOLUTION_FAILURE, or PERSISTED_QUERY_NOT_SUPPORTED for a persisted query without its text.",
   values,
 });
 

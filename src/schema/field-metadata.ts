@@ -5,7 +5,7 @@ import { SOL_PATTERN } from "../chain/lamports.ts";
 interface FieldCost {
   readonly wallets?: number;
   readonly collects?: number;
-  /** Requests taken from the caller's rate limit. An operation costs the sum over its fields, at least one. */
+  /** Requests taken from the caller's rate limit. An operation costs the sum over its root fields, at least one. */
   readonly requests?: number;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;

@@ -14,7 +14,7 @@ export type AccountLookup = ReturnType<typeof createAccountLookup>;
 export interface Caller {
   /** Aborts when the caller no longer needs the result. */
   readonly signal: AbortSignal;
-  /** Callers with the same one share a part of the queue and of the budget. */
+  /** Callers in the same block share one part of the queue and of the budget. */
   readonly addressBlock: string;
 }
 
@@ -26,7 +26,7 @@ const MAX_WAIT_MS = 150;
 
 /**
  * Keys that have waited for this part of `timeoutMs` are refused: the rest would not be enough for the call.
- * More than any turn of the call quota takes.
+ * Above the longest wait for a turn in the call quota.
  */
 const SEND_WITHIN = 0.9;
 
@@ -39,8 +39,8 @@ const HANDLE_PREFIX = "@";
 /**
  * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
  * up to 100 keys, at most `concurrency` in flight, and joins a call in flight for the same key if one of its callers
- * still waits. Each call waits for its turn. While `queueMax` keys wait, further keys fail with
- * `queue-full`: those of the callers with the most keys. A lookup takes at most `timeoutMs`, including the queue.
+ * still waits. Each call waits for its turn in the call quota. When more than `queueMax` keys wait, keys of the
+ * callers with the most fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
  *
  * Keys that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
  * several callers request a key at once, the first pays.
@@ -85,14 +85,14 @@ export function createAccountLookup(needs: {
     return new Map([...answers].map(([handle, answer]) => [HANDLE_PREFIX + handle, answer]));
   }
 
-  /** A caller who has left gets its own reason; one whose time is up has waited for a call for too long. */
+  /** The error of a key that is not sent: the reason of a caller who disconnected, else `queue-full`. */
   function refuse(reason?: Error): Error {
     if (reason && !(reason instanceof SocialError)) return reason;
     metrics?.budgets.refused("social_calls", "SERVICE", 1);
     return new SocialError({ kind: "queue-full" });
   }
 
-  /** Joins the call for a key that is pending; the others are paid from the caller's share of the budget. */
+  /** Joins the calls of pending keys; the other keys are paid from the caller's share of the budget. */
   async function load(
     keys: readonly string[],
     caller: Caller | undefined,
@@ -109,7 +109,7 @@ export function createAccountLookup(needs: {
     const reservation = budget(fresh, request.caller);
     for (const key of fresh) reserving.set(key, reservation);
     const { paid, refusal, onEnd } = await reservation;
-    // In one step: a key that is neither being reserved nor pending would be paid twice.
+    // No await between these: a key that is neither being reserved nor pending would be paid twice.
     for (const key of fresh) reserving.delete(key);
     const requested = batcher.load(paid, signal, { ...request, onEnd });
 

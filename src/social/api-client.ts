@@ -33,7 +33,7 @@ const TOKEN_REFUSED = [
 ] as const;
 const APP_REFUSED = [
   "social app",
-  "the social network refuses this service's app: its credit is used up or its access withdrawn; see the network's developer console",
+  "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
 ] as const;
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
@@ -57,9 +57,9 @@ const MISSING = z
 const PROBLEM = z.object({ type: z.string() });
 
 /**
- * A client for v2 of the network's API, with an app-only bearer token. A lookup takes at
- * most 100 keys and makes one call through the circuit breaker, or a few more when the network rejects the format
- * of a key. Each key gets its own result; a failed call throws {@link SocialError}.
+ * A client for v2 of the network's API, with an app-only bearer token. A lookup takes at most 100 keys and makes one
+ * call through the circuit breaker, or a few more when the network rejects the format of a key. Each key gets its own
+ * result; a failed call throws {@link SocialError}.
  */
 export function createSocialClient(needs: {
   apiUrl: URL;
@@ -142,7 +142,7 @@ export function createSocialClient(needs: {
   }
 
   return {
-    /** Resolves when the next call may be made, so that the network's calls last; undefined if it can be made at once. */
+    /** Resolves when the call quota allows the next call; undefined if it can be made at once. */
     turn: () => (circuitBreaker.isOpen() ? undefined : quota.turn()),
 
     /** The accounts of up to 100 lower-case handles. */

@@ -49,11 +49,11 @@ interface Pace {
 }
 
 /**
- * Makes the calls that the network still allows last until its reset. While many are left, no call waits. Once a
+ * Spaces calls so that the network's limit is not used up before its reset. While many are left, no call waits. Once a
  * fifth is used, calls are spaced evenly over the rest of the window, so each gathers more keys. All replicas take
  * turns while Redis is available; otherwise each spaces its own calls, by the same headers.
  *
- * A turn comes at the latest after 5 s or four fifths of `timeoutMs`, so that lookups that wait for it still have
+ * A turn comes after at most 5 s, and at most four fifths of `timeoutMs`, so that lookups that wait for it still have
  * time for the call. If that is too often, calls run out before the reset.
  */
 export function createCallQuota({

@@ -30,9 +30,9 @@ export interface CircuitBreaker {
 }
 
 /**
- * Wraps the calls of all lookups; the check at start bypasses it. Retries a failed call once, within `timeoutMs` in total. After a 429 it makes
- * no call before the reset. Five failures in a row open the circuit for a second; then a single trial call
- * closes it, or opens it for longer, up to half a minute.
+ * Wraps the calls of all lookups; the check at start bypasses it. Retries a broken connection or a 5xx once, within
+ * `timeoutMs` in total. After a 429 it makes no call before the reset. Five failures in a row open the circuit for a
+ * second; then a single trial call closes it, or opens it for longer, up to half a minute.
  */
 export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
   const breaker = circuitBreaker(handleWhen(isOutage), {
@@ -44,7 +44,9 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
     const error = "error" in reason ? reason.error : undefined;
     // The API client warns about these.
     if (error instanceof SocialError && isOperatorProblem(error.failure)) return;
-    log.warn("the social network fails repeatedly: the circuit is open, and no calls are made for a while");
+    log.warn(
+      "the social network fails repeatedly, so no calls are made for up to half a minute: check its status page and SOCIAL_API_URL",
+    );
   });
   const policy = wrap(
     breaker,
@@ -64,7 +66,7 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
     if (limitedUntil <= performance.now()) {
       log.warn(
         { retryAfterSeconds },
-        "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset",
+        "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
       );
     }
     limitedUntil = Math.max(limitedUntil, performance.now() + retryAfterSeconds * 1000);

@@ -51,7 +51,7 @@ export function createReadBudget({
       : undefined;
   if (budget) metrics?.watch("social_reads", budget.usedPart);
 
-  /** Reserves the reading of the keys for a caller, or of the first of them if not all fit. */
+  /** Reserves reads of the keys for a caller, or of only the first ones if not all fit. */
   return async (keys: readonly string[], caller: string): Promise<PaidKeys> => {
     if (!budget || keys.length === 0) return { paid: keys, onEnd: () => undefined };
     const reservation = await budget.reserve({ caller, amount: keys.length, least: 1 });
@@ -73,7 +73,7 @@ export function createReadBudget({
   };
 }
 
-/** All but accounts that do not exist, and failed calls. */
+/** The network charges for each account that it returns, readable or not. */
 function isCharged(answer: SocialAccount | Error): boolean {
   return (
     !(answer instanceof Error) || (answer instanceof SocialError && answer.failure.kind === "unreadable")

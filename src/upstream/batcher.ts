@@ -4,8 +4,8 @@ import { inFairOrder } from "./fair-order.ts";
 /** Merges the keys that many callers request into few calls. */
 export interface Batcher<Value> {
   /**
-   * Resolves to the values of the keys, in order. A failed key has the Error that `ask` returned or threw, or
-   * `refuse()`. When `signal` aborts, missing values become its reason, and waiting keys without another caller
+   * Resolves to the values of the keys, in order. A failed key has the Error that `ask` returned or threw, or that
+   * of `refuse`. When `signal` aborts, missing values become its reason, and waiting keys without another caller
    * are dropped.
    */
   load(
@@ -24,8 +24,8 @@ export interface LoadRequest<Value> {
   /** After this time keys are refused instead of sent. In `performance.now()` time; default: never. */
   readonly sendBefore?: number;
   /**
-   * Called once for each key: with the answer of the call that this load has caused, or without one if an earlier
-   * load has caused it or there was no call.
+   * Called once for each key: with the answer if this load caused the call; without one if the key joined an earlier
+   * load's call, or was never sent.
    */
   readonly onEnd?: (answer?: Value | Error) => void;
 }
@@ -43,14 +43,14 @@ interface Entry<Value> {
 
 /**
  * A batcher for the whole process. A lone request must not wait, and batches must be largest under load.
- * So a key that arrives while no call is in flight is sent at once, together with all keys of the same turn
- * of the event loop. Keys that arrive while calls are in flight gather: a batch is sent when it is full, when
- * the queue is full, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no
- * call is in flight. At most `maxCalls` calls are in flight. With `turn`, each call also waits until its promise
- * resolves, and takes all keys that have gathered by then.
+ * So a key that arrives while no call is in flight is sent at once, together with all keys of the same tick. Keys
+ * that arrive while calls are in flight gather: a batch is sent when it is full, when the queue is full, when its
+ * oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no call is in flight. At most
+ * `maxCalls` calls are in flight. With `turn`, a call also waits for the promise that `turn` returns, and takes the
+ * keys that have gathered by then.
  *
- * When more keys wait than fit, callers get equal numbers of them into the call, and into the queue of
- * `maxWaiting` keys; the newest of the others are refused.
+ * When more keys wait than fit, each caller gets an equal number into the call, and into the queue of `maxWaiting`
+ * keys; keys that do not fit into the queue are refused.
  *
  * `ask` returns a value or an Error for each key. With `joinInFlight`, a key in flight is not requested again
  * while one of its callers still waits. Keys with different `groupOf` never share a call; groups alternate.
@@ -62,7 +62,7 @@ export function createBatcher<Value>(options: {
   maxWaitMs: number;
   sendAfterCalls?: boolean;
   maxWaiting?: number;
-  /** The error of a key that does not fit into the queue, or whose caller has left (`reason`) before its turn. */
+  /** The error of a key that does not fit, is too late, or whose caller has left (`reason`) before its turn. */
   refuse?: (reason?: Error) => Error;
   joinInFlight?: boolean;
   groupOf?: (key: string) => unknown;
@@ -76,7 +76,7 @@ export function createBatcher<Value>(options: {
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
-  /** Whether the next call must wait for its turn, or can be made. */
+  /** The next call's turn: not requested yet, awaited, or here and unused. */
   let turn: "needed" | "awaited" | "taken" = "needed";
   let lastGroup: unknown;
   options.metrics?.watch(() => waiting.size);
@@ -166,13 +166,13 @@ export function createBatcher<Value>(options: {
   /** Whether the next call can be made. If not, sends when its turn comes. */
   function isItsTurn(): boolean {
     if (turn === "awaited") return false;
-    const comes = turn === "taken" ? undefined : options.turn?.();
-    turn = comes ? "awaited" : "needed";
-    void comes?.then(() => {
+    const wait = turn === "taken" ? undefined : options.turn?.();
+    turn = wait ? "awaited" : "needed";
+    void wait?.then(() => {
       turn = "taken";
       send();
     });
-    return !comes;
+    return !wait;
   }
 
   /** Time until the next batch is due; 0 or less if it is due now. */

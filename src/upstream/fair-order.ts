@@ -2,7 +2,7 @@ const NOBODY = [""];
 
 /**
  * Sorts items so that each caller's oldest comes first, then each caller's second, and so on. `items` are in order
- * of arrival. An item of several callers counts for each, and comes as early as for any of them.
+ * of arrival. An item of several callers counts for each, and takes its earliest place.
  */
 export function inFairOrder<T>(
   items: readonly T[],

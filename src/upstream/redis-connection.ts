@@ -9,8 +9,8 @@ const RECONNECT_MAX_MS = 1_000;
 const CLUSTER_SLOTS = 16_384;
 
 /**
- * Connects to the Redis at one URL, or to all masters of the cluster that has nodes at several. Reconnects by
- * itself.
+ * Connects to the Redis server at one URL, or, if the URLs are several nodes of a Redis Cluster, to all its masters.
+ * Reconnects automatically.
  */
 export function createConnection({
   urls,
@@ -55,7 +55,7 @@ export function createConnection({
       {
         redisOptions: { ...commonOptions, username, password, tls },
         enableOfflineQueue: false,
-        // Only resend scripts that a node refused to run: one that it had received may have run.
+        // Resend only scripts that a node refused: after a lost connection, a script may have run.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         clusterRetryStrategy: reconnectDelay,
@@ -104,7 +104,7 @@ export function createConnection({
       });
     },
 
-    /** Keys that begin with `name`, at least one on each master; none while a part of the cluster has no master. */
+    /** Keys that begin with `name`, one on each master; none while a part of the cluster has no master. */
     keyOnEachMaster(name: string): string[] {
       if (!(client instanceof Cluster)) return [name];
       const masters = new Set<string>();

@@ -36,7 +36,7 @@ export interface Redis {
   /** Resolves when all scripts of `runLater` have run, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
-   * Receives messages on the channel `name`; a script whose first key is `name` publishes on the channel KEYS[1].
+   * Receives messages on the channel `name`, on which a script whose first key is `name` publishes as KEYS[1].
    * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
    */
   subscribe(name: string, handlers: { onMessage: (message: string) => void; onReconnect: () => void }): void;
@@ -50,7 +50,7 @@ export interface Redis {
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond this the oldest queued scripts are dropped, and stay unwritten. */
+/** Beyond this the oldest queued scripts are dropped, and still count as unwritten. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
@@ -72,13 +72,13 @@ const PROBE_KEY = "v2:probe";
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
 const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
-const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these servers are not";
-const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks";
+const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
+const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks; check REDIS_URL";
 
 /**
- * Connects to the Redis at one URL, or to the Redis Cluster that has nodes at several; either may become
- * unavailable at any time. The first script without a timely answer marks it as down, all of it. Nothing waits
- * for it again until it, or each master of the cluster, answers a probe.
+ * Connects to the Redis server at one URL, or, if the URLs are several nodes of a Redis Cluster, to that; either may
+ * become unavailable at any time. The first script without a timely answer marks all of it as down. Nothing waits for
+ * it again until it, or each master of the cluster, answers a probe.
  */
 export function createRedis({
   urls,
@@ -116,7 +116,7 @@ export function createRedis({
   let problem: string | undefined;
   const queued: [Script<unknown>, ...Arguments][] = [];
   let unwritten = 0;
-  /** The last answer to a probe that Redis refused. */
+  /** Redis's error for the last probe, if it refused it. */
   let refusal: string | undefined;
   let failureLoggedAt = -Infinity;
 
@@ -128,7 +128,7 @@ export function createRedis({
     void probeUntilUp();
   }
 
-  /** Returns true when every master has answered as it should. */
+  /** Returns true when every master has answered as expected. */
   async function probe(): Promise<boolean> {
     const keys = connection.keyOnEachMaster(PROBE_KEY);
     const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
@@ -184,7 +184,7 @@ export function createRedis({
       markDown(failure.message);
       return "unavailable";
     }
-    warn(failure.message, "a Redis script failed: this replica continues without its result");
+    warn(failure.message, "a Redis script failed and is ignored: check that Redis is version 7 or later");
     return "failed";
   }
 
@@ -233,7 +233,10 @@ export function createRedis({
         onMessage,
         onSubscribed: onReconnect,
         onRefused: (reason) => {
-          warn(reason, "Redis refuses a subscription: this replica learns of the others' transactions late");
+          warn(
+            reason,
+            "Redis refuses a subscription, so lookups may miss other replicas' latest collects: allow the user the channels tributary:*",
+          );
         },
       });
       subscriptions.push({ onReconnect, close });

@@ -266,7 +266,7 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     expect([status, body.errors[0]]).toEqual([
       400,
       {
-        message: "Too many fields with the same response name to validate the document.",
+        message: "Too many fields with the same response name to validate the document: use fewer.",
         extensions: { code: "BAD_REQUEST" },
       },
     ]);

@@ -89,7 +89,7 @@ describe("in simulated time", () => {
     expect(meter.calls).toBeLessThanOrEqual(300);
   });
 
-  it("30 unknown handles per second are served as far as the network's calls go", async () => {
+  it("30 unknown handles per second are served as far as the network's limit allows", async () => {
     const { newCaller } = createSimulation({ readsPerHour: 0 });
     const callers = Array.from({ length: 900 }, (_, i) => newCaller(`honest${i}`));
     let requests = 0;

@@ -61,7 +61,7 @@ describeWithRedis("the slots of landed transactions", () => {
     expect(received).toEqual([1, 2]);
   });
 
-  it("are announced no more, but limits still work, when Redis does not permit the channel", async () => {
+  it("are stored but not received when Redis does not permit the channel", async () => {
     await server.command("ACL", "SETUSER", "default", "resetchannels");
     const { announce } = replica();
     announce(42);

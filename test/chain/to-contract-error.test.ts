@@ -57,7 +57,7 @@ const CASES: {
     { signature: "sig" },
     {
       message:
-        "It is not known whether transaction sig landed; it no longer can. Look it up by its signature. Collecting again never moves the same fees twice.",
+        "It is not known whether transaction sig landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.",
       hint: "do not agree on whether a transaction landed",
     },
   ],

@@ -133,7 +133,7 @@ describe("a persisted query", () => {
     ],
   };
 
-  it("without its text is refused with the error on which clients send the text", async () => {
+  it("without its text is refused with the error that makes clients send the text", async () => {
     const hashed = { operationName: "Wallet", variables: VARIABLES, extensions };
     for (const [accept, expected] of [
       ["*/*", 200],
@@ -166,7 +166,7 @@ describe("a persisted query", () => {
     expect(body).toMatch(/requests_total\{operation="graphql",code="PERSISTED_QUERY_NOT_SUPPORTED"\} \d/);
   });
 
-  it("is refused only for that extension: any other request without a query is a bad one", async () => {
+  it("is refused only for that extension: any other request without a query is BAD_REQUEST", async () => {
     for (const other of [{}, { persistedQuery: null }, { clientLibrary: { name: "a", version: "1" } }]) {
       const { status, body } = await post({ extensions: other });
       expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);

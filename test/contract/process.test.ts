@@ -229,8 +229,8 @@ describe("the service", () => {
   });
 });
 
-describe("a start that cannot work", () => {
-  it("ends with code 1 and one message that names each problem", async () => {
+describe("the start fails", () => {
+  it("with code 1 and one message that names each problem", async () => {
     const program = startProgram({
       SOCIAL_API_URL: "nonsense",
       PORT: "99999",
@@ -250,13 +250,13 @@ describe("a start that cannot work", () => {
     }
   });
 
-  it("is one in production without upstreams: there is no sandbox", async () => {
+  it("in production without upstreams: there is no sandbox", async () => {
     const program = startProgram({ NODE_ENV: "production" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toMatch(/SOLANA_RPC_URL: missing/);
   });
 
-  it("is one with a sandbox and a malformed variable", async () => {
+  it("with a sandbox and a malformed variable", async () => {
     const program = startProgram({ PORT: "0", RATE_LIMIT_MAX: "lots" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain(
@@ -264,7 +264,7 @@ describe("a start that cannot work", () => {
     );
   });
 
-  it("is one at a port in use", async () => {
+  it("at a port in use", async () => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     const { port } = holder.address() as AddressInfo;

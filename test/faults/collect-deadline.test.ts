@@ -71,7 +71,7 @@ describeWithRedis("a caller who times out while the transaction is being stored"
     redis = newRedis;
   });
 
-  it("is told that nothing is sent yet, because it may never be", async () => {
+  it("learns only that nothing is sent yet, because it may never be", async () => {
     const { promise: stored, resolve: store } = Promise.withResolvers<undefined>();
     let isStoring = false;
     const slowRedis: Redis = {

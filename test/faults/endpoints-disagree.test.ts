@@ -45,7 +45,7 @@ it("a landed transaction that the first endpoint cannot return is read at the se
   expect((await collect()).body).toMatchObject(ALL_FEES);
 });
 
-it("another transaction than the landed one is not trusted, whatever it moved", async () => {
+it("a transaction other than the landed one is not trusted, whatever it moved", async () => {
   await start({ COLLECT_TIMEOUT_MS: "30000" });
   liar.lie({
     getTransaction(tellTruth) {

@@ -31,8 +31,8 @@ async function startDropped(collector: SandboxCollector, rpcs: readonly ChainRpc
   return { collect, signature: collector.openSignatures()[0] };
 }
 
-describe("a transaction of which one endpoint says that it expired and the other says nothing", () => {
-  it("is reported as unknown with its signature, keeps its fee, and does not close the account", async () => {
+describe("a transaction that one endpoint reports as expired while the other is silent", () => {
+  it("is reported as unknown with its signature, keeps its fee, and does not keep the account locked", async () => {
     const rpcs = [sandbox.rpc, sandbox.secondRpc];
     const env = { ...ONE_FEE, FEE_BUDGET_LAMPORTS_PER_HOUR: "10000" };
     const collector = createSandboxCollector(sandbox, { rpcs, env });

@@ -73,7 +73,7 @@ it("a first answer for slot 10^12 stops reads for a minute at most, and the proc
   expect(await isReady()).toBe(true);
 });
 
-it("a blockhash that is said to be valid for millions of blocks is taken from the next endpoint", async () => {
+it("a blockhash reported as valid for millions of blocks is replaced by the next endpoint's", async () => {
   await start({ withHonest: true });
   liar.lie({
     getLatestBlockhash(tellTruth) {

@@ -62,7 +62,7 @@ it("a provider that refuses a large body with status 413 is asked for fewer acco
   expect(await readWallets()).toHaveLength(99);
 });
 
-it("a wallet that does not fit into one call is read again until all its accounts are of one slot", async () => {
+it("a wallet that does not fit into one call is read again until all its accounts are from one slot", async () => {
   await startWithLimit(2, () => refuse(-32602));
   let calls = 0;
   provider.lie({
@@ -77,7 +77,7 @@ it("a wallet that does not fit into one call is read again until all its account
   expect((await world.lookup("creator")).body.balance).toMatchObject({ vault: "3.1000", total: "8.3000" });
 });
 
-it("a wallet whose accounts are never of one slot is an error, not a wrong balance", async () => {
+it("a wallet whose accounts are never from one slot is an error, not a wrong balance", async () => {
   await startWithLimit(2, () => refuse(-32602));
   let slot = 0;
   provider.lie({

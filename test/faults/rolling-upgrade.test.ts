@@ -99,7 +99,7 @@ describeWithRedis("during an upgrade, replicas of both versions share the lock o
     }
   });
 
-  it("the names of version 1 are not used in a cluster, where a script cannot use them beside its own", async () => {
+  it("the keys of version 1 are not used in a cluster, where one script cannot use both versions' keys", async () => {
     const inCluster: Redis = { ...redis, isCluster: true };
     await createAccountLocks({ feePayer: "payer", redis: inCluster }).acquire("address", Infinity);
     expect(await server.command("EXISTS", NEW_KEY)).toBe(1);

@@ -137,41 +137,38 @@ for (const [fees, onCoins] of FEES)
       },
     );
 
-    describe.skipIf(onCoins)(
-      "and of which one endpoint says that it expired and the other says nothing",
-      () => {
-        /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
-        async function leaveUnknown() {
-          living = createSandboxCollector(sandbox, {
-            withCoins: onCoins,
-            redis,
-            rpcs: [sandbox.rpc, sandbox.secondRpc],
-          });
-          sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-          void dying.collect("creator").catch(() => undefined);
-          await expect.poll(() => dying.openSignatures()).toHaveLength(1);
-          const [signature] = dying.openSignatures();
-          sandbox.secondRpc.faults.clear();
-          sandbox.secondRpc.faults.add({ then: REFUSED });
-          sandbox.chain.advanceSlots(300);
-          return signature;
-        }
-
-        it("does not fail a caller who never requested it: a new one is signed", async () => {
-          const signature = await leaveUnknown();
-          const outcome = await living.collect("creator");
-          expect(outcome).toMatchObject(ALL_FEES);
-          expect(outcome).not.toMatchObject({ signature });
+    describe("and that one endpoint reports as expired while the other is silent", () => {
+      /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
+      async function leaveUnknown() {
+        living = createSandboxCollector(sandbox, {
+          withCoins: onCoins,
+          redis,
+          rpcs: [sandbox.rpc, sandbox.secondRpc],
         });
+        sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+        void dying.collect("creator").catch(() => undefined);
+        await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+        const [signature] = dying.openSignatures();
+        sandbox.secondRpc.faults.clear();
+        sandbox.secondRpc.faults.add({ then: REFUSED });
+        sandbox.chain.advanceSlots(300);
+        return signature;
+      }
 
-        it("is reported as unknown if no fees wait, because it may have moved them", async () => {
-          const signature = await leaveUnknown();
-          const { creatorVault } = sandbox.account("creator");
-          sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
-          expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
-        });
-      },
-    );
+      it("does not fail a caller who never requested it: a new one is signed", async () => {
+        const signature = await leaveUnknown();
+        const outcome = await living.collect("creator");
+        expect(outcome).toMatchObject(ALL_FEES);
+        expect(outcome).not.toMatchObject({ signature });
+      });
+
+      it("is reported as unknown if no fees wait, because it may have moved them", async () => {
+        const signature = await leaveUnknown();
+        const { creatorVault } = sandbox.account("creator");
+        sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+        expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
+      });
+    });
 
     it("is left in its lock when its status cannot be read", async () => {
       const { signature } = await leaveLanded();

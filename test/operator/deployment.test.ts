@@ -79,7 +79,7 @@ describe("the compose files", () => {
     }
   });
 
-  it("leave a process that stops the time that it needs", () => {
+  it("give a stopping process enough time", () => {
     for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)]) {
       const { timeoutMs } = readConfig(sandbox.env).collect;
       expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(timeoutMs / 1000 + 15);
@@ -187,7 +187,7 @@ describe("the Kubernetes manifests", () => {
     expect(deployment.spec.replicas - ofKind("PodDisruptionBudget").spec.maxUnavailable).toBeGreaterThan(0);
   });
 
-  it("leave a pod that stops the time that it needs", () => {
+  it("give a stopping pod enough time", () => {
     const sleep = Number(container.lifecycle.preStop.exec.command[1]);
     const { timeoutMs } = readConfig(sandbox.env).collect;
     expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(sleep + timeoutMs / 1000 + 15);

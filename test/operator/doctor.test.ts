@@ -84,7 +84,7 @@ describe("npm run doctor", () => {
     });
     expect(lines.filter((line) => line.includes("SOLANA_RPC_URL: "))).toEqual([
       expect.stringMatching(/^check .* returns 10 accounts per call, not 100: the service makes more calls/),
-      expect.stringMatching(/^WRONG .* is on a private cluster, the first on mainnet-beta: use one cluster/),
+      expect.stringMatching(/^WRONG .* is on a private cluster, the first on mainnet-beta: use endpoints of/),
     ]);
     expect(exitCode).toBe(1);
   });

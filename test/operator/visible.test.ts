@@ -40,7 +40,7 @@ const stopped = async (program: Program) => {
 };
 
 describe("the log", () => {
-  it("names the version when the process listens, and says at last that it has stopped", async () => {
+  it("names the version when the process listens, and ends with a line that it has stopped", async () => {
     const { program } = await start();
     const lines = await stopped(program);
     expect(lines.find(({ msg }) => msg === "listening")).toMatchObject({ version: manifest.version });

@@ -38,7 +38,7 @@ function createHeldBatcher(options: Partial<Parameters<typeof createBatcher<stri
 }
 
 describe("a batcher", () => {
-  it("requests all keys of one turn of the event loop in one call", async () => {
+  it("requests all keys of one tick in one call", async () => {
     const { load, sizes } = createHeldBatcher();
     for (const key of keys(4)) void load(key);
     expect(sizes()).toEqual([]);
@@ -247,7 +247,7 @@ describe("a batcher", () => {
         ),
       );
 
-    it("puts equally many keys of each caller into the call, the oldest first", async () => {
+    it("puts an equal number of keys of each caller into the call, the oldest first", async () => {
       const { load, calls } = createHeldBatcher({ maxCalls: 1 });
       void load("first");
       await turn();
@@ -344,7 +344,7 @@ describe("a batcher", () => {
       expect(sizes()).toEqual([1]);
     });
 
-    it("keeps a turn that comes when nobody waits any more for the next key", async () => {
+    it("keeps an unused turn for the next key", async () => {
       const { load, turns, sizes } = createPacedBatcher();
       const leaving = new AbortController();
       const gone = load("gone", leaving.signal);
@@ -383,7 +383,7 @@ describe("a batcher", () => {
     });
   });
 
-  it("tells the load that caused a call its answer, and every other load that there is none", async () => {
+  it("passes a call's answer to the `onEnd` of the load that caused it, and none to the others'", async () => {
     const { load, calls, isPending } = createHeldBatcher({
       maxCalls: 1,
       maxWaiting: 1,

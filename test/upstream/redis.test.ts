@@ -131,7 +131,7 @@ describeWithRedis("Redis", () => {
     expect(await server.command("EXISTS", "tributary:sum")).toBe(0);
   });
 
-  it("says how many queued scripts have not run, and waits for them as long as it is asked to", async () => {
+  it("counts the queued scripts that have not run, and waits for them up to the timeout", async () => {
     await reconnect();
     await server.stop();
     await expect.poll(() => redis.run(...add(1))).toBeUndefined();

@@ -56,7 +56,7 @@ describe("a budget in memory", () => {
     expect((await budget.reserve({ caller: "b", amount: 10, least: 1 })).shortage).toBeUndefined();
   });
 
-  it("counts what is spent for an hour and up to a minute, and says when the amount fits", async () => {
+  it("counts what is spent for an hour and up to a minute more, and says when the amount fits", async () => {
     const budget = newBudget();
     vi.advanceTimersByTime(59_000);
     await budget.reserve({ caller: "a", amount: 10 });
@@ -93,7 +93,7 @@ describe("a budget in memory", () => {
     expect(await take(budget, "a", 41)).toBe("CALLER");
   });
 
-  it("keeps a part of the budget for reservations that may use all of it", async () => {
+  it("limits the reservations for a part, and lets the others use the rest", async () => {
     const budget = newBudget();
     const part = { name: "small", limit: 50, callerLimit: 40 };
     expect(await take(budget, "a", 40, { part })).toBe(40);
@@ -154,7 +154,7 @@ describeWithRedis("a budget in Redis", () => {
     expect(await take(replica(), "c", 1)).toBe("SERVICE");
   });
 
-  it("keeps a part of the budget at all replicas for reservations that may use all of it", async () => {
+  it("limits the reservations for a part at all replicas, and lets the others use the rest", async () => {
     const part = { name: "small", limit: 50, callerLimit: 40 };
     expect(await take(replica(), "a", 40, { part })).toBe(40);
     expect(await take(replica(), "b", 11, { part })).toBe("SERVICE");

@@ -29,15 +29,15 @@ export interface Lease {
    */
   store(transaction: StoredTransaction): Promise<boolean>;
   /**
-   * Call when nothing was signed or the outcome is known; pass the slot, or 0 when it is unknown, if the transaction
-   * landed.
+   * Call when nothing was signed or the outcome is known. If the transaction landed, pass its slot, or 0 if that is
+   * unknown.
    */
   release(landedSlot?: number): void;
 }
 
 /** A lock without a transaction expires this long after its holder last renewed it, in case that has died. */
 const LEASE_MS = 15_000;
-/** Two renewals may fail before the lock expires. */
+/** The lock survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
 /**
  * A signed transaction is stored until its outcome is known, or for this long. Blockhashes do not expire while
@@ -51,8 +51,8 @@ const POLL_MS = 100;
 const NOT_LANDED = -1;
 
 /**
- * KEYS of all scripts: the lock and the slot of the last landed transaction, under each of their names. A lock
- * held under one name is held. Every name is written in the same script, with the same values.
+ * KEYS of all scripts: the lock and the slot of the last landed transaction, under each of their names. The lock
+ * is held if it is held under any name. Every name is written in the same script, with the same values.
  */
 function keysOf(id: string, redis: Redis | undefined): string[] {
   const keys = [`v2:collect:{${id}}`, `v2:landed:{${id}}`];

@@ -174,7 +174,7 @@ export function createStartCollect(needs: CollectNeeds) {
       if (outcome.kind === "expired") progress = { kind: "preparing" };
       const message =
         outcome.kind === "expired"
-          ? "a collect's transaction did not land"
+          ? "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS"
           : "the endpoints do not agree on whether a collect's transaction landed";
       log.warn({ signature, address: account.address }, message);
       return outcome;

@@ -107,8 +107,8 @@ export function createLandedOutcome(needs: {
 
   return {
     /**
-     * The outcome of a transaction that landed, with `statusErr` according to its status; the transaction itself is
-     * more certain. `own` is undefined when another replica signed it: that replica counts the fee. Throws
+     * The outcome of a transaction that landed. `statusErr`, from its status, counts only if the transaction itself
+     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
     async read(

@@ -28,11 +28,10 @@ const AGREE_MS = 20_000;
  *
  * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless,
  * because the chain executes a signature once. A new transaction may replace it only when it can never land;
- * otherwise both could land and cost a fee each. A status at any endpoint shows that it landed. That it did not is
- * shown only by all endpoints that answer, and at least two if several are configured: each has to prove it by
- * itself, see `getExpiryReports`, so that no endpoint decides alone. If they do not agree within 20 s, the outcome
- * is unknown: an endpoint that is stuck or silent must not keep an account closed. Failed calls prove nothing and
- * are retried.
+ * otherwise both could land and cost a fee each. A status at any endpoint shows that it landed. To show that it did
+ * not, all endpoints that answer, at least two if several are configured, must each prove it (`getExpiryReports`), so
+ * that no endpoint decides alone. If they do not agree within 20 s, the outcome is unknown: an endpoint that is stuck
+ * or silent must not keep an account locked. Failed calls prove nothing and are retried.
  */
 export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watchSignature = createSignaturePoller({ rpc, log });
@@ -75,7 +74,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
 
   return {
     /**
-     * Sends a transaction until its outcome is known, or known to be unknowable, however long that takes. With
+     * Sends a transaction, however long it takes, until its outcome is known or the endpoints cannot agree on it. With
      * `maybeSent`, it waits two seconds for the transaction to land before sending it. Never rejects.
      */
     async confirm(

@@ -98,7 +98,7 @@ export function createSimulator(
       if (left === "amm") {
         log.warn(
           { address, err: error },
-          "a collect leaves out the AMM's fees, because they fail its simulation",
+          "a collect leaves out the AMM's fees, because its simulation fails with them: check LAUNCHPAD_AMM_PROGRAM_ID",
         );
         vaults = { ...vaults, ammVault: toLamports(0) };
         sweeps = sweeps.filter(({ stage }) => stage === "CURVE");

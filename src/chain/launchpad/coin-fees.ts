@@ -10,7 +10,7 @@ export const UNCOLLECTABLE = {
   SHARED: "The coin's creator fees go to the accounts in its sharing config.",
   OTHER_CREATOR: "The coin names another address as its creator.",
   CASHBACK: "The coin's creator fees go back to its traders.",
-  OTHER_CURRENCY: "The coin trades in another currency than SOL.",
+  OTHER_CURRENCY: "The coin trades in a currency other than SOL.",
   NOTHING_WAITING: "No fees wait here.",
   RENT_TOO_HIGH: "Moving the fees would cost the service more rent than it pays: at most 2% of them.",
   BELOW_AMM_MINIMUM: "The fees in the AMM are less than it moves.",
@@ -70,7 +70,7 @@ export function createReadCoinFees(ids: {
   };
 }
 
-/** Says that a coin pays holders or is shared before saying whose it is: it no longer names who launched it. */
+/** Checks holder rewards and sharing before the creator: such a coin no longer names the account that launched it. */
 function reasonOf(coin: CoinAddresses, account: FeeAccount, creator: string): UncollectableReason | null {
   if (account.isHolderReward) return "HOLDER_REWARDS";
   if (account.creator !== creator) {

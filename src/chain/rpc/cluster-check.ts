@@ -19,9 +19,9 @@ export type ClusterCheck = ReturnType<typeof createClusterCheck>;
 /**
  * Keeps endpoints of other clusters from being used: their answers about our accounts look right, and are wrong.
  *
- * A cluster is known by its genesis hash. The first endpoint in order of preference that has answered decides the
- * right one. An endpoint that later answers differently from before does not change it, as long as another endpoint
- * still has it: a host name may move to a node of another cluster. `endpoints` are in order of preference.
+ * A cluster is known by its genesis hash. The most preferred endpoint that has answered decides which is right. If it
+ * later answers differently, the right one stays as long as another endpoint still reports it: a host name may move
+ * to a node of another cluster. `endpoints` are in order of preference.
  */
 export function createClusterCheck(needs: {
   endpoints: readonly Endpoint[];

@@ -33,8 +33,8 @@ export type Failover = ReturnType<typeof createFailover>;
  * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
  * short wait; while they are only behind, until the timeout.
  *
- * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. It is the
- * result when none of them has a complete one, and does not wait for those that are slow.
+ * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none of them
+ * has a complete one, it returns the incomplete one without waiting for slow endpoints.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -58,7 +58,10 @@ export function createFailover(needs: {
     // Calls that fail at the same moment count as one failure.
     if (backsOff(health)) return;
     if (health.failuresInARow === 0 && all.length > 1)
-      log.warn({ host, err: cause }, "a chain endpoint fails: the others are tried first");
+      log.warn(
+        { host, err: cause },
+        "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
+      );
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** health.failuresInARow, MAX_BACKOFF_MS);
     health.failuresInARow++;
     health.backsOffUntil = performance.now() + backoffMs;

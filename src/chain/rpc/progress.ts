@@ -8,9 +8,9 @@ const MAX_AGE_MS = 60_000;
 export type Progress = ReturnType<typeof createProgress>;
 
 /**
- * Tells possible from impossible values of a number that only grows, such as slots or block heights. A value is
- * impossible if it is further ahead of the highest possible value that an endpoint reported in the last minute than
- * the time since allows. Without such a report every value is possible.
+ * Recognizes impossible values of a number that only grows, such as a slot or block height: those above the highest
+ * possible value that an endpoint reported in the last minute, plus 500 and 20 for each second since. Without such a
+ * report every value is possible.
  */
 export function createProgress() {
   let highest = { value: 0, at: -Infinity };

@@ -30,7 +30,7 @@ export const MAX_ACCOUNTS_PER_CALL = 100;
 
 /** How long a provider's lower limit is remembered, so that a single odd refusal does not cost calls forever. */
 const LIMIT_MAX_AGE_MS = 3_600_000;
-/** How often a group that needs several calls is read until all of them answer for the same slot. */
+/** How many times a group that needs several calls is read until all calls answer for the same slot. */
 const MAX_READS_OF_GROUP = 3;
 
 /**

@@ -49,7 +49,7 @@ export function createRpc(needs: {
   const { callUpstream, timeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
   const slots = createProgress();
-  /** Only heights that a blockhash confirms: after a wrong low one, right ones would count as impossible. */
+  /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
   const heights = createProgress();
   const callEndpoint = createCallEndpoint({ callUpstream, slots });
   const clusters = createClusterCheck({

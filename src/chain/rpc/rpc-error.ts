@@ -1,9 +1,9 @@
 import { isTimeout } from "../../upstream/http.ts";
 
 /**
- * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the response is not valid
- * JSON-RPC (`status`) or cannot be true (`unreadable`), the node returned an error (`error`), or the endpoint is on
- * another cluster than the others (`cluster`).
+ * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is not 2xx (`status`),
+ * the response is not valid JSON-RPC or cannot be true (`unreadable`), the node returned an error (`error`), or the
+ * endpoint is on another cluster than the others (`cluster`).
  */
 export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error" | "cluster";
 

@@ -108,16 +108,16 @@ export function createSignatureStatuses(needs: {
     },
 
     /**
-     * Asks each configured endpoint by itself whether a transaction can still land; never rejects. `blockhash` is
-     * undefined for bytes that are no transaction, which no node accepts.
+     * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
+     * undefined for bytes that are not a transaction, which no node accepts.
      *
      * An endpoint reports `absent` when three conditions together prove to it that the transaction did not land and
      * never can. First, its finalized block height is past the last height at which the blockhash is valid, so no
      * later block can include it; a confirmed height is not enough, because that fork may still be dropped. Second,
-     * it does not accept the blockhash any more: that last height is the word of another endpoint. Third, its search
+     * it no longer accepts the blockhash: another endpoint reported that last height and may lie. Third, its search
      * of the whole history, in that finalized slot or later, finds no status.
      *
-     * A last height that is impossibly far ahead must not keep an account closed. It proves nothing, so an endpoint
+     * A last height that is impossibly far ahead must not keep an account locked. It proves nothing, so an endpoint
      * that does not accept the blockhash then reports `past`.
      */
     async getExpiryReports(transaction: {

@@ -14,7 +14,7 @@ import { MAX_COLLECTS, MAX_MINTS_PER_OPERATION, MAX_WALLETS } from "../../schema
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
-/** 100 aliased wallets with all their fields, each with its own variable, have 3,305 tokens. */
+/** 100 aliased wallets with all fields and `__typename`, each with its own variable, have 3,305 tokens. */
 const MAX_TOKENS = 4_000;
 /** GraphiQL's introspection is 15 deep, all other operations 3. The parser recurses, so depth costs stack. */
 const MAX_DEPTH = 20;
@@ -69,7 +69,7 @@ export function validateWithinLimits(
   const errors = validate(schema, document, undefined, options);
   // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.
   if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes))
-    throw badRequest("Too many fields with the same response name to validate the document.");
+    throw badRequest("Too many fields with the same response name to validate the document: use fewer.");
   return errors.map(shorten);
 }
 

@@ -40,7 +40,7 @@ interface PerItem {
 /** The size of a selection. `counts` leaves out lists in variables, because their length is known only at run time. */
 interface Size {
   readonly counts: Counts;
-  /** What each item of a list in a variable adds, by the variable's name. No field with a list argument contains another. */
+  /** What each item of a list in a variable adds, by the variable's name. Fields with list arguments are not nested. */
   readonly perItemOfVariable: Map<string, PerItem>;
 }
 

@@ -47,7 +47,7 @@ const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
   }).map(([name, content]) => [name, toFile(name, content)]),
 );
 
-/** GraphiQL's script with each set of examples. It has 8 MB, so the gateways of a process share it. */
+/** GraphiQL's script with each set of examples. It is 8 MB, so the gateways of a process share it. */
 const graphiqlScripts = new Map<string, StaticFile>();
 
 /** The most sandbox accounts that the home page shows. */

@@ -49,7 +49,7 @@ export interface Coins {
 export const USDC_MINT = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 export const USDC_DECIMALS = 6;
 
-/** What curves and pools hold besides fees, so that a sweep which takes too much shows. */
+/** What curves and pools hold besides fees, so that tests notice a sweep that takes too much. */
 const RESERVES = 2_000_000_000n;
 
 /** Offsets of fields that only the sandbox's programs read. Source: see LAYOUTS. */

@@ -8,7 +8,7 @@ import type { BudgetScope } from "./ledger.ts";
  */
 type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees";
 
-/** The metrics of what all callers share. */
+/** The metrics of the budgets that all callers share. */
 export interface BudgetMetrics {
   /** Counts accounts or collects that were refused, because the caller has used its share or the service its budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
@@ -33,7 +33,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   });
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read, or for the budget `fees` collects refused, because it is used up. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read, or with budget fees, collects refused. social_reads and fees: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });
@@ -48,7 +48,10 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
 
   function logTopReason(): void {
     const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
-    log.warn(top, "callers were refused in the last minute, most often because this budget is used up");
+    log.warn(
+      top,
+      "callers were refused in the last minute, most often because of this budget: see TributarySocialReadsNearlyUsed (social_reads), TributaryQueueFull (social_calls) or TributaryFeeBudgetNearlySpent (fees) in docs/operating.md",
+    );
     lastMinute = new Map();
   }
 

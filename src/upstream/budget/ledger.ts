@@ -7,7 +7,7 @@ export type BudgetScope = "CALLER" | "SERVICE";
 /** Why a reservation is smaller than requested. */
 export interface Shortage {
   readonly scope: BudgetScope;
-  /** Until enough of what was spent no longer counts, whole seconds. */
+  /** Whole seconds until enough of what was spent no longer counts. */
   readonly retryAfterSeconds: number;
 }
 
@@ -17,11 +17,11 @@ export interface Reservation {
   readonly amount: number;
   /** Absent if everything fits. */
   readonly shortage?: Shortage;
-  /** Returns `unused` to the budget: all of it, or parts as soon as they are known not to be used. */
+  /** Returns `unused` of the amount to the budget. May be called again for further parts. */
   release(unused: number): void;
 }
 
-/** What a reservation counts in, and how much of it may be spent in the window. */
+/** A sum that reservations count in, and its limit for the window. */
 export interface Counter {
   readonly name: string;
   readonly limit: number;

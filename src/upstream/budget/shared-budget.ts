@@ -26,8 +26,8 @@ export interface BudgetPart {
 }
 
 /**
- * KEYS: the counters, the one of everything last; each is a hash of amounts by minute. ARGV: the least and the
- * most to reserve, then the limit of each counter.
+ * KEYS: the counters, with ALL last; each is a hash of amounts by minute. ARGV: the least and the most to reserve,
+ * then the limit of each counter.
  * Returns the reserved amount, its minute, the time in seconds, the sum of the last counter, the index of the
  * counter that limits the amount or 0, and that counter's minutes and amounts.
  */
@@ -163,10 +163,7 @@ export function createSharedBudget({
       };
     },
 
-    /**
-     * How much of the budget, or of this part of it, is spent, 0 to 1. With Redis, what was spent when this was last
-     * called.
-     */
+    /** How much of the budget, or of this part of it, is spent, 0 to 1. With Redis, as of its last answer. */
     usedPart(part?: BudgetPart): number {
       const counter = part ? { name: toPartName(part), limit: part.limit } : { name: ALL, limit };
       if (!redis) return ledger.sum(counter.name) / counter.limit;

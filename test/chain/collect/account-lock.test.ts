@@ -53,7 +53,7 @@ describeWithRedis("an account's lock in Redis", () => {
     expect((await second).openTransaction).toBeUndefined();
   });
 
-  it("is no longer waited for after the deadline", async () => {
+  it("is waited for only until the deadline", async () => {
     await acquire();
     await expect(acquire(performance.now())).rejects.toMatchObject({
       failure: { kind: "lease-not-acquired" },

@@ -98,7 +98,7 @@ describe.concurrent("a transaction that can no longer land", () => {
     expect(await confirm()).toEqual({ kind: "expired", agreeing: 2 });
   });
 
-  it("is expired when its bytes are no transaction", async (context) => {
+  it("is expired when its bytes are not a transaction", async (context) => {
     const { chain, confirm } = await start(context);
     chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
     expect(await confirm({ base64: "AQID" })).toEqual({ kind: "expired", agreeing: 2 });
@@ -224,7 +224,7 @@ describe.concurrent("a single endpoint that lies", () => {
     expect(await outcome).toMatchObject({ kind: "landed", err: null });
   });
 
-  it("does not make the outcome unknown when it takes its claim back", async (context) => {
+  it("does not make the outcome unknown when it withdraws its report", async (context) => {
     const { confirm, endpoints, asked } = await start(context);
     claimExpiry(endpoints[0]!);
     const outcome = confirm();
@@ -247,7 +247,7 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     expect(await confirm()).toMatchObject({ kind: "landed" });
   });
 
-  it("is confirmed by another endpoint when the first one stops before that", async (context) => {
+  it("is confirmed by another endpoint when the first one never reports it as confirmed", async (context) => {
     const { confirm, endpoints, transaction, chain } = await start(context);
     for (const endpoint of endpoints) endpoint.stopLying();
     endpoints[0]!.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });

@@ -63,7 +63,7 @@ describe("an endpoint's cluster", () => {
     expect([await use("second"), await use("third")]).toEqual(["cluster", "cluster"]);
   });
 
-  it("does not change when an endpoint answers differently than before, while another one still has it", async () => {
+  it("does not change when an endpoint answers differently than before, while another one still reports it", async () => {
     const { use, fail, answers } = startCheck({ first: "a", second: "a" });
     expect([await use("first"), await use("second")]).toEqual(["used", "used"]);
     answers.first = "b";
@@ -71,7 +71,7 @@ describe("an endpoint's cluster", () => {
     expect([await use("first"), await use("second")]).toEqual(["cluster", "used"]);
   });
 
-  it("changes when no endpoint has it any more", async () => {
+  it("changes when no endpoint reports it any more", async () => {
     const { use, fail, answers } = startCheck({ first: "odd", second: "a" });
     expect([await use("first"), await use("second")]).toEqual(["used", "cluster"]);
     answers.first = "a";
@@ -109,7 +109,7 @@ describe("an endpoint's cluster", () => {
     expect(reads).toEqual(["first"]);
   });
 
-  it("is no reason to fail the call when it cannot be read, whatever the error", async () => {
+  it("does not fail the call when it cannot be read, whatever the error", async () => {
     const { attempt, endpointOf } = startCheck({});
     const { signal } = new AbortController();
     const error: unknown = await attempt(() => Promise.resolve(1), endpointOf("first"), signal).catch(
@@ -118,7 +118,7 @@ describe("an endpoint's cluster", () => {
     expect(isRetryable(error)).toBe(true);
   });
 
-  it("makes an answer worthless that arrives after a more preferred endpoint has shown another cluster", async () => {
+  it("is checked again after the answer: a more preferred endpoint may have shown another one meanwhile", async () => {
     const { attempt, use, endpointOf } = startCheck({ first: "a", second: "b" });
     const late = attempt(() => use("first"), endpointOf("second"), new AbortController().signal);
     await expect(late).rejects.toMatchObject({ failure: "cluster" });

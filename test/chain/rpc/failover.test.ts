@@ -161,7 +161,7 @@ describe("an incomplete result", () => {
   /** Complete only from the third endpoint. */
   const isComplete = (result: string) => result === "from third";
 
-  it("makes the call go on to the next endpoints, and is no failure", async () => {
+  it("is not a failure: the call goes on to the next endpoints", async () => {
     const failover = newFailover();
     const { called, answer } = await callOnce(failover, works, 0, isComplete);
     expect([called, answer]).toEqual([["first", "second", "third"], "from third"]);

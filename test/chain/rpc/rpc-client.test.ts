@@ -249,7 +249,7 @@ describe("the required slot", () => {
     expect(await read(client)).toBe(85);
   });
 
-  it("is not required for longer because it is reported again", async () => {
+  it("is not required for longer when it is reported again", async () => {
     const client = rpc();
     client.requireSlot(90);
     later(59_000);

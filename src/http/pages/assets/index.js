@@ -77,7 +77,7 @@ async function collect() {
 /** Calls the API. Throws an Error with the API's message, and with the seconds in Retry-After if there are any. */
 async function callApi(path, options) {
   const response = await fetch(path, options).catch(() => {
-    throw new Error("The server is unreachable.");
+    throw new Error("The server is unreachable. Check your connection and try again.");
   });
   const body = await response.json().catch(() => ({ message: `The server answered ${response.status}.` }));
   if (response.ok) return body;
