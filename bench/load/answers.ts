@@ -6,23 +6,36 @@ const sol = z.string().regex(/^\d+\.\d{4}$/);
 const code = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]);
 const message = z.string().min(1);
 const BALANCE = z.strictObject({ vault: sol, pda: sol, total: sol });
+const COIN = z.strictObject({
+  mint: z.string(),
+  stage: z.enum(["CURVE", "POOL"]),
+  waiting: sol,
+  amount: z.string().regex(/^\d+$/),
+  quoteMint: z.string(),
+  collectable: z.boolean(),
+  reason: z.string().nullable(),
+});
 export const LOOKUP = z.strictObject({
   handle: z.string(),
   socialId: z.string(),
   address: z.string(),
   balance: BALANCE,
+  /** Only if the request names coins, as the next two. */
+  coins: z.array(COIN).optional(),
 });
 export const COLLECTED = z.strictObject({
   success: z.literal(true),
   collected: sol,
   newBalance: sol,
   txSignature: z.string(),
+  remaining: sol.optional(),
 });
 export const NOTHING = z.strictObject({
   success: z.literal(false),
   error: z.literal("NOTHING_TO_COLLECT"),
   message,
   collected: z.literal("0.0000"),
+  remaining: z.literal("0.0000").optional(),
 });
 const ERROR = z.strictObject({ error: code, message });
 export const WALLETS = z.object({

@@ -50,7 +50,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /** Whether a success belongs to the request, and not to an earlier transaction while new fees waited. */
-  function isCurrent({ account, replica, start, end, answer: { txSignature } }: Success): boolean {
+  function isCurrent({ account, replica, start, end, withCoin, answer: { txSignature } }: Success): boolean {
     const landedAt = timeline.landedAt(txSignature) ?? 0;
     if (landedAt >= start.at) return true;
     const reports = reportsOf.get(txSignature)!;
@@ -69,7 +69,9 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       .statesOf(account.id)
       .slice(timeline.indexAt(account.id, start))
       .filter(({ at }) => at <= end);
-    return landedAt >= start.at - ASKED_AGAIN_MS && meanwhile.some(timeline.isNothing);
+    return (
+      landedAt >= start.at - ASKED_AGAIN_MS && meanwhile.some((state) => timeline.isNothing(state, withCoin))
+    );
   }
 
   function checkMessage(call: CollectCall, message: string): void {

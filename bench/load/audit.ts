@@ -35,8 +35,8 @@ export function audit(
   totalBefore: bigint,
   problems: Problems,
 ): Audit {
-  const { chain, accounts, env } = system.sandbox;
-  const { sent, timeline, replicas } = system;
+  const { chain, env } = system.sandbox;
+  const { accounts, sent, timeline, replicas } = system;
   const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
   const callsOf = Map.groupBy(collects, ({ account }) => account.id);
@@ -88,9 +88,12 @@ export function audit(
     const account = accounts.find(({ address }) => changes.has(address));
     const arrived = changes.get(account?.address ?? "") ?? 0n;
     const left = -sum(
-      [account?.creatorVault, account?.ammVault, account?.ammVaultAuthority].map(
-        (vault) => changes.get(vault ?? "") ?? 0n,
-      ),
+      [
+        account?.creatorVault,
+        account?.ammVault,
+        account?.ammVaultAuthority,
+        ...(account?.coins ?? []).flatMap(({ curve, poolTokens }) => [curve, poolTokens]),
+      ].map((vault) => changes.get(vault ?? "") ?? 0n),
     );
     collectedLamports += arrived;
     if (left !== arrived)
@@ -119,20 +122,37 @@ export function audit(
       .join("; ");
   }
 
-  /** Whether another transaction took the fees, because one of the two replicas could not know of the other. */
+  /**
+   * Whether another transaction took the fees, because one of the two replicas could not know of the other, or because
+   * Redis could not tell this one that a stale endpoint still showed them.
+   */
   function isExplained(signature: string): boolean {
     const transaction = sent.get(signature);
     if (!transaction?.account) return false;
     const since = preparedSince(transaction);
-    return sentOf
-      .get(transaction.account.id)!
-      .some(
-        (other) =>
-          other !== transaction &&
-          since <= endOf(other) &&
-          other.at <= endOf(transaction) &&
-          (signedAlone(other) || signedAlone(transaction)),
-      );
+    return (
+      sentOf
+        .get(transaction.account.id)!
+        .some(
+          (other) =>
+            other !== transaction &&
+            since <= endOf(other) &&
+            other.at <= endOf(transaction) &&
+            (signedAlone(other) || signedAlone(transaction)),
+        ) || wasUntold(transaction, since)
+    );
+  }
+
+  function wasUntold(transaction: SentTransaction, since: number): boolean {
+    const last = sentOf
+      .get(transaction.account!.id)!
+      .findLast((other) => other !== transaction && endOf(other) <= transaction.at);
+    const away = [system.frozen, replicas[transaction.replica]!.withoutRedis];
+    return (
+      last !== undefined &&
+      overlaps(system.stale, since, transaction.at) &&
+      away.some((periods) => overlaps(periods, endOf(last), transaction.at))
+    );
   }
 
   const arrived = totalAtAddresses(system) - totalBefore;

@@ -27,6 +27,8 @@ import type { Truth } from "./truth.ts";
 const CALLERS = 4_000;
 /** Far longer than any timeout of the gateway. */
 const TIMEOUT_MS = 60_000;
+/** The part of lookups and collects of accounts with a coin that name it. */
+const NAMING_COINS = 0.5;
 /** How long a caller waits when its replica is down. */
 const DOWN_MS = 250;
 
@@ -42,6 +44,8 @@ const COLLECT_CODES = ["COLLECT_FAILED", "RATE_LIMITED"] as const satisfies Erro
 /** A request to collect an account's fees, for the audit after the run. */
 export interface CollectCall {
   readonly account: SandboxAccount;
+  /** Whether it names the account's coin. */
+  readonly withCoin: boolean;
   readonly replica: number;
   readonly start: Moment;
   /** In milliseconds since 1970. */
@@ -110,23 +114,31 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
 
   const dataOf = ({ body }: Answer) => GRAPHQL.parse(body).data;
 
-  function checkWallet(wallet: z.infer<typeof LOOKUP>, call: Call): void {
+  function checkWallet(wallet: z.infer<typeof LOOKUP>, call: Call, withCoin = false): void {
     const account = byHandle.get(wallet.handle);
     assert(
       account?.id === wallet.socialId && account.address === wallet.address,
       `wrong wallet for ${wallet.handle}`,
     );
+    assert((wallet.coins !== undefined) === withCoin, "coins only for a request that names them");
     const { vault, pda, total } = wallet.balance;
-    const fits = (state: State) =>
-      vault === sol(state.vault) && pda === sol(state.pda) && total === sol(state.vault + state.pda);
+    function fits(state: State): boolean {
+      const fees = withCoin ? state.vaultWithCoin : state.vault;
+      return vault === sol(fees) && pda === sol(state.pda) && total === sol(fees + state.pda);
+    }
     truth.checkBalance(account, call, fits, `${vault} + ${pda} = ${total}`);
   }
 
-  function record(account: SandboxAccount | undefined, call: Call, answer: CollectAnswer): Outcome {
+  function record(
+    account: SandboxAccount | undefined,
+    call: Call,
+    answer: CollectAnswer,
+    withCoin = false,
+  ): Outcome {
     if (account) {
       if (answer.kind === "collected") truth.reported(account.id, answer.txSignature);
-      if (answer.kind === "nothing") truth.checkNothing(account, call.start);
-      collects.push({ ...call, account, end: Date.now(), answer });
+      if (answer.kind === "nothing") truth.checkNothing(account, call.start, withCoin);
+      collects.push({ ...call, account, withCoin, end: Date.now(), answer });
     }
     if (answer.kind === "error") return answer.code;
     return { collected: "200", nothing: "NOTHING_TO_COLLECT", lost: "no answer" }[answer.kind];
@@ -136,26 +148,34 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
     socialId: unknown,
     account: SandboxAccount | undefined,
     call: Call,
+    withCoin = false,
   ): Promise<Outcome> {
-    const answer = await send(call, "/collect", { socialId });
-    if (!answer) return record(account, call, { kind: "lost" });
+    const mints = withCoin ? account?.coins.map(({ mint }) => mint) : undefined;
+    const answer = await send(call, "/collect", { socialId, mints });
+    if (!answer) return record(account, call, { kind: "lost" }, withCoin);
     const nothing = NOTHING.safeParse(answer.body);
     if (nothing.success) {
       assert(answer.status === 400, `NOTHING_TO_COLLECT with status ${answer.status}`);
-      return record(account, call, { kind: "nothing" });
+      return record(account, call, { kind: "nothing" }, withCoin);
     }
     if (answer.status !== 200) {
       const allowed = typeof socialId === "string" && socialId !== "" ? COLLECT_CODES : [];
-      return record(account, call, errorOf(answer, [...allowed, "INVALID_SOCIAL_ID", "RATE_LIMITED"]));
+      const error = errorOf(answer, [...allowed, "INVALID_SOCIAL_ID", "RATE_LIMITED"]);
+      return record(account, call, error, withCoin);
     }
-    return record(account, call, { kind: "collected", ...COLLECTED.parse(answer.body) });
+    return record(account, call, { kind: "collected", ...COLLECTED.parse(answer.body) }, withCoin);
   }
 
   const kinds = {
     async lookup() {
       const handle = isRare() ? unknownHandle() : isRare() ? "no%20handle" : pickBusy(accounts).handle;
       const call = newCall();
-      const answer = await send(call, `/wallet/lookup?handle=${handle}`);
+      const [coin] = byHandle.get(handle)?.coins ?? [];
+      const withCoin = coin !== undefined && Math.random() < NAMING_COINS;
+      const answer = await send(
+        call,
+        `/wallet/lookup?handle=${handle}${withCoin ? `&mint=${coin.mint}` : ""}`,
+      );
       if (!answer) return "no answer";
       if (answer.status !== 200) {
         const isKnown = byHandle.has(handle);
@@ -163,7 +183,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
       }
       const wallet = LOOKUP.parse(answer.body);
       assert(wallet.handle === handle, `requested ${handle}, received ${wallet.handle}`);
-      checkWallet(wallet, call);
+      checkWallet(wallet, call, withCoin);
       return "200";
     },
 
@@ -190,7 +210,12 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
       if (isRare()) return collect(unknownId(), undefined, newCall());
       if (isRare()) return collect(pick([12, "", null]), undefined, newCall());
       const account = pickBusy(accounts);
-      return collect(account.id, account, newCall());
+      return collect(
+        account.id,
+        account,
+        newCall(),
+        account.coins.length > 0 && Math.random() < NAMING_COINS,
+      );
     },
 
     async collects() {
@@ -235,7 +260,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
     },
     /** Collects one account at one replica; returns "200" or the error's code. */
     collect: (account: SandboxAccount, replica: number) =>
-      count("last collects", () => collect(account.id, account, newCall(replica))),
+      count("last collects", () => collect(account.id, account, newCall(replica), account.coins.length > 0)),
     outcomes,
     collects: collects as readonly CollectCall[],
     close: () => agent.close(),

@@ -152,7 +152,7 @@ async function collectTheRest(
 ): Promise<void> {
   const giveUpAt = Date.now() + RECOVERY_MS;
   const waiting = system.accounts.map((account, i) => ({ account, replica: i % system.replicas.length }));
-  for (const { account } of waiting) system.addFees(account, MAX_FEES_LAMPORTS, false);
+  for (const { account } of waiting) system.addFees(account, MAX_FEES_LAMPORTS, "vault");
   async function collectOneByOne(): Promise<void> {
     for (let next = waiting.pop(); next; next = waiting.pop()) {
       const { account, replica } = next;
@@ -172,12 +172,13 @@ async function collectTheRest(
   await Promise.all(Array.from({ length: LAST_CALLERS }, collectOneByOne));
 }
 
-/** Simulates trading: adds fees to accounts' vaults, every fourth time to the AMM's. */
+/** Simulates trading: adds fees to accounts' coins, their vaults, and the AMM's vaults. */
 async function keepAddingFees(system: System, isOver: () => boolean): Promise<void> {
   const { accounts } = system;
   for (let i = 0; !isOver(); i++) {
     const account = pickBusy(accounts);
-    system.addFees(account, Math.ceil(Math.random() * MAX_FEES_LAMPORTS), i % 4 === 0);
+    const place = (["amm", "coin", "vault", "coin"] as const)[i % 4]!;
+    system.addFees(account, Math.ceil(Math.random() * MAX_FEES_LAMPORTS), place);
     await sleep(FEES_EVERY_MS);
   }
 }

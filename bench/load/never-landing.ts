@@ -57,7 +57,7 @@ export async function runNeverLanding(transactions = TRANSACTIONS): Promise<Load
   }
 
   try {
-    for (const account of accounts) system.addFees(account, FEES_LAMPORTS, false);
+    for (const account of accounts) system.addFees(account, FEES_LAMPORTS, "vault");
     const totalBefore = totalAtAddresses(system);
     for (const endpoint of endpoints) endpoint.lie(dropTransactions);
     for (let i = 1; i <= MEASUREMENTS; i++) {

@@ -1,5 +1,6 @@
-import { addAmmCreatorFees, addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
-import { startSandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { addAmmCreatorFees, addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
 import { startEndpoints } from "./endpoints.ts";
 import { createLies } from "./lies.ts";
@@ -15,7 +16,9 @@ export type System = Awaited<ReturnType<typeof startSystem>>;
 export async function startSystem(env: Readonly<Record<string, string>>) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
   const { chain } = sandbox;
-  const accounts: readonly SandboxAccount[] = sandbox.accounts.filter(({ suspended }) => !suspended);
+  const accounts = sandbox.accounts
+    .filter(({ suspended }) => !suspended)
+    .map((account, i) => giveCoin(sandbox, account, i % 2 === 0));
   const timeline = createTimeline(chain, accounts);
   const lies = createLies(chain, timeline);
   const [redis, rpc] = await Promise.all([startRedis(), startEndpoints(chain, timeline)]);
@@ -66,13 +69,22 @@ export async function startSystem(env: Readonly<Record<string, string>>) {
       const lastValid = lastValidHeights.get(blockhash);
       return lastValid === undefined ? -Infinity : (finalizedAt.get(lastValid + 1) ?? Infinity);
     },
-    /** Adds fees to an account's vault, or the AMM's, as trades do. */
-    addFees({ address }: SandboxAccount, lamports: number, inAmm: boolean): void {
+    /** Adds fees to an account's vault, the AMM's, or its coin, as trades do. */
+    addFees(account: SandboxAccount, lamports: number, place: "vault" | "amm" | "coin"): void {
+      const {
+        address,
+        coins: [coin],
+      } = account;
+      if (coin && place === "coin") {
+        sandbox.coins.addFees(coin.mint, BigInt(lamports));
+        timeline.refresh(account);
+        return;
+      }
       const programs = {
         launchpadProgramId: sandbox.env.LAUNCHPAD_PROGRAM_ID,
         ammProgramId: sandbox.env.LAUNCHPAD_AMM_PROGRAM_ID,
       };
-      (inAmm ? addAmmCreatorFees : addCreatorFees)(chain, programs, address, BigInt(lamports));
+      (place === "amm" ? addAmmCreatorFees : addCreatorFees)(chain, programs, address, BigInt(lamports));
     },
     /** When an endpoint had a stale view. */
     stale: [] as Period[],
@@ -85,4 +97,17 @@ export async function startSystem(env: Readonly<Record<string, string>>) {
       await Promise.all([sandbox.close(), rpc.close(), redis.stop()]);
     },
   };
+}
+
+/**
+ * Gives an account a coin, on its curve or in a pool, unless its vault is missing: then a sweep would have to pay for
+ * it. The account's coins of seed.json are left alone.
+ */
+function giveCoin({ chain, coins }: Sandbox, account: SandboxAccount, isInPool: boolean): SandboxAccount {
+  if (chain.balance(account.creatorVault) === 0n) return { ...account, coins: [] };
+  if (!chain.account(account.ammVault)) setAmmVault(chain, account, 0n);
+  const mint = newMint();
+  coins.launch({ mint, creator: account.address });
+  if (isInPool) coins.migrate(mint);
+  return { ...account, coins: [coins.addressesOf(mint)] };
 }

@@ -1,5 +1,6 @@
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { coinFees } from "../../test/support/coin-balances.ts";
 
 /** Amounts below this are not collected: the default of MIN_COLLECT_LAMPORTS. */
 const MIN_COLLECT_LAMPORTS = 100_000n;
@@ -16,6 +17,8 @@ export interface State {
   readonly signature: string;
   /** What a collect would move, in lamports. */
   readonly vault: bigint;
+  /** What a collect that names the account's coin would move. */
+  readonly vaultWithCoin: bigint;
   /** The lamports at the address. */
   readonly pda: bigint;
 }
@@ -43,23 +46,28 @@ export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]
   /** The landing times of the gateway's and the faucet's transactions. */
   const landedAt = new Map<string, number>();
 
-  const addressesIn = ({ address, creatorVault, ammVault }: SandboxAccount) => [
+  const addressesIn = ({ address, creatorVault, ammVault, coins }: SandboxAccount) => [
     address,
     creatorVault,
     ammVault,
+    ...coins.flatMap(({ curve, curveTokens, pool, poolTokens }) => [curve, curveTokens, pool, poolTokens]),
   ];
 
   function readState(
-    { address, creatorVault, ammVault }: SandboxAccount,
+    { address, creatorVault, ammVault, coins: [coin] }: SandboxAccount,
     since: Pick<State, "at" | "slot" | "signature">,
   ): State {
     const data = chain.account(ammVault)?.data;
     const wrapped = data ? Buffer.from(data).readBigUInt64LE(TOKEN_AMOUNT_OFFSET) : 0n;
-    const inAmm = wrapped >= tokenRentMinimum ? wrapped : 0n;
-    const inVaults = chain.balance(creatorVault) + inAmm;
+    const waiting = coin ? coinFees(chain, coin.mint) : { curve: 0n, pool: 0n };
+    // The AMM moves no less than the rent of a token account.
+    const inAmm = (amount: bigint) => (amount >= tokenRentMinimum ? amount : 0n);
+    const above = (lamports: bigint) => (lamports > rentMinimum ? lamports - rentMinimum : 0n);
+    const inVault = chain.balance(creatorVault);
     return {
       ...since,
-      vault: inVaults > rentMinimum ? inVaults - rentMinimum : 0n,
+      vault: above(inVault + inAmm(wrapped)),
+      vaultWithCoin: above(inVault + waiting.curve + inAmm(wrapped + waiting.pool)),
       pda: chain.balance(address),
     };
   }
@@ -85,6 +93,14 @@ export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]
   });
 
   return {
+    /** Records the account again, after its coin has changed without a transaction. */
+    refresh(account: SandboxAccount): void {
+      const { at, slot, signature } = states.get(account.id)!.at(-1)!;
+      for (const address of addressesIn(account))
+        contents.get(address)!.push({ slot, content: chain.account(address) });
+      states.get(account.id)!.push(readState(account, { at, slot, signature }));
+    },
+
     now: (): Moment => ({ at: Date.now(), confirmedSlot: chain.slot("confirmed") }),
 
     /** All states of an account so far, oldest first. */
@@ -110,7 +126,10 @@ export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]
     /** When a transaction landed, in milliseconds since 1970. */
     landedAt: (signature: string) => landedAt.get(signature),
 
-    /** Whether a collect would have nothing to do: too little, or less than an empty address may receive. */
-    isNothing: ({ vault, pda }: State) => vault < MIN_COLLECT_LAMPORTS || vault + pda < rentMinimum,
+    /** Whether a collect, that names the account's coin or not, would have nothing to do: too little, or less than an empty address may receive. */
+    isNothing({ vault, vaultWithCoin, pda }: State, withCoin: boolean): boolean {
+      const fees = withCoin ? vaultWithCoin : vault;
+      return fees < MIN_COLLECT_LAMPORTS || fees + pda < rentMinimum;
+    },
   };
 }

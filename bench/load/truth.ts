@@ -84,16 +84,16 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
     },
 
     /** Checks NOTHING_TO_COLLECT. */
-    checkNothing({ id, handle }: SandboxAccount, start: Moment) {
+    checkNothing({ id, handle }: SandboxAccount, start: Moment, withCoin: boolean) {
       counts.nothings++;
-      const verdict = judge(id, start, timeline.isNothing);
+      const verdict = judge(id, start, (state) => timeline.isNothing(state, withCoin));
       const detail = `${handle}, ${describe(id, start)}`;
       if (verdict === "true") return;
       if (verdict === "old" && wasStale(start)) counts.staleNothings++;
       else problems.add("nothing to collect, although fees waited", detail);
     },
 
-    /** Whether an account has nothing to collect now. */
-    isNothing: ({ id }: SandboxAccount) => timeline.isNothing(timeline.statesOf(id).at(-1)!),
+    /** Whether an account and its coin have nothing to collect now. */
+    isNothing: ({ id }: SandboxAccount) => timeline.isNothing(timeline.statesOf(id).at(-1)!, true),
   };
 }

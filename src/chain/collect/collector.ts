@@ -84,7 +84,7 @@ export function createCollector(needs: CollectNeeds) {
       () => {
         waiter.reject(collect.timeoutError());
       },
-      startedAt + timeoutMs - performance.now(),
+      Math.max(0, startedAt + timeoutMs - performance.now()),
     );
     try {
       return await waiter.promise;
