@@ -17,10 +17,10 @@ export function createLookUpWallet(needs: {
   addressesOf: AddressesOf;
 }): LookUpWallet {
   const { handleFormat, addressesOf } = needs;
-  const toWallet = ({ id, handle }: SocialAccount): Wallet => ({
-    socialId: id,
-    handle,
-    addresses: addressesOf(id),
+  const toWallet = (account: SocialAccount): Wallet => ({
+    socialId: account.id,
+    account,
+    addresses: addressesOf(account.id),
   });
 
   return (text, { loaders }) =>

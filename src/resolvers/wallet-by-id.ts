@@ -9,6 +9,6 @@ export function createWalletById({ addressesOf }: { addressesOf: AddressesOf }):
   return (text) => {
     const socialId = toSocialId(text);
     if (socialId === undefined) throw invalidSocialId(text);
-    return { socialId, handle: undefined, addresses: addressesOf(socialId) };
+    return { socialId, account: undefined, addresses: addressesOf(socialId) };
   };
 }

@@ -1,10 +1,11 @@
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { Context } from "../resolvers/context.ts";
-import { balanceOf, handleOf, type Wallet } from "../resolvers/wallet.ts";
+import { accountOf, balanceOf, type Wallet } from "../resolvers/wallet.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
 import { MAX_WALLETS, withMetadata } from "./field-metadata.ts";
+import { ProfileType } from "./profile.ts";
 
 export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
@@ -16,7 +17,18 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true }),
       description: "The account's handle, in the network's spelling.",
-      resolve: (wallet, _args, { scope }) => handleOf(wallet, scope),
+      resolve: (wallet, _args, { scope }) => {
+        const account = accountOf(wallet, scope);
+        return account instanceof Promise ? account.then(({ handle }) => handle) : account.handle;
+      },
+    }),
+    profile: t.field({
+      type: ProfileType,
+      nullable: true,
+      ...withMetadata({ isNullOnlyOnError: true }),
+      description:
+        "What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles.",
+      resolve: async (wallet, _args, { scope }) => (await accountOf(wallet, scope)).profile,
     }),
     socialId: t.exposeString("socialId", {
       ...withMetadata({ pattern: SOCIAL_ID_PATTERN }),
@@ -53,7 +65,7 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1 } }),
-    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` is read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
+    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
       socialId: t.arg.string({
         required: true,
