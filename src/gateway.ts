@@ -17,6 +17,7 @@ import { checkUpstreams } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
 import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
+import { createReadHistory } from "./resolvers/read-history.ts";
 import { createWalletById } from "./resolvers/wallet-by-id.ts";
 import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
@@ -71,6 +72,7 @@ export function createGateway(
   const useCases: UseCases = {
     lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf }),
     walletById,
+    readHistory: createReadHistory(chain),
     collectFees: createCollectFees({ walletById, collector: chain.collector }),
   };
 

@@ -8,6 +8,7 @@ import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
+import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
@@ -105,5 +106,6 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     metrics,
     log,
   });
-  return { rpc, balances, collector, metrics, addressesOf: createAddresses(chain) };
+  const history = createHistory({ ...chain, rpc });
+  return { rpc, balances, history, collector, metrics, addressesOf: createAddresses(chain) };
 }

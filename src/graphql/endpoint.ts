@@ -14,6 +14,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
+import { costWith } from "./limits/operation-cost.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { createOperationCache } from "./operation-cache.ts";
@@ -78,7 +79,8 @@ export function createGraphQLEndpoint(needs: {
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
-      if (operation && operation.cost > 1) await scope.admit(operation.cost);
+      const cost = operation ? costWith(operation, params.variables) : 1;
+      if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
@@ -156,7 +158,8 @@ export function createGraphQLEndpoint(needs: {
       if (!isPlain(params)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
-      if (operation.cost > 1) await scope.admit(operation.cost);
+      const cost = costWith(operation, params.variables);
+      if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
       const converted = convertErrors(result, scope);

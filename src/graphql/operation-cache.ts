@@ -6,7 +6,7 @@ import { measureOperation, type OperationSize } from "./limits/operation-size.ts
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
-  /** Requests taken from the caller's rate limit. */
+  /** Requests that its root fields take from the caller's rate limit. Histories add to it. */
   readonly cost: number;
   /** Together with a request's variables, decides whether the operation is within the limits. */
   readonly size: OperationSize;

@@ -1,5 +1,6 @@
 import type { CollectFees } from "./collect-fees.ts";
 import type { LookUpWallet } from "./look-up-wallet.ts";
+import type { ReadHistory } from "./read-history.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
 
@@ -8,6 +9,7 @@ export interface UseCases {
   readonly lookUpWallet: LookUpWallet;
   readonly walletById: WalletById;
   readonly collectFees: CollectFees;
+  readonly readHistory: ReadHistory;
 }
 
 /** GraphQL's context: the use cases, and the request that they run for. */

@@ -4,8 +4,9 @@ import { accountOf, balanceOf, type Wallet } from "../resolvers/wallet.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
-import { MAX_WALLETS, withMetadata } from "./field-metadata.ts";
+import { DEFAULT_TRANSFERS, MAX_TRANSFERS, MAX_WALLETS, withMetadata } from "./field-metadata.ts";
 import { ProfileType } from "./profile.ts";
+import { TransferConnectionType } from "./transfer.ts";
 
 export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
@@ -44,6 +45,20 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       ...withMetadata({ isNullOnlyOnError: true }),
       description: "The balance, read from the chain for this request.",
       resolve: (wallet, _args, { scope }) => balanceOf(wallet, scope),
+    }),
+    history: t.field({
+      type: TransferConnectionType,
+      nullable: true,
+      ...withMetadata({ isNullOnlyOnError: true, cost: { transfersOf: "first" } }),
+      description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at no more than 100 transactions, so it may have fewer transfers than \`first\`, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
+      args: {
+        first: t.arg.int({ defaultValue: DEFAULT_TRANSFERS, description: "The most transfers to return." }),
+        after: t.arg.string({ description: "The `endCursor` of the page before." }),
+      },
+      resolve: async (wallet, { first, after }, { useCases, scope }) => {
+        const page = { first: first ?? DEFAULT_TRANSFERS, after: after ?? undefined };
+        return { ...(await useCases.readHistory(wallet, page, scope)), after: page.after };
+      },
     }),
   }),
 });

@@ -9,7 +9,7 @@ import {
   type GraphQLError,
   type GraphQLSchema,
 } from "graphql";
-import { MAX_COLLECTS, MAX_WALLETS } from "../../schema/field-metadata.ts";
+import { MAX_COLLECTS, MAX_TRANSFERS, MAX_WALLETS } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
@@ -25,6 +25,7 @@ const MAX_VALIDATION_ERRORS = 5;
 const LIMITS: readonly { readonly count: keyof Counts; readonly max: number; readonly name: string }[] = [
   { count: "wallets", max: MAX_WALLETS, name: "wallets" },
   { count: "collects", max: MAX_COLLECTS, name: "collects" },
+  { count: "transfers", max: MAX_TRANSFERS, name: "transfers" },
   { count: "depth", max: MAX_DEPTH, name: "levels of nested fields" },
   { count: "rootFields", max: 100, name: "root fields" },
   { count: "fields", max: 2_000, name: "fields" },
@@ -56,7 +57,8 @@ export function validateWithinLimits(
   { operationName, variables }: { operationName?: string | undefined; variables?: Variables },
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
-  const exceeded = operation && exceededLimit(measureOperation(schema, document, operation), variables);
+  const size = operation && measureOperation(schema, document, operation);
+  const exceeded = size && exceededLimit(size, variables);
   if (exceeded) throw badRequest(exceeded);
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);

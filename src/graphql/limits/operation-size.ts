@@ -10,12 +10,16 @@ import {
   type SelectionSetNode,
   type ValueNode,
 } from "graphql";
-import { metadataOf } from "../../schema/field-metadata.ts";
+import { DEFAULT_TRANSFERS, metadataOf } from "../../schema/field-metadata.ts";
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
   wallets: number;
   collects: number;
+  /** Pages of histories: each costs a request. */
+  histories: number;
+  /** The most transfers that these pages can have. */
+  transfers: number;
   /** Levels of nested fields. */
   depth: number;
   /** The fields directly in a selection set; for an operation, its root fields. */
@@ -28,34 +32,48 @@ export interface Counts {
 }
 
 /** The counts that each item of a list argument adds. */
-interface PerItem {
-  wallets: number;
-  collects: number;
-  fields: number;
+type PerItem = Pick<Counts, "wallets" | "collects" | "histories" | "transfers" | "fields">;
+
+/** Pages of histories whose number of transfers is in a variable. */
+interface Pages {
+  /** How many of them the operation has, without those below a list in a variable. */
+  count: number;
+  /** How many each item of a list in a variable adds, by the variable's name. */
+  readonly perItemOfVariable: Map<string, number>;
 }
+
+const NO_ITEMS: PerItem = { wallets: 0, collects: 0, histories: 0, transfers: 0, fields: 0 };
 
 /** The size of a selection. `counts` leaves out lists in variables, because their length is known only at run time. */
 interface Size {
   readonly counts: Counts;
   /** What each item of a list in a variable adds, by the variable's name. No field with a list argument contains another. */
   readonly perItemOfVariable: Map<string, PerItem>;
+  /** By the name of the variable that holds their number of transfers. */
+  readonly pagesOfVariable: Map<string, Pages>;
 }
 
 /** The size of an operation. */
 export interface OperationSize extends Size {
-  /** The length of each variable's default value. */
+  /** Each variable's default value: the length of a list, or an integer. */
   readonly defaults: ReadonlyMap<string, number>;
 }
 
 /** The counts of an operation with these variables. */
 export function countsWith(
-  { counts, perItemOfVariable, defaults }: OperationSize,
+  { counts, perItemOfVariable, pagesOfVariable, defaults }: OperationSize,
   variables: Readonly<Record<string, unknown>>,
 ): Counts {
   const total = { ...counts };
-  for (const [name, perItem] of perItemOfVariable) {
-    const length = Object.hasOwn(variables, name) ? listLength(variables[name]) : (defaults.get(name) ?? 0);
-    addItems(total, perItem, length);
+  const lengthOf = (name: string) =>
+    Object.hasOwn(variables, name) ? listLength(variables[name]) : (defaults.get(name) ?? 0);
+  for (const [name, perItem] of perItemOfVariable) addItems(total, perItem, lengthOf(name));
+  for (const [name, pages] of pagesOfVariable) {
+    const given = Object.hasOwn(variables, name) ? variables[name] : defaults.get(name);
+    const first = typeof given === "number" ? Math.max(0, given) : DEFAULT_TRANSFERS;
+    total.transfers += first * pages.count;
+    for (const [list, perItem] of pages.perItemOfVariable)
+      total.transfers += first * perItem * lengthOf(list);
   }
   return total;
 }
@@ -119,8 +137,17 @@ export function measureOperation(
     const size = node.selectionSet
       ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
       : emptySize();
-    const { counts, perItemOfVariable } = size;
-    const { wallets = 0, collects = 0, perItemOf } = (field && metadataOf(field).cost) ?? {};
+    const { counts, perItemOfVariable, pagesOfVariable } = size;
+    const { wallets = 0, collects = 0, perItemOf, transfersOf } = (field && metadataOf(field).cost) ?? {};
+    const argument = (name: string) => node.arguments?.find((each) => each.name.value === name)?.value;
+    if (transfersOf !== undefined) {
+      const first = argument(transfersOf);
+      counts.histories++;
+      if (first?.kind === Kind.VARIABLE)
+        pagesOfVariable.set(first.name.value, { count: 1, perItemOfVariable: new Map() });
+      else
+        counts.transfers += first?.kind === Kind.INT ? Math.max(0, Number(first.value)) : DEFAULT_TRANSFERS;
+    }
     if (perItemOf === undefined) {
       counts.wallets += wallets;
       counts.collects += collects;
@@ -128,12 +155,22 @@ export function measureOperation(
       const perItem = {
         wallets: counts.wallets + wallets,
         collects: counts.collects + collects,
+        histories: counts.histories,
+        transfers: counts.transfers,
         fields: counts.fields,
       };
-      counts.wallets = counts.collects = counts.fields = 0;
-      const list = node.arguments?.find((argument) => argument.name.value === perItemOf)?.value;
-      if (list?.kind === Kind.VARIABLE) perItemOfVariable.set(list.name.value, perItem);
-      else addItems(counts, perItem, literalLength(list));
+      counts.wallets = counts.collects = counts.histories = counts.transfers = counts.fields = 0;
+      const list = argument(perItemOf);
+      if (list?.kind === Kind.VARIABLE) {
+        perItemOfVariable.set(list.name.value, perItem);
+        for (const pages of pagesOfVariable.values()) {
+          pages.perItemOfVariable.set(list.name.value, pages.count);
+          pages.count = 0;
+        }
+      } else {
+        addItems(counts, perItem, literalLength(list));
+        for (const pages of pagesOfVariable.values()) pages.count *= literalLength(list);
+      }
     }
     counts.depth++;
     counts.rootFields = 1;
@@ -146,7 +183,7 @@ export function measureOperation(
   const defaults = new Map(
     (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [
       variable.name.value,
-      defaultValue ? literalLength(defaultValue) : 0,
+      defaultValue?.kind === Kind.INT ? Number(defaultValue.value) : literalLength(defaultValue),
     ]),
   );
   const root = schema.getRootType(operation.operation) ?? undefined;
@@ -159,28 +196,37 @@ function literalLength(value: ValueNode | undefined): number {
 }
 
 const emptySize = (): Size => ({
-  counts: { depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0, wallets: 0, collects: 0 },
+  counts: {
+    ...{ depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0 },
+    ...{ wallets: 0, collects: 0, histories: 0, transfers: 0 },
+  },
   perItemOfVariable: new Map(),
+  pagesOfVariable: new Map(),
 });
 
-function addItems(counts: Counts, { wallets, collects, fields }: PerItem, length: number): void {
-  counts.wallets += wallets * length;
-  counts.collects += collects * length;
-  counts.fields += fields * length;
+function addItems(counts: PerItem, perItem: PerItem, length: number): void {
+  for (const name of Object.keys(NO_ITEMS) as (keyof PerItem)[]) counts[name] += perItem[name] * length;
 }
 
 /** Adds the size of a sibling selection. */
-function add(size: Size, { counts, perItemOfVariable }: Size): void {
+function add(size: Size, { counts, perItemOfVariable, pagesOfVariable }: Size): void {
   for (const name of Object.keys(counts) as (keyof Counts)[]) {
     size.counts[name] =
       name === "depth" ? Math.max(size.counts.depth, counts.depth) : size.counts[name] + counts[name];
   }
   for (const [name, perItem] of perItemOfVariable) {
-    const sum = size.perItemOfVariable.get(name) ?? { wallets: 0, collects: 0, fields: 0 };
-    size.perItemOfVariable.set(name, {
-      wallets: sum.wallets + perItem.wallets,
-      collects: sum.collects + perItem.collects,
-      fields: sum.fields + perItem.fields,
-    });
+    const sum = { ...(size.perItemOfVariable.get(name) ?? NO_ITEMS) };
+    addItems(sum, perItem, 1);
+    size.perItemOfVariable.set(name, sum);
+  }
+  for (const [name, { count, perItemOfVariable: perItem }] of pagesOfVariable) {
+    const known = size.pagesOfVariable.get(name);
+    const sum: Pages = {
+      count: (known?.count ?? 0) + count,
+      perItemOfVariable: new Map(known?.perItemOfVariable),
+    };
+    for (const [list, each] of perItem)
+      sum.perItemOfVariable.set(list, (sum.perItemOfVariable.get(list) ?? 0) + each);
+    size.pagesOfVariable.set(name, sum);
   }
 }
