@@ -12,6 +12,7 @@ import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
+import { createLiveBalances } from "./chain/live/live-balances.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -107,5 +108,13 @@ export function createChain({ config, registry, redis, callUpstream, batchMetric
     log,
   });
   const history = createHistory({ ...chain, rpc });
-  return { rpc, balances, history, collector, metrics, addressesOf: createAddresses(chain) };
+  return {
+    rpc,
+    balances,
+    history,
+    live: createLiveBalances({ balances }),
+    collector,
+    metrics,
+    addressesOf: createAddresses(chain),
+  };
 }

@@ -14,6 +14,7 @@ export type introspection_types = {
     'Profile': { kind: 'OBJECT'; name: 'Profile'; fields: { 'followers': { name: 'followers'; type: { kind: 'SCALAR'; name: 'Int'; ofType: null; } }; 'name': { name: 'name'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'pictureUrl': { name: 'pictureUrl'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'verified': { name: 'verified'; type: { kind: 'SCALAR'; name: 'Boolean'; ofType: null; } }; }; };
     'Query': { kind: 'OBJECT'; name: 'Query'; fields: { 'wallet': { name: 'wallet'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'walletById': { name: 'walletById'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'wallets': { name: 'wallets'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'LIST'; name: never; ofType: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; }; }; } }; }; };
     'String': unknown;
+    'Subscription': { kind: 'OBJECT'; name: 'Subscription'; fields: { 'wallet': { name: 'wallet'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'walletById': { name: 'walletById'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; }; };
     'Transfer': { kind: 'OBJECT'; name: 'Transfer'; fields: { 'amount': { name: 'amount'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'at': { name: 'at'; type: { kind: 'SCALAR'; name: 'String'; ofType: null; } }; 'kind': { name: 'kind'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'ENUM'; name: 'TransferKind'; ofType: null; }; } }; 'lamports': { name: 'lamports'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'Lamports'; ofType: null; }; } }; 'signature': { name: 'signature'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; }; };
     'TransferConnection': { kind: 'OBJECT'; name: 'TransferConnection'; fields: { 'edges': { name: 'edges'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'LIST'; name: never; ofType: { kind: 'NON_NULL'; name: never; ofType: { kind: 'OBJECT'; name: 'TransferEdge'; ofType: null; }; }; }; } }; 'nodes': { name: 'nodes'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'LIST'; name: never; ofType: { kind: 'NON_NULL'; name: never; ofType: { kind: 'OBJECT'; name: 'Transfer'; ofType: null; }; }; }; } }; 'pageInfo': { name: 'pageInfo'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'OBJECT'; name: 'PageInfo'; ofType: null; }; } }; }; };
     'TransferEdge': { kind: 'OBJECT'; name: 'TransferEdge'; fields: { 'cursor': { name: 'cursor'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'SCALAR'; name: 'String'; ofType: null; }; } }; 'node': { name: 'node'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'OBJECT'; name: 'Transfer'; ofType: null; }; } }; }; };
@@ -33,7 +34,7 @@ export type introspection = {
   name: never;
   query: 'Query';
   mutation: 'Mutation';
-  subscription: never;
+  subscription: 'Subscription';
   types: introspection_types;
 };
 

@@ -23,6 +23,8 @@ export type ReadWallets = (
 ) => Promise<(WalletAccounts | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
+/** A call of this many wallets is full. */
+export const MAX_WALLETS_PER_CALL = Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** Calls in flight at once: a call that hangs must not hold up the others. */
 const MAX_CALLS = 32;
 /** The longest that wallets wait for a batch while another call is in flight. */
@@ -48,7 +50,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
   }
   const batcher = createBatcher({
     ask,
-    maxKeys: Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WALLET),
+    maxKeys: MAX_WALLETS_PER_CALL,
     maxCalls: MAX_CALLS,
     maxWaitMs: MAX_WAIT_MS,
     sendAfterCalls: true,

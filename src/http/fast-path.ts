@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
 import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
+import { EVENT_STREAM } from "../graphql/event-stream.ts";
 import { isJson, type ResponseType } from "../graphql/media-types.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
-import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { HttpRequestScope, type CallerConnection, type RequestScopeNeeds } from "./request-scope.ts";
 import { respondFailure } from "./router.ts";
 import type { HandleNode } from "./server.ts";
 
@@ -80,24 +82,29 @@ export function createFastPath(
       // Node writes ASCII faster as latin1.
       response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
-      const text = await answer.text();
+      const isStream = answer.headers.get("content-type") === EVENT_STREAM;
+      const text = isStream ? undefined : await answer.text();
       // Yoga writes `Content-Type`, which would not replace `content-type`.
       const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
       response.writeHead(answer.status, { ...headers, ...scope.headers });
-      response.end(text);
+      if (text === undefined) await pipeline(answer.body!, response);
+      else response.end(text);
     }
   };
 }
 
-/** A caller's connection. The signal aborts if it closes before the response is written. */
-class Connection {
+class Connection implements CallerConnection {
   readonly #response: ServerResponse;
   #signal: AbortSignal | undefined;
 
   constructor(response: ServerResponse) {
     this.#response = response;
   }
+
+  readonly disconnect = () => {
+    this.#response.destroy();
+  };
 
   get signal(): AbortSignal {
     if (!this.#signal) {

@@ -4,17 +4,19 @@ import type { ContractError } from "../contract/contract-error.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
-import type { RequestScope } from "../resolvers/request-scope.ts";
+import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { toAddressBlock, type Origin } from "./client-address.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit/rate-limit.ts";
+import type { Streams } from "./streams.ts";
 
 /** The parts of the process that a request uses. */
 export interface RequestScopeNeeds {
   readonly clientAddress: (origin: Origin) => string;
   readonly rateLimit: RateLimit;
   readonly loaderSources: LoaderSources;
+  readonly streams: Streams;
   readonly metrics: RequestMetrics;
   readonly log: Logger;
 }
@@ -30,6 +32,14 @@ const COMMON_HEADERS = {
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
 
+/** A caller's connection. */
+export interface CallerConnection {
+  /** Aborts when the caller disconnects before the response is complete. */
+  readonly signal: AbortSignal;
+  /** Breaks it off; absent in runtimes that cannot. */
+  readonly disconnect?: (() => void) | undefined;
+}
+
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
 /** The {@link RequestScope} of an HTTP request. */
@@ -39,7 +49,8 @@ export class HttpRequestScope implements RequestScope {
   readonly startedAt = performance.now();
   readonly #needs: RequestScopeNeeds;
   readonly #origin: Origin;
-  readonly #connection: { readonly signal: AbortSignal };
+  readonly #connection: CallerConnection;
+  #stream: OpenStream | undefined;
   #loaders: Loaders | undefined;
   #log: Logger | undefined;
   #loggedCauses: Set<unknown> | undefined;
@@ -47,8 +58,7 @@ export class HttpRequestScope implements RequestScope {
   #admittedAt: number | undefined;
   #code: string | undefined;
 
-  /** `connection.signal` aborts when the caller disconnects before the response is complete. */
-  constructor(needs: RequestScopeNeeds, origin: Origin, connection: { readonly signal: AbortSignal }) {
+  constructor(needs: RequestScopeNeeds, origin: Origin, connection: CallerConnection) {
     this.#needs = needs;
     this.#origin = origin;
     this.#connection = connection;
@@ -60,11 +70,28 @@ export class HttpRequestScope implements RequestScope {
   }
 
   get addressBlock(): string {
-    return toAddressBlock((this.#clientAddress ??= this.#needs.clientAddress(this.#origin)));
+    return toAddressBlock(this.#caller);
   }
 
   get loaders(): Loaders {
     return (this.#loaders ??= new Loaders(this.#needs.loaderSources, this));
+  }
+
+  renewLoaders(): Loaders {
+    return (this.#loaders = this.loaders.renew());
+  }
+
+  get stream(): OpenStream | undefined {
+    return this.#stream;
+  }
+
+  openStream(): OpenStream {
+    return (this.#stream = this.#needs.streams.open(this.#caller, this.#connection));
+  }
+
+  /** As the rate limit identifies the caller. */
+  get #caller(): string {
+    return (this.#clientAddress ??= this.#needs.clientAddress(this.#origin));
   }
 
   get log(): Logger {
@@ -80,8 +107,7 @@ export class HttpRequestScope implements RequestScope {
   }
 
   async admit(cost: number): Promise<void> {
-    this.#clientAddress ??= this.#needs.clientAddress(this.#origin);
-    const decision = await this.#needs.rateLimit(this.#clientAddress, cost, this.#admittedAt);
+    const decision = await this.#needs.rateLimit(this.#caller, cost, this.#admittedAt);
     this.#admittedAt = decision.at;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;

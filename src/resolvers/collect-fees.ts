@@ -1,5 +1,6 @@
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
+import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { toContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { RequestScope } from "./request-scope.ts";
@@ -15,8 +16,12 @@ export type CollectResult = CollectOutcome & { readonly wallet: Wallet };
  */
 export type CollectFees = (socialId: string, scope: RequestScope) => Promise<CollectResult>;
 
-export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
-  const { walletById, collector } = needs;
+export function createCollectFees(needs: {
+  walletById: WalletById;
+  collector: Collector;
+  live: Pick<LiveBalances, "refresh">;
+}): CollectFees {
+  const { walletById, collector, live } = needs;
   return (socialId, { startedAt, loaders }) =>
     inSpan("collectFees", {}, async () => {
       const wallet = walletById(socialId);
@@ -26,6 +31,7 @@ export function createCollectFees(needs: { walletById: WalletById; collector: Co
         throw toContractError(error, "COLLECT_FAILED");
       } finally {
         loaders.clearBalance(wallet.addresses);
+        live.refresh(wallet.addresses);
       }
     });
 }

@@ -63,8 +63,9 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   }),
 });
 
-const HANDLE =
+export const HANDLE =
   "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
+export const SOCIAL_ID = `${SOCIAL_ID_EXPECTED}.`;
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
 
 builder.queryFields((t) => ({
@@ -82,10 +83,7 @@ builder.queryFields((t) => ({
     ...withMetadata({ cost: { wallets: 1 } }),
     description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
-      socialId: t.arg.string({
-        required: true,
-        description: `${SOCIAL_ID_EXPECTED}.`,
-      }),
+      socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
     },
     resolve: (_root, { socialId }, { useCases }) => useCases.walletById(socialId),
   }),

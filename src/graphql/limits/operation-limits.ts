@@ -60,6 +60,9 @@ export function validateWithinLimits(
   const size = operation && measureOperation(schema, document, operation);
   const exceeded = size && exceededLimit(size, variables);
   if (exceeded) throw badRequest(exceeded);
+  // Each event would read it again.
+  if (operation?.operation === "subscription" && countsWith(size!, variables ?? {}).histories > 0)
+    throw badRequest("A subscription has no `history`. Query it after an event.");
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
   // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.
