@@ -9,6 +9,7 @@ import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { LRUCache } from "lru-cache";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
+import { describeSpan } from "../observability/tracing.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
@@ -18,7 +19,7 @@ import { costWith } from "./limits/operation-cost.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
-import { createOperationCache } from "./operation-cache.ts";
+import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
 import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
@@ -82,6 +83,7 @@ export function createGraphQLEndpoint(needs: {
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
       const cost = operation ? costWith(operation, params.variables) : 1;
+      if (operation) traceOperation(operation);
       if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
@@ -171,6 +173,7 @@ export function createGraphQLEndpoint(needs: {
       if (!isPlain(params)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
+      traceOperation(operation);
       const cost = costWith(operation, params.variables);
       if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
@@ -180,6 +183,11 @@ export function createGraphQLEndpoint(needs: {
       return JSON.stringify(converted);
     },
   };
+}
+
+/** OpenTelemetry's attributes for GraphQL servers, but for the document, which may hold handles. */
+function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">): void {
+  describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
 }
 
 interface PlainParams {

@@ -41,7 +41,7 @@ export function respondEvents(results: AsyncIterable<ExecutionResult>, stream: O
       }, COMMENT_MS).unref();
       const end = () => {
         clearInterval(timer);
-        const { reason } = stream.signal as { reason: Error };
+        const reason: unknown = stream.signal.reason;
         if (reason instanceof StreamBroken) controller.error(reason);
         else if (!isCancelled) controller.close();
       };
@@ -49,9 +49,9 @@ export function respondEvents(results: AsyncIterable<ExecutionResult>, stream: O
       else stream.signal.addEventListener("abort", end, { once: true });
     },
     async pull(controller) {
-      const { value, done } = await iterator.next();
-      if (done || stream.signal.aborted) return;
-      controller.enqueue(encoder.encode(toEvent(value)));
+      const next = await iterator.next();
+      if (next.done || stream.signal.aborted) return;
+      controller.enqueue(encoder.encode(toEvent(next.value)));
       stream.sent();
     },
     cancel() {

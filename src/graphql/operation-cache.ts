@@ -6,6 +6,9 @@ import { measureOperation, type OperationSize } from "./limits/operation-size.ts
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
+  /** For traces. */
+  readonly type: string;
+  readonly name: string | undefined;
   /** Requests that its root fields take from the caller's rate limit. Histories add to it. */
   readonly cost: number;
   /** Together with a request's variables, decides whether the operation is within the limits. */
@@ -46,6 +49,8 @@ export function createOperationCache(schema: GraphQLSchema) {
       if (!node) return undefined;
       let compiled: Run | undefined;
       const operation: CachedOperation = {
+        type: node.operation,
+        name: node.name?.value,
         cost: operationCost(schema, document, node),
         size: measureOperation(schema, document, node),
         get bytes() {

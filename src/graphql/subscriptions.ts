@@ -1,6 +1,13 @@
-import { subscribe, type ExecutionResult, type GraphQLError } from "graphql";
+import {
+  getOperationAST,
+  subscribe,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+} from "graphql";
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
+import { describeSpan } from "../observability/tracing.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
 import { respondEvents, respondLastEvent } from "./event-stream.ts";
@@ -28,6 +35,7 @@ export function answerSubscriptions(
       const { scope, accepts } = args.contextValue as AcceptingContext;
       if (!accepts.events)
         throw badRequest("`Accept` must allow text/event-stream: a subscription is a stream of events.", 406);
+      traceSubscription(args);
       subscriptions.add(scope);
       setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
@@ -38,7 +46,7 @@ export function answerSubscriptions(
           }
           return {
             onNext({ result, setResult }) {
-              setResult(convertErrors(result as ExecutionResult, scope));
+              setResult(convertErrors(result, scope));
             },
           };
         },
@@ -55,6 +63,13 @@ export function answerSubscriptions(
       }
     },
   };
+}
+
+function traceSubscription({ document, operationName }: ExecutionArgs): void {
+  describeSpan(() => ({
+    "graphql.operation.type": "subscription",
+    "graphql.operation.name": getOperationAST(document, operationName)?.name?.value,
+  }));
 }
 
 /** Gives errors that may pass their HTTP status, and those of an invalid request 400. */

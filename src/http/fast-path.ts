@@ -27,7 +27,8 @@ export function createFastPath(
   },
 ): HandleNode {
   const { lookUp, graphql, fallback } = needs;
-  const lookupUrlPrefix = `${needs.basePath}/wallet/lookup?handle=`;
+  const lookupPath = `${needs.basePath}/wallet/lookup`;
+  const lookupUrlPrefix = `${lookupPath}?handle=`;
   const graphqlUrl = `${needs.basePath}/graphql`;
 
   async function answerLookup(handle: string, scope: HttpRequestScope): Promise<string | Response> {
@@ -71,9 +72,11 @@ export function createFastPath(
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = { ...context, forwardedFor: forwardedFor as string | null };
     const scope = new HttpRequestScope(needs, origin, new Connection(response));
+    const path = type ? graphqlUrl : lookupPath;
+    const received = () => ({ method: method!, path, route: path, headers });
     const answer = type
-      ? await scope.answer("graphql", () => answerOperation(request, type, scope))
-      : await scope.answer("lookup", () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
+      ? await scope.answer("graphql", received, () => answerOperation(request, type, scope))
+      : await scope.answer("lookup", received, () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
     if (typeof answer === "string") {
       const headers = Object.assign(scope.headers, JSON_HEADERS);
       if (type) headers["content-type"] = type;

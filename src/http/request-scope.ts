@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { SpanKind } from "@opentelemetry/api";
 import type { ContractError } from "../contract/contract-error.ts";
+import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
-import { inSpan } from "../observability/tracing.ts";
+import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
@@ -41,6 +42,36 @@ export interface CallerConnection {
 }
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
+
+/** What a request's span says of it. */
+interface Received {
+  readonly method: string;
+  /** Without the query, which may hold a handle. */
+  readonly path: string;
+  /** The path of the route that answers it. */
+  readonly route: string | undefined;
+  readonly headers: NonNullable<SpanDescription["headers"]>;
+}
+
+/** OpenTelemetry's attributes for HTTP servers. */
+function describe({ method, path, route, headers }: Received): SpanDescription {
+  return {
+    name: route === undefined ? method : `${method} ${route}`,
+    kind: SpanKind.SERVER,
+    headers,
+    attributes: {
+      "http.request.method": method,
+      "url.path": path,
+      "url.scheme": "http",
+      ...(route !== undefined && { "http.route": route }),
+    },
+  };
+}
+
+/** Whether a response's code means that the service failed. GraphQL's status is 200 even then. */
+function isFailure(code: string | undefined): boolean {
+  return code !== undefined && code in ERROR_CODES && rowOf(code as ErrorCode).status >= 500;
+}
 
 /** The {@link RequestScope} of an HTTP request. */
 export class HttpRequestScope implements RequestScope {
@@ -117,8 +148,20 @@ export class HttpRequestScope implements RequestScope {
   }
 
   /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
-  async answer<A extends Response | string>(operation: Operation, run: () => Promise<A>): Promise<A> {
-    const answer = await inSpan(operation, { kind: SpanKind.SERVER }, run);
+  async answer<A extends Response | string>(
+    operation: Operation,
+    received: () => Received,
+    run: () => Promise<A>,
+  ): Promise<A> {
+    const answer = await inSpan(
+      () => describe(received()),
+      async (span) => {
+        const answer = await run();
+        span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
+        if (span && isFailure(this.#code)) markFailed(span, this.#code!);
+        return answer;
+      },
+    );
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
     const status = typeof answer === "string" ? 200 : answer.status;

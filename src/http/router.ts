@@ -63,7 +63,9 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
     const scope = new HttpRequestScope(needs, origin, connection);
     const url = URL.parse(request.url);
     const route = url ? needs.routes.get(url.pathname) : undefined;
-    const response = await scope.answer(route?.operation ?? "other", async () => {
+    const path = url?.pathname ?? "";
+    const received = () => ({ method: request.method, path, route: route && path, headers: request.headers });
+    const response = await scope.answer(route?.operation ?? "other", received, async () => {
       try {
         if (!url || !route) throw new ContractError("NOT_FOUND");
         return await handle(request, scope, url, route);

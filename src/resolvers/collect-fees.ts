@@ -23,7 +23,7 @@ export function createCollectFees(needs: {
 }): CollectFees {
   const { walletById, collector, live } = needs;
   return (socialId, { startedAt, loaders }) =>
-    inSpan("collectFees", {}, async () => {
+    inSpan("collectFees", async () => {
       const wallet = walletById(socialId);
       try {
         return { ...(await collector.collect(wallet.addresses, startedAt)), wallet };

@@ -24,7 +24,7 @@ export function createLookUpWallet(needs: {
   });
 
   return (text, { loaders }) =>
-    inSpan("lookUpWallet", {}, () => {
+    inSpan("lookUpWallet", () => {
       if (!handleFormat.pattern.test(text)) throw invalidHandle(handleFormat, quote(text));
       const account = loaders.accountByHandle(text);
       return account instanceof Promise ? account.then(toWallet) : toWallet(account);

@@ -26,7 +26,7 @@ export function createReadHistory({ history }: { history: History }): ReadHistor
     if (page.first < 1) throw badRequest("`first` must be at least 1.");
     if (page.after !== undefined && !isSignature(page.after))
       throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
-    return inSpan("readHistory", {}, async () => {
+    return inSpan("readHistory", async () => {
       try {
         return await history.readPage(addresses, page, scope);
       } catch (error) {

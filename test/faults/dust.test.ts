@@ -28,7 +28,7 @@ function repeatDust(dust: string, count: number): void {
   const copies = Array.from({ length: count }, () => getBase58Decoder().decode(randomBytes(64)));
   node.lie({
     getSignaturesForAddress(tellTruth, params) {
-      const { before, limit } = params[1];
+      const { before, limit } = params[1] as { before?: string; limit: number };
       params[1] = {};
       const truth: any[] = tellTruth();
       const [newest, ...older] = truth;

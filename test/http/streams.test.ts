@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
-import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const WATCH = `subscription Watch($id: String!) {
@@ -67,13 +66,6 @@ describe("a stream", () => {
     });
     addFees("creator", SOL);
     await shows(stream, "3.1000", "4.1000");
-    // Nothing for a read without a change.
-    const readsOf = () => world.chainCalls().filter((method) => method === "getMultipleAccounts").length;
-    const before = readsOf();
-    await eventually(() => {
-      expect(readsOf()).toBeGreaterThan(before + 1);
-    });
-    expect(shown(stream)).toHaveLength(2);
   });
 
   it("shows a collect of this process soon", async () => {
@@ -102,7 +94,7 @@ describe("a stream", () => {
       const response = await fetch(`${world.url}/graphql?${search}`, { headers, signal: stop.signal });
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
-      while (!text.includes("event: next")) text += (await reader.read()).value;
+      while (!text.includes("event: next")) text += String((await reader.read()).value);
       expect(text).toMatch(/^:\n\n/);
       stop.abort();
     }

@@ -135,7 +135,7 @@ describe("the history of a wallet", () => {
 
   it("leaves out dust and failed transactions, and goes on behind them", async () => {
     const real = send(SOL);
-    for (let i = 0; i < 150; i++) send(99_999n);
+    for (let i = 0; i < 105; i++) send(99_999n);
     confirm();
     const first = await history();
     expect(first).toMatchObject({ nodes: [], pageInfo: { hasNextPage: true, hasPreviousPage: false } });

@@ -3,7 +3,7 @@ import { toLamports, type Lamports } from "../lamports.ts";
 import type { AddressTransaction } from "../rpc/address-history.ts";
 
 /** COLLECTED from the launch platform's vaults, by anyone; RECEIVED otherwise; or WITHDRAWN. */
-export type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
+type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
 
 /** What one transaction added to an account's address, or took from it. */
 export interface Transfer {

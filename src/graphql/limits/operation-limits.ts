@@ -1,6 +1,7 @@
 import {
   getOperationAST,
   Lexer,
+  OperationTypeNode,
   parse,
   Source,
   TokenKind,
@@ -61,7 +62,10 @@ export function validateWithinLimits(
   const exceeded = size && exceededLimit(size, variables);
   if (exceeded) throw badRequest(exceeded);
   // Each event would read it again.
-  if (operation?.operation === "subscription" && countsWith(size!, variables ?? {}).histories > 0)
+  if (
+    operation?.operation === OperationTypeNode.SUBSCRIPTION &&
+    countsWith(size!, variables ?? {}).histories > 0
+  )
     throw badRequest("A subscription has no `history`. Query it after an event.");
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
