@@ -12,6 +12,8 @@ const MAY_IMPORT = {
   "chain/*": ["chain/rpc", "chain/launchpad", ...BASE],
   "chain/rpc": ["chain/lamports.ts", ...BASE],
   "chain/launchpad": ["chain/*", "chain/rpc", ...BASE],
+  "chain/history": ["chain/*", "chain/rpc", ...BASE],
+  "chain/live": ["chain/*", ...BASE],
   "chain/collect": ["chain", ...BASE],
   resolvers: DOMAIN,
   schema: ["resolvers", ...DOMAIN],

@@ -61,6 +61,11 @@ export function readConfig(env: Environment, sandbox?: Environment) {
     /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
     trustedProxies: data.TRUST_PROXY,
     rateLimit: { max: data.RATE_LIMIT_MAX, windowSeconds: data.RATE_LIMIT_WINDOW_SECONDS },
+    streams: {
+      max: data.STREAMS_MAX,
+      perAddress: data.STREAMS_PER_ADDRESS,
+      seconds: data.STREAM_SECONDS,
+    },
     isProduction: data.NODE_ENV === "production",
     /** Undefined: the operator has not decided; handles with an underscore are refused. */
     allowUnderscore: data.HANDLE_ALLOW_UNDERSCORE,

@@ -10,7 +10,8 @@ import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type SandboxAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
-import { createRouter, withRateLimit, type Route } from "./http/router.ts";
+import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
+import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
 import { checkUpstreams } from "./preflight.ts";
@@ -18,7 +19,9 @@ import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
 import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
 import { createNamedCoins } from "./resolvers/named-coins.ts";
+import { createReadHistory } from "./resolvers/read-history.ts";
 import { createWalletById } from "./resolvers/wallet-by-id.ts";
+import { createWatchWallet } from "./resolvers/watch-wallet.ts";
 import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
 import { createOpenApiDocument } from "./rest/openapi.ts";
@@ -75,7 +78,9 @@ export function createGateway(
   const useCases: UseCases = {
     lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf, namedCoins }),
     walletById,
-    collectFees: createCollectFees({ walletById, collector: chain.collector }),
+    readHistory: createReadHistory(chain),
+    collectFees: createCollectFees({ walletById, ...chain }),
+    watchWallet: createWatchWallet(chain),
   };
 
   const prepare = createPrepareOperation(schema, useCases);
@@ -116,17 +121,19 @@ export function createGateway(
     "/readyz": { GET: health.readyz({ details: true }) },
     "/metrics": { GET: createMetricsHandler(registry) },
   };
+  const streams = createStreams(config.streams, registry);
   const scopeNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),
     rateLimit: createRateLimit(config.rateLimit, redis),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
+    streams,
     metrics: createRequestMetrics(registry),
     log,
   };
   const serve = (served: Record<string, Route>) => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
     const router = createRouter({ ...scopeNeeds, routes: new Map(paths) });
-    return createServerAdapter<{ remoteAddress?: string | undefined }>(router);
+    return createServerAdapter<RequestContext>(router);
   };
   const adapter = serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes);
 
@@ -155,8 +162,11 @@ export function createGateway(
     /** The entry for node:http on ADMIN_PORT. */
     handleAdmin: serve(adminRoutes).handle,
 
-    /** Makes `/readyz` return 503 from now on. */
-    drain: health.drain,
+    /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
+    drain() {
+      health.drain();
+      streams.close();
+    },
     /** Resolves when no transaction is in flight. */
     settled: chain.collector.settled,
     /** The signatures of the transactions in flight. */

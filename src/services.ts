@@ -9,11 +9,13 @@ import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createComposer } from "./chain/collect/sign/message.ts";
 import { createSimulator } from "./chain/collect/simulation.ts";
+import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
 import { createReadCoinFees } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
+import { createLiveBalances } from "./chain/live/live-balances.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -123,8 +125,10 @@ export function createChain(shared: Shared) {
     metrics,
     log,
   });
+  const history = createHistory({ ...chain, rpc });
   return {
-    ...{ rpc, balances, collector, metrics },
+    ...{ rpc, balances, history, collector, metrics },
+    live: createLiveBalances({ balances }),
     addressesOf: createAddresses(chain),
     coinAddressesOf,
   };

@@ -71,6 +71,9 @@ export const Variables = z.object({
   PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
   MAX_RENT_LAMPORTS: integer(0, 1e15).default(3_000_000).transform(toLamports),
+  STREAMS_MAX: integer(0, 1_000_000).default(1_000),
+  STREAMS_PER_ADDRESS: integer(1, 1_000_000).default(20),
+  STREAM_SECONDS: integer(1, 86_400).default(600),
   LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
   NODE_ENV: z
     .enum(["development", "test", "production"], expected("development, test or production"))

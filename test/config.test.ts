@@ -64,6 +64,7 @@ describe("the variables", () => {
         pricePercentile: 75,
         budgetLamportsPerHour: 50_000_000n,
       },
+      streams: { max: 1_000, perAddress: 20, seconds: 600 },
     });
     expect(secrets.rpcUrls.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
   });

@@ -39,6 +39,8 @@ export type ReadWallets = (
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 2;
+/** A call of this many wallets without coins is full. */
+const MAX_WALLETS_PER_CALL = Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** Calls in flight at once: a call that hangs must not hold up the others. */
 const MAX_CALLS = 32;
 /** The longest that wallets wait for a batch while another call is in flight. */
@@ -61,13 +63,25 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
   }
   const batcher = createBatcher({
     ask,
-    maxKeys: Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WALLET),
+    maxKeys: MAX_WALLETS_PER_CALL,
     maxCalls: MAX_CALLS,
     maxWaitMs: MAX_WAIT_MS,
     sendAfterCalls: true,
     metrics,
   });
   return (wallets, signal) => batcher.load(wallets.map(toKey), signal);
+}
+
+/** The first of the wallets that one call can read, at least one. */
+export function takeOneCall<Wallet extends NamedWallet>(wallets: Iterable<Wallet>): Wallet[] {
+  const taken: Wallet[] = [];
+  let accounts = 0;
+  for (const wallet of wallets) {
+    accounts += ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * wallet.coins.length;
+    if (taken.length > 0 && accounts > MAX_ACCOUNTS_PER_CALL) break;
+    taken.push(wallet);
+  }
+  return taken;
 }
 
 function toKey({ account, coins }: NamedWallet): string {

@@ -9,13 +9,17 @@ import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { LRUCache } from "lru-cache";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
+import { describeSpan } from "../observability/tracing.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
+import { costWith } from "./limits/operation-cost.ts";
+import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
-import { createOperationCache } from "./operation-cache.ts";
+import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
+import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
 const MAX_ACCEPT_HEADERS = 100;
@@ -77,7 +81,9 @@ export function createGraphQLEndpoint(needs: {
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
-      if (operation && operation.cost > 1) await scope.admit(operation.cost);
+      const cost = operation ? costWith(operation, params.variables) : 1;
+      if (operation) traceOperation(operation);
+      if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
@@ -90,10 +96,10 @@ export function createGraphQLEndpoint(needs: {
     },
   };
 
-  const yoga = createYoga<Context>({
+  const yoga = createYoga<Context & AcceptingContext>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [refusePersistedQueries, limit, admitAndConvertErrors],
+    plugins: [refusePersistedQueries, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
@@ -112,19 +118,30 @@ export function createGraphQLEndpoint(needs: {
   async function answer(request: Request, scope: RequestScope): Promise<Response> {
     const { method, headers } = request;
     const type = responseType(headers.get("accept"));
+    const accepts = { json: type !== undefined, events: acceptsEvents(headers.get("accept")) };
     if (method === "POST" && !isJson(headers.get("content-type"))) {
       const message = "The body must be JSON, with the header `Content-Type: application/json`.";
       return respondErrors(415, { message }, type);
     }
     // Yoga checks this only after it has run the operation, even a mutation.
-    if (!type) {
+    if (!type && !accepts.events) {
       const message = "`Accept` must allow application/json or application/graphql-response+json.";
       return respondErrors(406, { message });
     }
     // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
-    headers.set("accept", type);
+    headers.set("accept", type ?? RESPONSE_TYPES[1]);
     if (method === "POST") headers.set("content-type", "application/json");
-    const response = await yoga.fetch(request, { useCases, scope });
+    const response = await yoga.fetch(request, { useCases, scope, accepts });
+    if (!type && response.headers.get("content-type") !== EVENT_STREAM) {
+      // Yoga writes `Content-Type`, which `set` would not replace.
+      const names = Object.fromEntries(
+        [...response.headers].map(([name, value]) => [name.toLowerCase(), value]),
+      );
+      return new Response(await response.text(), {
+        status: response.status,
+        headers: { ...names, "content-type": RESPONSE_TYPES[0] },
+      });
+    }
     // Yoga stops reading in the middle of the body, so the connection cannot be used for another request.
     if (response.status === 413) response.headers.set("connection", "close");
     return response;
@@ -159,7 +176,9 @@ export function createGraphQLEndpoint(needs: {
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
       if (operation.isMutation && !mayMutate) return undefined;
-      if (operation.cost > 1) await scope.admit(operation.cost);
+      traceOperation(operation);
+      const cost = costWith(operation, params.variables);
+      if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
       const converted = convertErrors(result, scope);
@@ -167,6 +186,11 @@ export function createGraphQLEndpoint(needs: {
       return JSON.stringify(converted);
     },
   };
+}
+
+/** OpenTelemetry's attributes for GraphQL servers, but for the document, which may hold handles. */
+function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">): void {
+  describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
 }
 
 interface PlainParams {

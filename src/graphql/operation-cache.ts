@@ -6,7 +6,10 @@ import { measureOperation, type OperationSize } from "./limits/operation-size.ts
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
-  /** Requests taken from the caller's rate limit. */
+  /** For traces. */
+  readonly type: string;
+  readonly name: string | undefined;
+  /** Requests that its root fields take from the caller's rate limit. Histories add to it. */
   readonly cost: number;
   readonly isMutation: boolean;
   /** Together with a request's variables, decides whether the operation is within the limits. */
@@ -47,6 +50,8 @@ export function createOperationCache(schema: GraphQLSchema) {
       if (!node) return undefined;
       let compiled: Run | undefined;
       const operation: CachedOperation = {
+        type: node.operation,
+        name: node.name?.value,
         cost: operationCost(schema, document, node),
         isMutation: node.operation === OperationTypeNode.MUTATION,
         size: measureOperation(schema, document, node),

@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
 import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
+import { EVENT_STREAM } from "../graphql/event-stream.ts";
 import { isJson, type ResponseType } from "../graphql/media-types.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
-import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { HttpRequestScope, type CallerConnection, type RequestScopeNeeds } from "./request-scope.ts";
 import { respondFailure } from "./router.ts";
 import type { HandleNode } from "./server.ts";
 
@@ -27,7 +29,8 @@ export function createFastPath(
   },
 ): HandleNode {
   const { lookUp, graphql, fallback } = needs;
-  const lookupUrlPrefix = `${needs.basePath}/wallet/lookup?handle=`;
+  const lookupPath = `${needs.basePath}/wallet/lookup`;
+  const lookupUrlPrefix = `${lookupPath}?handle=`;
   const graphqlUrl = `${needs.basePath}/graphql`;
 
   async function answerLookup(handle: string, scope: HttpRequestScope): Promise<string | Response> {
@@ -74,9 +77,11 @@ export function createFastPath(
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = { ...context, forwardedFor: forwardedFor as string | null };
     const scope = new HttpRequestScope(needs, origin, new Connection(response));
+    const path = type ? graphqlUrl : lookupPath;
+    const received = () => ({ method: method!, path, route: path, headers });
     const answer = type
-      ? await scope.answer("graphql", () => answerOperation(request, type, scope))
-      : await scope.answer("lookup", () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
+      ? await scope.answer("graphql", received, () => answerOperation(request, type, scope))
+      : await scope.answer("lookup", received, () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
     if (typeof answer === "string") {
       const headers = Object.assign(scope.headers, JSON_HEADERS);
       if (type) headers["content-type"] = type;
@@ -85,24 +90,29 @@ export function createFastPath(
       // Node writes ASCII faster as latin1.
       response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
-      const text = await answer.text();
+      const isStream = answer.headers.get("content-type") === EVENT_STREAM;
+      const text = isStream ? undefined : await answer.text();
       // Yoga writes `Content-Type`, which would not replace `content-type`.
       const headers: Record<string, string> = { ...JSON_HEADERS };
       for (const [name, value] of answer.headers) headers[name.toLowerCase()] = value;
       response.writeHead(answer.status, { ...headers, ...scope.headers });
-      response.end(text);
+      if (text === undefined) await pipeline(answer.body!, response);
+      else response.end(text);
     }
   };
 }
 
-/** A caller's connection. The signal aborts if it closes before the response is written. */
-class Connection {
+class Connection implements CallerConnection {
   readonly #response: ServerResponse;
   #signal: AbortSignal | undefined;
 
   constructor(response: ServerResponse) {
     this.#response = response;
   }
+
+  readonly disconnect = () => {
+    this.#response.destroy();
+  };
 
   get signal(): AbortSignal {
     if (!this.#signal) {

@@ -1,20 +1,23 @@
 import { randomUUID } from "node:crypto";
 import { SpanKind } from "@opentelemetry/api";
 import type { ContractError } from "../contract/contract-error.ts";
+import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
-import { inSpan } from "../observability/tracing.ts";
+import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
-import type { RequestScope } from "../resolvers/request-scope.ts";
+import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { toAddressBlock, type Origin } from "./client-address.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit/rate-limit.ts";
+import type { Streams } from "./streams.ts";
 
 /** The parts of the process that a request uses. */
 export interface RequestScopeNeeds {
   readonly clientAddress: (origin: Origin) => string;
   readonly rateLimit: RateLimit;
   readonly loaderSources: LoaderSources;
+  readonly streams: Streams;
   readonly metrics: RequestMetrics;
   readonly log: Logger;
 }
@@ -30,7 +33,45 @@ const COMMON_HEADERS = {
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
 
+/** A caller's connection. */
+export interface CallerConnection {
+  /** Aborts when the caller disconnects before the response is complete. */
+  readonly signal: AbortSignal;
+  /** Breaks it off; absent in runtimes that cannot. */
+  readonly disconnect?: (() => void) | undefined;
+}
+
 const NO_READS = { cached: 0, social: 0, chain: 0 };
+
+/** What a request's span says of it. */
+interface Received {
+  readonly method: string;
+  /** Without the query, which may hold a handle. */
+  readonly path: string;
+  /** The path of the route that answers it. */
+  readonly route: string | undefined;
+  readonly headers: NonNullable<SpanDescription["headers"]>;
+}
+
+/** OpenTelemetry's attributes for HTTP servers. */
+function describe({ method, path, route, headers }: Received): SpanDescription {
+  return {
+    name: route === undefined ? method : `${method} ${route}`,
+    kind: SpanKind.SERVER,
+    headers,
+    attributes: {
+      "http.request.method": method,
+      "url.path": path,
+      "url.scheme": "http",
+      ...(route !== undefined && { "http.route": route }),
+    },
+  };
+}
+
+/** Whether a response's code means that the service failed. GraphQL's status is 200 even then. */
+function isFailure(code: string | undefined): boolean {
+  return code !== undefined && code in ERROR_CODES && rowOf(code as ErrorCode).status >= 500;
+}
 
 /** The {@link RequestScope} of an HTTP request. */
 export class HttpRequestScope implements RequestScope {
@@ -39,7 +80,8 @@ export class HttpRequestScope implements RequestScope {
   readonly startedAt = performance.now();
   readonly #needs: RequestScopeNeeds;
   readonly #origin: Origin;
-  readonly #connection: { readonly signal: AbortSignal };
+  readonly #connection: CallerConnection;
+  #stream: OpenStream | undefined;
   #loaders: Loaders | undefined;
   #log: Logger | undefined;
   #loggedCauses: Set<unknown> | undefined;
@@ -47,8 +89,7 @@ export class HttpRequestScope implements RequestScope {
   #admittedAt: number | undefined;
   #code: string | undefined;
 
-  /** `connection.signal` aborts when the caller disconnects before the response is complete. */
-  constructor(needs: RequestScopeNeeds, origin: Origin, connection: { readonly signal: AbortSignal }) {
+  constructor(needs: RequestScopeNeeds, origin: Origin, connection: CallerConnection) {
     this.#needs = needs;
     this.#origin = origin;
     this.#connection = connection;
@@ -60,11 +101,28 @@ export class HttpRequestScope implements RequestScope {
   }
 
   get addressBlock(): string {
-    return toAddressBlock((this.#clientAddress ??= this.#needs.clientAddress(this.#origin)));
+    return toAddressBlock(this.#caller);
   }
 
   get loaders(): Loaders {
     return (this.#loaders ??= new Loaders(this.#needs.loaderSources, this));
+  }
+
+  renewLoaders(): Loaders {
+    return (this.#loaders = this.loaders.renew());
+  }
+
+  get stream(): OpenStream | undefined {
+    return this.#stream;
+  }
+
+  openStream(): OpenStream {
+    return (this.#stream = this.#needs.streams.open(this.#caller, this.#connection));
+  }
+
+  /** As the rate limit identifies the caller. */
+  get #caller(): string {
+    return (this.#clientAddress ??= this.#needs.clientAddress(this.#origin));
   }
 
   get log(): Logger {
@@ -80,8 +138,7 @@ export class HttpRequestScope implements RequestScope {
   }
 
   async admit(cost: number): Promise<void> {
-    this.#clientAddress ??= this.#needs.clientAddress(this.#origin);
-    const decision = await this.#needs.rateLimit(this.#clientAddress, cost, this.#admittedAt);
+    const decision = await this.#needs.rateLimit(this.#caller, cost, this.#admittedAt);
     this.#admittedAt = decision.at;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;
@@ -91,8 +148,20 @@ export class HttpRequestScope implements RequestScope {
   }
 
   /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
-  async answer<A extends Response | string>(operation: Operation, run: () => Promise<A>): Promise<A> {
-    const answer = await inSpan(operation, { kind: SpanKind.SERVER }, run);
+  async answer<A extends Response | string>(
+    operation: Operation,
+    received: () => Received,
+    run: () => Promise<A>,
+  ): Promise<A> {
+    const answer = await inSpan(
+      () => describe(received()),
+      async (span) => {
+        const answer = await run();
+        span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
+        if (span && isFailure(this.#code)) markFailed(span, this.#code!);
+        return answer;
+      },
+    );
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
     const status = typeof answer === "string" ? 200 : answer.status;

@@ -20,6 +20,12 @@ export function withRateLimit(handler: Handler): Handler {
   };
 }
 
+/** What the server knows of a request's connection. */
+export interface RequestContext {
+  readonly remoteAddress?: string | undefined;
+  readonly disconnect?: (() => void) | undefined;
+}
+
 /** Finds the route of a request, runs its handler, and adds the headers that every response has. */
 export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> }) {
   async function handle(
@@ -41,18 +47,25 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
       return respondError(error, { headers: { allow: allowHeader(route) } });
     }
     const response = await handler(isHead ? toGet(request) : request, scope, url);
-    return isHead ? new Response(null, response) : response;
+    if (!isHead) return response;
+    void response.body?.cancel();
+    return new Response(null, response);
   }
 
-  return async (
-    request: Request,
-    { remoteAddress }: { remoteAddress?: string | undefined },
-  ): Promise<Response> => {
+  return async (request: Request, { remoteAddress, disconnect }: RequestContext): Promise<Response> => {
     const origin = { remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") };
-    const scope = new HttpRequestScope(needs, origin, request);
+    const connection = {
+      get signal() {
+        return request.signal;
+      },
+      disconnect,
+    };
+    const scope = new HttpRequestScope(needs, origin, connection);
     const url = URL.parse(request.url);
     const route = url ? needs.routes.get(url.pathname) : undefined;
-    const response = await scope.answer(route?.operation ?? "other", async () => {
+    const path = url?.pathname ?? "";
+    const received = () => ({ method: request.method, path, route: route && path, headers: request.headers });
+    const response = await scope.answer(route?.operation ?? "other", received, async () => {
       try {
         if (!url || !route) throw new ContractError("NOT_FOUND");
         return await handle(request, scope, url, route);

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 export type HandleNode = (
   request: IncomingMessage,
   response: ServerResponse,
-  context: { remoteAddress: string | undefined },
+  context: { remoteAddress: string | undefined; disconnect: () => void },
 ) => Promise<void>;
 
 /** The limits of a connection. Times in ms. */
@@ -91,9 +91,10 @@ export async function listen(
     // Only the path and the query are used: the caller's Host header must not become part of the URL.
     request.headers.host = HOST;
     request.url = toOriginForm(request.url ?? "/");
-    handle(request, response, { remoteAddress: request.socket.remoteAddress }).catch(() => {
+    const disconnect = () => {
       response.destroy();
-    });
+    };
+    handle(request, response, { remoteAddress: request.socket.remoteAddress, disconnect }).catch(disconnect);
   }
 
   server.maxConnections = maxConnections;

@@ -1,7 +1,12 @@
 import {
+  context,
+  propagation,
+  ROOT_CONTEXT,
   SpanStatusCode,
   trace,
+  type Span,
   type SpanOptions,
+  type TextMapGetter,
   type Tracer,
   type TracerProvider,
 } from "@opentelemetry/api";
@@ -9,23 +14,48 @@ import {
 /** The API's provider. It has a delegate once an SDK is registered. */
 type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
 
+/** Headers of fetch, or of node:http. */
+type RequestHeaders = Pick<Headers, "get" | "keys"> | Readonly<Record<string, string | string[] | undefined>>;
+
+/** What a span is about. `headers` are those of a request that may continue its caller's trace. */
+export interface SpanDescription extends SpanOptions {
+  readonly name: string;
+  readonly headers?: RequestHeaders;
+}
+
 const NAME = "tributary";
+
+const GETTER: TextMapGetter<RequestHeaders> = {
+  get: (headers, key) => (isOfFetch(headers) ? (headers.get(key) ?? undefined) : headers[key]),
+  keys: (headers) => (isOfFetch(headers) ? [...headers.keys()] : Object.keys(headers)),
+};
+
+/** Not `instanceof`: the server's adapter has a class of its own. */
+function isOfFetch(headers: RequestHeaders): headers is Pick<Headers, "get" | "keys"> {
+  return typeof headers.get === "function";
+}
+
+/** Without an SDK, the provider's own tracer would create contexts for spans that nobody records. */
+function findTracer(): Tracer | undefined {
+  const provider: ApiProvider = trace.getTracerProvider();
+  return provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
+}
 
 /**
  * Runs `run` in a span that ends when `run` does and records whether it failed. Uses only OpenTelemetry's API: there
- * are no spans until an operator adds an SDK.
+ * are no spans, and `describe` is not called, until an operator adds an SDK.
  */
-export function inSpan<T>(name: string, options: SpanOptions, run: () => T): T {
-  // Without an SDK, the provider's own tracer would create contexts for spans that nobody records.
-  const provider: ApiProvider = trace.getTracerProvider();
-  const tracer = provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
+export function inSpan<T>(describe: string | (() => SpanDescription), run: (span?: Span) => T): T {
+  const tracer = findTracer();
   if (!tracer) return run();
-  return tracer.startActiveSpan(name, options, (span) => {
+  const { name, headers, ...options } = typeof describe === "string" ? { name: describe } : describe();
+  const parent = headers ? propagation.extract(context.active(), headers, GETTER) : context.active();
+  return tracer.startActiveSpan(name, options, parent, (span) => {
     const fail = (error: unknown): never => {
       // The code or name, never the message: other libraries' messages may contain URLs with keys.
       const { code, name } = error as { code?: unknown; name?: unknown };
-      span.setAttribute("error.type", String(code ?? name));
-      span.setStatus({ code: SpanStatusCode.ERROR }).end();
+      markFailed(span, String(code ?? name));
+      span.end();
       throw error;
     };
     const succeed = <R>(result: R): R => {
@@ -33,10 +63,32 @@ export function inSpan<T>(name: string, options: SpanOptions, run: () => T): T {
       return result;
     };
     try {
-      const result = run();
+      const result = run(span);
       return result instanceof Promise ? (result.then(succeed, fail) as T) : succeed(result);
     } catch (error) {
       return fail(error);
     }
   });
+}
+
+/** Sets a span's status to error. `type` has few values. */
+export function markFailed(span: Span, type: string): void {
+  span.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** Adds attributes to the current span, if there is one. */
+export function describeSpan(attributes: () => Record<string, string | undefined>): void {
+  if (findTracer()) trace.getActiveSpan()?.setAttributes(attributes());
+}
+
+/** Runs what no single request causes: its spans have no parent. */
+export function withoutParent<T>(run: () => T): T {
+  return context.with(ROOT_CONTEXT, run);
+}
+
+/** Headers with the current span as the parent of what the receiver does. */
+export function withTraceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const carrier = { ...headers };
+  propagation.inject(context.active(), carrier);
+  return carrier;
 }

@@ -1,5 +1,6 @@
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
+import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { toContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { Mints } from "./named-coins.ts";
@@ -16,10 +17,14 @@ export type CollectResult = CollectOutcome & { readonly wallet: Wallet };
  */
 export type CollectFees = (socialId: string, scope: RequestScope, mints?: Mints) => Promise<CollectResult>;
 
-export function createCollectFees(needs: { walletById: WalletById; collector: Collector }): CollectFees {
-  const { walletById, collector } = needs;
+export function createCollectFees(needs: {
+  walletById: WalletById;
+  collector: Collector;
+  live: Pick<LiveBalances, "refresh">;
+}): CollectFees {
+  const { walletById, collector, live } = needs;
   return (socialId, { addressBlock, startedAt, loaders }, mints) =>
-    inSpan("collectFees", {}, async () => {
+    inSpan("collectFees", async () => {
       const wallet = walletById(socialId, mints);
       const { addresses: account, coins } = wallet;
       try {
@@ -29,6 +34,7 @@ export function createCollectFees(needs: { walletById: WalletById; collector: Co
         throw toContractError(error, "COLLECT_FAILED");
       } finally {
         loaders.clearBalances();
+        live.refresh(account);
       }
     });
 }

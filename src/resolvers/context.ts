@@ -1,6 +1,8 @@
 import type { CollectFees } from "./collect-fees.ts";
 import type { LookUpWallet } from "./look-up-wallet.ts";
+import type { ReadHistory } from "./read-history.ts";
 import type { RequestScope } from "./request-scope.ts";
+import type { WatchWallet } from "./watch-wallet.ts";
 import type { WalletById } from "./wallet-by-id.ts";
 
 /** The functions that the schema's fields call. */
@@ -8,6 +10,8 @@ export interface UseCases {
   readonly lookUpWallet: LookUpWallet;
   readonly walletById: WalletById;
   readonly collectFees: CollectFees;
+  readonly readHistory: ReadHistory;
+  readonly watchWallet: WatchWallet;
 }
 
 /** GraphQL's context: the use cases, and the request that they run for. */

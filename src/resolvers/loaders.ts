@@ -40,6 +40,7 @@ export class Loaders {
   #loadsByHandle: Map<string, Promise<SocialAccount>> | undefined;
   #accountByHandle: DataLoader<string, SocialAccount> | undefined;
   #accountById: DataLoader<string, SocialAccount> | undefined;
+  #accountsById: Map<string, SocialAccount> | undefined;
   #balance: DataLoader<NamedWallet, Balance, string> | undefined;
 
   /** `caller.signal` is created on first use, so only loads that wait may read it. */
@@ -62,23 +63,43 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /** The account of a canonical id. Reuses an account that this request has found by handle. */
-  accountById(id: string): Promise<SocialAccount> {
+  /** The account of a canonical id. Reuses an account that this request has found by handle, or an earlier event. */
+  accountById(id: string): SocialAccount | Promise<SocialAccount> {
+    const known = this.#accountsById?.get(id);
+    if (known) return known;
     this.#accountById ??= new DataLoader((ids) => this.#loadByIds(ids));
     return this.#accountById.load(id);
   }
 
   /** The balance of an account with these coins, read from the chain. */
   balance(wallet: NamedWallet): Promise<Balance> {
-    this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
+    return this.#balances.load(wallet);
+  }
+
+  get #balances(): DataLoader<NamedWallet, Balance, string> {
+    return (this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
       cacheKeyFn: ({ account, coins }) => [account.address, ...coins.map(({ mint }) => mint)].join(),
-    });
-    return this.#balance.load(wallet);
+    }));
   }
 
   /** Makes the next load of each balance read the chain again. Call it when one may have changed. */
   clearBalances(): void {
     this.#balance?.clearAll();
+  }
+
+  /** Uses a balance that has just been read. */
+  setBalance(wallet: NamedWallet, balance: Balance): void {
+    this.#balances.prime(wallet, balance);
+  }
+
+  /**
+   * Loaders for the next event of a stream. They read everything again but the accounts of ids: a new handle does not
+   * change the wallet, and the network charges for each account.
+   */
+  renew(): Loaders {
+    const next = new Loaders(this.#sources, this.#caller);
+    next.#accountsById = this.#accountsById;
+    return next;
   }
 
   #takeFromCache(handle: string): SocialAccount | Error | undefined {
@@ -111,6 +132,11 @@ export class Loaders {
       const { accountLookup } = this.#sources;
       const loaded = await accountLookup.findByIds(missing, this.#caller, startedAt);
       missing.forEach((id, i) => accounts.set(id, toLoaded(loaded[i]!)));
+      for (const id of missing) {
+        const account = accounts.get(id)!;
+        if (!(account instanceof Error))
+          (this.#accountsById ??= new Map<string, SocialAccount>()).set(id, account);
+      }
     }
     return ids.map((id) => accounts.get(id)!);
   }

@@ -21,15 +21,15 @@ export function createLookUpWallet(needs: {
   namedCoins: NamedCoins;
 }): LookUpWallet {
   const { handleFormat, addressesOf, namedCoins } = needs;
-  const toWallet = ({ id, handle }: SocialAccount, coins: readonly CoinAddresses[]): Wallet => ({
-    socialId: id,
-    handle,
-    addresses: addressesOf(id),
+  const toWallet = (account: SocialAccount, coins: readonly CoinAddresses[]): Wallet => ({
+    socialId: account.id,
+    account,
+    addresses: addressesOf(account.id),
     coins,
   });
 
   return (text, { loaders }, mints) =>
-    inSpan("lookUpWallet", {}, () => {
+    inSpan("lookUpWallet", () => {
       if (!handleFormat.pattern.test(text)) throw invalidHandle(handleFormat, quote(text));
       const coins = namedCoins(mints);
       const account = loaders.accountByHandle(text);

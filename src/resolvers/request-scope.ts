@@ -2,6 +2,21 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 
+/** The service ends a stream on a connection that only a failing body can break off. */
+export class StreamBroken extends Error {
+  override readonly name = "StreamBroken";
+}
+
+/** A stream of events to one caller. It ends when the caller disconnects, when its time is up or the service stops. */
+export interface OpenStream {
+  /** Aborts when the stream ends; with {@link StreamBroken} if the response's body has to break off the connection. */
+  readonly signal: AbortSignal;
+  /** Ends it early. */
+  close(): void;
+  /** Counts an event that was sent. */
+  sent(): void;
+}
+
 /** One request, from its arrival to its response. */
 export interface RequestScope {
   /** Aborts when the caller disconnects. Created on first use, so read it only where you wait. */
@@ -11,6 +26,8 @@ export interface RequestScope {
   /** The caller's IPv4 /24 or IPv6 /48: callers share budgets by block. */
   readonly addressBlock: string;
   readonly loaders: Loaders;
+  /** The request's stream, once it is open. */
+  readonly stream: OpenStream | undefined;
   /** Adds the request's id to each line. */
   readonly log: Logger;
   /**
@@ -18,6 +35,10 @@ export interface RequestScope {
    * Throws ContractError RATE_LIMITED, and then takes nothing.
    */
   admit(cost: number): Promise<void>;
+  /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
+  openStream(): OpenStream;
+  /** Replaces the loaders, so that the next event of a stream reads anew. Returns the new ones. */
+  renewLoaders(): Loaders;
   /** Converts an error to the one that the caller sees. Logs its cause, once per request. */
   toCallerError(error: unknown): ContractError;
   /** Records the response's code for the log and the metrics. Only the first call has an effect. */

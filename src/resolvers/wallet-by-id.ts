@@ -14,6 +14,6 @@ export function createWalletById(needs: { addressesOf: AddressesOf; namedCoins: 
   return (text, mints) => {
     const socialId = toSocialId(text);
     if (socialId === undefined) throw invalidSocialId(text);
-    return { socialId, handle: undefined, addresses: addressesOf(socialId), coins: namedCoins(mints) };
+    return { socialId, account: undefined, addresses: addressesOf(socialId), coins: namedCoins(mints) };
   };
 }

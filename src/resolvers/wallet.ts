@@ -1,22 +1,26 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
+import type { SocialAccount } from "../social/account.ts";
 import type { RequestScope } from "./request-scope.ts";
 
-/** An account, its addresses, and the coins that its request names. `handle` is set if it was looked up by handle. */
+/** An account, its addresses, and the coins that its request names. `account` is set if it was looked up by handle. */
 export interface Wallet {
   readonly socialId: string;
-  readonly handle: string | undefined;
+  readonly account: SocialAccount | undefined;
   readonly addresses: AccountAddresses;
   readonly coins: readonly CoinAddresses[];
 }
 
 /**
- * The handle of a wallet, read from the social network if the wallet was found by id. Fails with
+ * The account of a wallet, read from the social network if the wallet was found by id. Fails with
  * SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
  */
-export function handleOf({ handle, socialId }: Wallet, { loaders }: RequestScope): string | Promise<string> {
-  return handle ?? loaders.accountById(socialId).then((account) => account.handle);
+export function accountOf(
+  { account, socialId }: Wallet,
+  { loaders }: RequestScope,
+): SocialAccount | Promise<SocialAccount> {
+  return account ?? loaders.accountById(socialId);
 }
 
 /** The balance of a wallet and of its coins, read from the chain. Fails with LOOKUP_FAILED. */

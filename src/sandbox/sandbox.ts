@@ -97,7 +97,8 @@ export async function startSandbox({
   const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
   const coins = createCoins(chain, launchpad);
   const accounts = seed.map((account): SandboxAccount => {
-    const { handle, id, name, suspended, vaultSol, ammVaultSol, addressSol, coins: seedCoins = [] } = account;
+    const { handle, id, name, suspended, verified, followers, picture } = account;
+    const { vaultSol, ammVaultSol, addressSol, coins: seedCoins = [] } = account;
     const addresses = addressesOf(id);
     const { address, creatorVault, ammVaultAuthority, ammVault } = addresses;
     const collectable = parseSol(vaultSol);
@@ -105,7 +106,8 @@ export async function startSandbox({
     if (ammVaultSol) setAmmVault(chain, addresses, parseSol(ammVaultSol));
     chain.setBalance(address, parseSol(addressSol));
     return {
-      ...{ handle, id, name, suspended, address, creatorVault, ammVaultAuthority, ammVault },
+      ...{ handle, id, name, suspended, verified, followers, picture },
+      ...{ address, creatorVault, ammVaultAuthority, ammVault },
       coins: seedCoins.map((coin) => launchSeedCoin(coins, coin, address)),
     };
   });

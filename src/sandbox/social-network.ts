@@ -9,6 +9,10 @@ export interface NetworkAccount {
   /** The display name. */
   readonly name: string;
   readonly suspended?: boolean | undefined;
+  readonly verified?: boolean | undefined;
+  readonly followers?: number | undefined;
+  /** The real network's are https URLs; a path shows no picture. */
+  readonly picture?: string | undefined;
 }
 
 /** A request, successful or not. */
@@ -75,7 +79,7 @@ export async function createSocialNetwork(options: {
         errors.push(notFound(parameter, name, "Not Found Error", `Could not find user with ${parameter}`));
       else if (account.suspended)
         errors.push(notFound(parameter, name, "Forbidden", "User has been suspended"));
-      else data.push({ id: account.id, name: account.name, username: account.handle });
+      else data.push(toUser(account, request.url.searchParams.get("user.fields")?.split(",") ?? []));
     }
     return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
   }
@@ -99,6 +103,22 @@ export async function createSocialNetwork(options: {
       byHandle.delete(handle.toLowerCase());
       add({ ...account, handle: newHandle });
     },
+  };
+}
+
+/** An account with its default fields and the requested ones. */
+function toUser(account: NetworkAccount, fields: readonly string[]): object {
+  const { id, name, handle, verified = false, followers = 0, picture } = account;
+  const optional: Record<string, unknown> = {
+    verified,
+    public_metrics: { followers_count: followers, following_count: 0, tweet_count: 0, listed_count: 0 },
+    profile_image_url: picture,
+  };
+  return {
+    id,
+    name,
+    username: handle,
+    ...Object.fromEntries(Object.entries(optional).filter(([field]) => fields.includes(field))),
   };
 }
 

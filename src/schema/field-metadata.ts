@@ -7,6 +7,8 @@ interface FieldCost {
   readonly collects?: number;
   /** Requests taken from the caller's rate limit. An operation costs the sum over its root fields, at least one. */
   readonly requests?: number;
+  /** The argument with the number of transfers that the field reads. A query costs one request more for each such field. */
+  readonly transfersOf?: string;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
   /** The list argument that names coins. */
@@ -20,6 +22,10 @@ export const MAX_COLLECTS = 10;
 
 /** The most coins named per operation: each is two accounts to read. */
 export const MAX_MINTS_PER_OPERATION = 100;
+/** The most transfers per operation. */
+export const MAX_TRANSFERS = 100;
+/** The transfers of a page whose number is not given. */
+export const DEFAULT_TRANSFERS = 10;
 
 /** What a field's GraphQL type cannot express. */
 export interface FieldMetadata {

@@ -2,13 +2,20 @@ import { builder } from "./builder.ts";
 import "./collect-result.ts";
 import "./error-code.ts";
 import "./lamports.ts";
+import "./subscription.ts";
 import "./wallet.ts";
 
 builder.queryType({
-  description: "Read operations. A query costs one request of the rate limit, whatever it selects.",
+  description:
+    "Read operations. A query costs one request of the rate limit, whatever it selects, plus one for each wallet whose `history` it reads.",
 });
 builder.mutationType({
   description: "Operations that spend the service's money. Each field costs one request of the rate limit.",
+});
+
+builder.subscriptionType({
+  description:
+    "Streams of events, as server-sent events: GET or POST with `Accept: text/event-stream`. Opening one costs one request of the rate limit. A stream breaks off after some minutes, and when the service stops: connect again. RATE_LIMITED means that the address has too many open streams, SERVICE_BUSY that the service has.",
 });
 
 export const schema = builder.toSchema({ sortSchema: false });

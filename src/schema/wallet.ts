@@ -1,12 +1,20 @@
 import { MAX_MINTS } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { Context } from "../resolvers/context.ts";
-import { balanceOf, handleOf, type Wallet } from "../resolvers/wallet.ts";
+import { accountOf, balanceOf, type Wallet } from "../resolvers/wallet.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
 import { CoinType } from "./coin.ts";
-import { MAX_MINTS_PER_OPERATION, MAX_WALLETS, withMetadata } from "./field-metadata.ts";
+import {
+  DEFAULT_TRANSFERS,
+  MAX_MINTS_PER_OPERATION,
+  MAX_TRANSFERS,
+  MAX_WALLETS,
+  withMetadata,
+} from "./field-metadata.ts";
+import { ProfileType } from "./profile.ts";
+import { TransferConnectionType } from "./transfer.ts";
 
 export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
@@ -18,7 +26,18 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true }),
       description: "The account's handle, in the network's spelling.",
-      resolve: (wallet, _args, { scope }) => handleOf(wallet, scope),
+      resolve: (wallet, _args, { scope }) => {
+        const account = accountOf(wallet, scope);
+        return account instanceof Promise ? account.then(({ handle }) => handle) : account.handle;
+      },
+    }),
+    profile: t.field({
+      type: ProfileType,
+      nullable: true,
+      ...withMetadata({ isNullOnlyOnError: true }),
+      description:
+        "What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles.",
+      resolve: async (wallet, _args, { scope }) => (await accountOf(wallet, scope)).profile,
     }),
     socialId: t.exposeString("socialId", {
       ...withMetadata({ pattern: SOCIAL_ID_PATTERN }),
@@ -44,12 +63,27 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       resolve: async (wallet, _args, { scope }) =>
         wallet.coins.length === 0 ? [] : [...(await balanceOf(wallet, scope)).coins],
     }),
+    history: t.field({
+      type: TransferConnectionType,
+      nullable: true,
+      ...withMetadata({ isNullOnlyOnError: true, cost: { transfersOf: "first" } }),
+      description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at no more than 100 transactions, so it may have fewer transfers than \`first\`, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
+      args: {
+        first: t.arg.int({ defaultValue: DEFAULT_TRANSFERS, description: "The most transfers to return." }),
+        after: t.arg.string({ description: "The `endCursor` of the page before." }),
+      },
+      resolve: async (wallet, { first, after }, { useCases, scope }) => {
+        const page = { first: first ?? DEFAULT_TRANSFERS, after: after ?? undefined };
+        return { ...(await useCases.readHistory(wallet, page, scope)), after: page.after };
+      },
+    }),
   }),
 });
 
-const HANDLE =
+export const HANDLE =
   "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
 export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, and ${MAX_MINTS_PER_OPERATION} per operation.`;
+export const SOCIAL_ID = `${SOCIAL_ID_EXPECTED}.`;
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
 
 builder.queryFields((t) => ({
@@ -68,12 +102,9 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1, mintsIn: "mints" } }),
-    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID or INVALID_MINT. Its \`handle\` is read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
+    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID or INVALID_MINT. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
-      socialId: t.arg.string({
-        required: true,
-        description: `${SOCIAL_ID_EXPECTED}.`,
-      }),
+      socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
       mints: t.arg.stringList({ description: MINTS }),
     },
     resolve: (_root, { socialId, mints }, { useCases }) => useCases.walletById(socialId, mints),

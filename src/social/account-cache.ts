@@ -4,6 +4,7 @@ import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { Redis, Script } from "../upstream/redis.ts";
 import type { SocialAccount } from "./account.ts";
+import { CACHED_PROFILE } from "./profile.ts";
 import { SocialError } from "./social-error.ts";
 
 /** The account of a handle, or a {@link SocialError} `not-found`. */
@@ -39,7 +40,13 @@ const ENTRY = z.object({
   /** In ms of Redis's time. */
   writtenAt: z.int(),
   /** Null if no account has this handle. */
-  account: z.object({ id: z.string().refine((id) => toSocialId(id) === id), handle: z.string() }).nullable(),
+  account: z
+    .object({
+      id: z.string().refine((id) => toSocialId(id) === id),
+      handle: z.string(),
+      profile: CACHED_PROFILE,
+    })
+    .nullable(),
 });
 
 /**

@@ -1,7 +1,18 @@
-/** A social-network account: its id, which never changes, and its current handle. */
+/** What an account shows of itself; null where the network gives nothing usable. */
+export interface Profile {
+  readonly name: string | null;
+  /** Whether the network has verified the account. */
+  readonly verified: boolean | null;
+  readonly followers: number | null;
+  /** An https URL. */
+  readonly pictureUrl: string | null;
+}
+
+/** A social-network account: its id, which never changes, its current handle and its profile. */
 export interface SocialAccount {
   /** Canonical decimal digits, at most 2^64-1. */
   readonly id: string;
   /** As the network spells it. */
   readonly handle: string;
+  readonly profile: Profile;
 }

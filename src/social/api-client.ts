@@ -7,6 +7,7 @@ import { parseJson } from "../upstream/parse-json.ts";
 import type { SocialAccount } from "./account.ts";
 import type { CallKind, CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
+import { PROFILE_FIELDS, toProfile } from "./profile.ts";
 import { isBadRequest, isOperatorProblem, SocialError, type SocialFailure } from "./social-error.ts";
 
 /** The network's response for each requested key: the account, or why there is none. */
@@ -79,7 +80,7 @@ export function createSocialClient(needs: {
     signal: AbortSignal,
     method = `users by ${by}`,
   ): Promise<z.infer<typeof USERS>> {
-    const url = base + PATHS[by] + keys.join(",");
+    const url = `${base}${PATHS[by]}${keys.join(",")}&user.fields=${PROFILE_FIELDS}`;
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
       const body = parseJson(answer.text);
@@ -198,7 +199,7 @@ function match(
   for (const row of data) {
     const user = USER.safeParse(row).data;
     if (!user) continue;
-    const account = { id: user.id, handle: user.username };
+    const account = { id: user.id, handle: user.username, profile: toProfile(row) };
     add(keyOf(account), account);
   }
   const none = () => unreadable(new Error("no readable answer for a requested account"));

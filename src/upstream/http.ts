@@ -1,7 +1,7 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import { Agent, request } from "undici";
-import { inSpan } from "../observability/tracing.ts";
+import { inSpan, withTraceHeaders, type SpanDescription } from "../observability/tracing.ts";
 
 /** An upstream's response. */
 export interface UpstreamAnswer {
@@ -77,10 +77,13 @@ export function createCallUpstream(registry: Registry) {
       calls.inc({ upstream, method, result });
       durations.observe({ upstream, method }, (performance.now() - startedAt) / 1000);
     };
-    return inSpan(`${upstream} ${method}`, { kind: SpanKind.CLIENT }, async () => {
+    return inSpan(describe(call), async (span) => {
       try {
-        const answer = await ask(call);
+        // The social network has no part in the operator's traces.
+        const isTraced = span && upstream === "chain";
+        const answer = await ask(isTraced ? { ...call, headers: withTraceHeaders(call.headers) } : call);
         status = answer.status;
+        span?.setAttribute("http.response.status_code", status);
         const value = read(answer);
         record("ok");
         return value;
@@ -93,6 +96,23 @@ export function createCallUpstream(registry: Registry) {
     });
   };
 }
+
+/** The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, but for the URL, which may hold a key. */
+const describe =
+  ({ upstream, method, url, body }: UpstreamRequest) =>
+  (): SpanDescription => {
+    const { hostname, port, protocol } = new URL(url);
+    return {
+      name: `${upstream} ${method}`,
+      kind: SpanKind.CLIENT,
+      attributes: {
+        "http.request.method": body === undefined ? "GET" : "POST",
+        "server.address": hostname,
+        "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
+        ...(upstream === "chain" && { "rpc.system": "jsonrpc", "rpc.method": method }),
+      },
+    };
+  };
 
 /** Whether a status is 2xx. */
 export const isOk = (status: number): boolean => status >= 200 && status < 300;

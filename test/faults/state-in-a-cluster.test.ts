@@ -7,6 +7,7 @@ import { toLamports } from "../../src/chain/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
+import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { createRedis, type Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
@@ -50,7 +51,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
     const accounts = new Map<string, CachedAccount>(
       Array.from({ length: 100 }, (_, i) => [
         `handle${i}`,
-        i % 10 ? { id: String(i), handle: `Handle${i}` } : new SocialError({ kind: "not-found" }),
+        i % 10
+          ? { id: String(i), handle: `Handle${i}`, profile: NO_PROFILE }
+          : new SocialError({ kind: "not-found" }),
       ]),
     );
     const handles = [...accounts.keys()];

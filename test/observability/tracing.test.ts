@@ -1,18 +1,39 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { context, ROOT_CONTEXT, trace, type Context, type Span, type Tracer } from "@opentelemetry/api";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import {
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  trace,
+  TraceFlags,
+  type Attributes,
+  type Context,
+  type Span,
+  type SpanOptions,
+  type Tracer,
+} from "@opentelemetry/api";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openEventStream } from "../support/event-stream.ts";
+import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 interface RecordedSpan {
   readonly name: string;
   readonly parent: string | undefined;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly kind: SpanKind;
+  readonly attributes: Attributes;
   hasFailed: boolean;
   hasEnded: boolean;
 }
 
 const spans: RecordedSpan[] = [];
 
-/** Registers a minimal SDK: spans with parents, and a context that is kept across promises. */
+/** Registers a minimal SDK: spans with parents, a context that is kept across promises, and W3C's trace context. */
 function registerSdk(): void {
   const storage = new AsyncLocalStorage<Context>();
   context.setGlobalContextManager({
@@ -22,76 +43,237 @@ function registerSdk(): void {
     enable: () => expect.unreachable(),
     disable: () => expect.unreachable(),
   });
-  const names = new WeakMap<Span, string>();
-  const startSpan: Tracer["startSpan"] = (name, _options, parentContext = context.active()) => {
-    const parent = trace.getSpan(parentContext);
+  propagation.setGlobalPropagator({
+    fields: () => ["traceparent"],
+    inject(active, carrier, { set }) {
+      const { traceId, spanId } = trace.getSpanContext(active)!;
+      set(carrier, "traceparent", `00-${traceId}-${spanId}-01`);
+    },
+    extract(active, carrier, { get }) {
+      const [, traceId, spanId] = String(get(carrier, "traceparent")).split("-");
+      if (!traceId || !spanId) return active;
+      return trace.setSpanContext(active, {
+        traceId,
+        spanId,
+        isRemote: true,
+        traceFlags: TraceFlags.SAMPLED,
+      });
+    },
+  });
+  const startSpan = (name: string, options: SpanOptions, parentContext: Context): Span => {
+    const parent = trace.getSpanContext(parentContext);
     const recorded: RecordedSpan = {
       name,
-      parent: parent && names.get(parent),
+      parent: parent && (spans.find(({ spanId }) => spanId === parent.spanId)?.name ?? parent.spanId),
+      traceId: parent?.traceId ?? randomBytes(16).toString("hex"),
+      spanId: randomBytes(8).toString("hex"),
+      kind: options.kind ?? SpanKind.INTERNAL,
+      attributes: { ...options.attributes },
       hasFailed: false,
       hasEnded: false,
     };
     spans.push(recorded);
     const span = {
+      spanContext: () => ({ ...recorded, traceFlags: TraceFlags.SAMPLED }),
       setStatus: () => ((recorded.hasFailed = true), span),
-      setAttribute: () => span,
+      setAttribute: (key: string, value: string) => ((recorded.attributes[key] = value), span),
+      setAttributes: (attributes: Attributes) => (Object.assign(recorded.attributes, attributes), span),
       end: () => (recorded.hasEnded = true),
     } as unknown as Span;
-    names.set(span, name);
     return span;
   };
   const tracer = {
     startSpan,
-    startActiveSpan(name: string, options: object, run: (span: Span) => unknown) {
-      const span = startSpan(name, options);
-      return context.with(trace.setSpan(context.active(), span), run, undefined, span);
+    startActiveSpan(name: string, options: object, parent: Context, run: (span: Span) => unknown) {
+      const span = startSpan(name, options, parent);
+      return context.with(trace.setSpan(parent, span), run, undefined, span);
     },
-  } as Tracer;
+  } as unknown as Tracer;
   trace.setGlobalTracerProvider({ getTracer: () => tracer });
 }
 
+/** Forwards POST and GET to `target`, and records the headers of each request. */
+async function startRecorder(target: string) {
+  const received: IncomingHttpHeaders[] = [];
+  const server: Server = createServer((request, response) => {
+    received.push(request.headers);
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { authorization = "", "content-type": type = "" } = request.headers;
+      void fetch(target + request.url!, {
+        method: request.method!,
+        headers: { authorization, "content-type": type },
+        body: request.method === "POST" ? Buffer.concat(chunks) : null,
+      }).then(async (answer) => {
+        response.writeHead(answer.status).end(await answer.text());
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, received, server };
+}
+
 let world: World;
+let chain: Awaited<ReturnType<typeof startRecorder>>;
+let network: Awaited<ReturnType<typeof startRecorder>>;
 beforeAll(async () => {
   registerSdk();
-  world = await startWorld();
+  world = await startWorld(async (sandbox) => {
+    chain = await startRecorder(sandbox.rpc.url);
+    network = await startRecorder(sandbox.social.url);
+    return { SOLANA_RPC_URL: `${chain.url}/?key=secret`, SOCIAL_API_URL: network.url };
+  });
   await world.lookup("graduate");
 });
-afterAll(() => world.close());
+beforeEach(() => {
+  spans.length = chain.received.length = network.received.length = 0;
+});
+afterAll(async () => {
+  await world.close();
+  chain.server.close();
+  network.server.close();
+});
+
+const named = (name: string) => spans.find((span) => span.name === name)!;
+const summary = () =>
+  spans.map(({ name, parent, hasFailed, hasEnded }) => ({ name, parent, hasFailed, hasEnded }));
+const fine = { hasFailed: false, hasEnded: true };
+const SERVER = "GET /wallet/lookup";
 
 describe("spans of a registered OpenTelemetry SDK", () => {
   it("cover a request, its resolver and its upstream calls, with their parents", async () => {
-    spans.length = 0;
     await world.lookup("creator");
-    expect(spans).toEqual([
-      { name: "lookup", parent: undefined, hasFailed: false, hasEnded: true },
-      { name: "lookUpWallet", parent: "lookup", hasFailed: false, hasEnded: true },
-      { name: "social users by usernames", parent: "lookUpWallet", hasFailed: false, hasEnded: true },
-      { name: "chain getMultipleAccounts", parent: "lookup", hasFailed: false, hasEnded: true },
+    expect(summary()).toEqual([
+      { name: SERVER, parent: undefined, ...fine },
+      { name: "lookUpWallet", parent: SERVER, ...fine },
+      { name: "social users by usernames", parent: "lookUpWallet", ...fine },
+      { name: "chain getMultipleAccounts", parent: SERVER, ...fine },
     ]);
   });
 
-  it("cover a collect, including its simulation and transaction", async () => {
+  it("have the attributes of HTTP, RPC and GraphQL, without handles, query strings and keys", async () => {
+    await world.lookup("artist001");
+    expect(named(SERVER)).toMatchObject({ kind: SpanKind.SERVER });
+    expect(named(SERVER).attributes).toEqual({
+      "http.request.method": "GET",
+      "http.route": "/wallet/lookup",
+      "url.path": "/wallet/lookup",
+      "url.scheme": "http",
+      "http.response.status_code": 200,
+    });
+    const call = named("chain getMultipleAccounts");
+    expect(call.kind).toBe(SpanKind.CLIENT);
+    expect(call.attributes).toEqual({
+      "http.request.method": "POST",
+      "server.address": "127.0.0.1",
+      "server.port": chain.port,
+      "rpc.system": "jsonrpc",
+      "rpc.method": "getMultipleAccounts",
+      "http.response.status_code": 200,
+    });
+    expect(named("social users by usernames").attributes).toEqual({
+      "http.request.method": "GET",
+      "server.address": "127.0.0.1",
+      "server.port": network.port,
+      "http.response.status_code": 200,
+    });
+    expect(JSON.stringify(spans)).not.toMatch(/artist001|secret|\?/);
+
+    // Parsed, then cached.
+    for (let i = 0; i < 2; i++) {
+      spans.length = 0;
+      await world.graphql('query Mine { wallet(handle: "artist002") { address } }');
+      expect(named("POST /graphql").attributes).toEqual({
+        "http.request.method": "POST",
+        "http.route": "/graphql",
+        "url.path": "/graphql",
+        "url.scheme": "http",
+        "graphql.operation.type": "query",
+        "graphql.operation.name": "Mine",
+        "http.response.status_code": 200,
+      });
+      expect(JSON.stringify(spans)).not.toContain("artist002");
+    }
     spans.length = 0;
+    const { id } = world.account("creator");
+    const query = `subscription Live { walletById(socialId: "${id}") { id } }`;
+    const stream = await openEventStream(world.url, { query });
+    expect(named("POST /graphql").attributes).toMatchObject({
+      "graphql.operation.type": "subscription",
+      "graphql.operation.name": "Live",
+      "http.response.status_code": 200,
+    });
+    stream.close();
+    // Its reads would show in the next tests.
+    await eventually(async () => {
+      expect((await world.request("/metrics")).body).toMatch(/^tributary_streams_open 0$/m);
+    });
+  });
+
+  it("continue the caller's trace, and the chain's endpoints get it, but not the social network", async () => {
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
+    await world.lookup("artist003", { traceparent });
+    // Not on the fast path.
+    await world.request("/graphql?query={__typename}", { headers: { traceparent } });
+    expect(new Set(spans.map((span) => span.traceId))).toEqual(new Set([traceId]));
+    expect([named(SERVER).parent, named("GET /graphql").parent]).toEqual([
+      "b7ad6b7169203331",
+      "b7ad6b7169203331",
+    ]);
+    const call = named("chain getMultipleAccounts");
+    expect(chain.received.map((headers) => headers.traceparent)).toEqual([`00-${traceId}-${call.spanId}-01`]);
+    expect(network.received).toHaveLength(1);
+    expect(network.received[0]).not.toHaveProperty("traceparent");
+  });
+
+  it("cover a collect, including its simulation and transaction", async () => {
     await world.collect(world.account("creator").id);
     const callsOfCollect = spans.filter(({ parent }) => parent === "collectFees").map(({ name }) => name);
     expect(callsOfCollect).toEqual(
       expect.arrayContaining(["chain simulateTransaction", "chain sendTransaction"]),
     );
-    expect(spans.find(({ name }) => name === "collectFees")).toMatchObject({
-      parent: "collect",
-      hasEnded: true,
+    expect(named("collectFees")).toMatchObject({ parent: "POST /collect", ...fine });
+    expect(named("POST /collect").attributes).toEqual({
+      "http.request.method": "POST",
+      "http.route": "/collect",
+      "url.path": "/collect",
+      "url.scheme": "http",
+      "http.response.status_code": 200,
     });
+    for (const headers of chain.received) expect(headers.traceparent).toContain(named("collectFees").traceId);
   });
 
   it("record which of them failed", async () => {
-    spans.length = 0;
     world.sandbox.social.faults.add({ times: 2, then: { status: 500, body: "no" } });
     await world.lookup("unlucky");
     expect(spans.map(({ name, hasFailed }) => [name, hasFailed])).toEqual([
-      ["lookup", false],
+      [SERVER, true],
       ["lookUpWallet", true],
       ["social users by usernames", true],
       ["social users by usernames", true],
     ]);
+    expect(named(SERVER).attributes).toMatchObject({
+      "http.response.status_code": 503,
+      "error.type": "SOCIAL_API_UNAVAILABLE",
+    });
+    expect(named("social users by usernames").attributes["http.response.status_code"]).toBe(500);
+  });
+
+  it("record a failure that GraphQL answers with 200, and no mistake of the caller", async () => {
+    world.sandbox.social.faults.add({ times: 2, then: { status: 500, body: "no" } });
+    await world.graphql('{ wallet(handle: "unlucky2") { id } }');
+    expect(named("POST /graphql")).toMatchObject({
+      hasFailed: true,
+      attributes: { "http.response.status_code": 200, "error.type": "SOCIAL_API_UNAVAILABLE" },
+    });
+    spans.length = 0;
+    await world.lookup("nobodyatall");
+    expect(named(SERVER)).toMatchObject({
+      hasFailed: false,
+      attributes: { "http.response.status_code": 404 },
+    });
   });
 });

@@ -27,7 +27,11 @@ describe("the schema", () => {
   });
 
   it("has exactly these root fields", () => {
-    const signatures = [schema.getQueryType()!, schema.getMutationType()!].flatMap((root) =>
+    const signatures = [
+      schema.getQueryType()!,
+      schema.getMutationType()!,
+      schema.getSubscriptionType()!,
+    ].flatMap((root) =>
       Object.values(root.getFields()).map(
         ({ name, args, type }) =>
           `${name}(${args.map((arg) => `${arg.name}: ${String(arg.type)}`).join()}): ${String(type)}`,
@@ -38,6 +42,8 @@ describe("the schema", () => {
       "walletById(socialId: String!,mints: [String!]): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
       "collect(socialId: String!,mints: [String!]): CollectResult",
+      "wallet(handle: String!,mints: [String!]): Wallet",
+      "walletById(socialId: String!,mints: [String!]): Wallet",
     ]);
   });
 });

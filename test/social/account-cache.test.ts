@@ -2,11 +2,13 @@ import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
+import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-const found = { id: "1523400000000000123", handle: "Creator" };
+const profile = { name: "The Creator", verified: true, followers: 5, pictureUrl: "https://a.example/b.png" };
+const found = { id: "1523400000000000123", handle: "Creator", profile };
 const apiUrl = new URL("http://network");
 const notFound = new SocialError({ kind: "not-found" });
 const unreachable = new SocialError({ kind: "unreachable" });
@@ -156,6 +158,35 @@ describeWithRedis("the account cache in Redis", () => {
   ])("ignores a stored account %s", async (_name, value) => {
     await server.command("SET", "tributary:v2:account:{network}:creator", value, "PX", 60_000);
     expect(await fetched("creator")).toEqual([undefined]);
+  });
+
+  it.each([
+    ["without a profile, as earlier versions wrote it", undefined, NO_PROFILE],
+    ["whose profile is no object", 5, NO_PROFILE],
+    [
+      "with unusable fields in its profile",
+      { ...profile, followers: "many", pictureUrl: "javascript:alert(1)" },
+      { ...profile, followers: null, pictureUrl: null },
+    ],
+  ])("reads a stored account %s", async (_name, stored, read) => {
+    const { id, handle } = found;
+    const value = JSON.stringify({ writtenAt: Date.now(), account: { id, handle, profile: stored } });
+    await server.command("SET", "tributary:v2:account:{network}:creator", value, "PX", 60_000);
+    expect(await fetched("creator")).toEqual([{ id, handle, profile: read }]);
+  });
+
+  it("writes entries that an earlier version reads", async () => {
+    await store(new Map([["creator", found]]));
+    const written = await server.command("GET", "tributary:v2:account:{network}:creator");
+    // The schema of the version before profiles.
+    const earlier = z.object({
+      writtenAt: z.int(),
+      account: z.object({ id: z.string(), handle: z.string() }).nullable(),
+    });
+    expect(earlier.parse(JSON.parse(String(written))).account).toEqual({
+      id: found.id,
+      handle: found.handle,
+    });
   });
 
   it("ignores an account without an expiry", async () => {

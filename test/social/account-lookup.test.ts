@@ -3,6 +3,7 @@ import { createLogger } from "../../src/observability/log.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
+import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 
 const defaults = {
@@ -19,7 +20,9 @@ const defaults = {
 };
 const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
-  new Map(keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase() }]));
+  new Map(
+    keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase(), profile: NO_PROFILE }]),
+  );
 const neverById = () => Promise.reject(new Error("must not be called by id"));
 const results = (answers: readonly unknown[]) =>
   answers.map((answer) => (answer instanceof SocialError ? answer.failure.kind : "found"));
@@ -65,7 +68,7 @@ describe("the account lookup", () => {
       answer();
     });
     expect(await answers).toHaveLength(252);
-    expect((await answers)[250]).toEqual({ id: "5", handle: "NAME0" });
+    expect((await answers)[250]).toEqual({ id: "5", handle: "NAME0", profile: NO_PROFILE });
   });
 
   it("sends a single lookup at once, and batches keys while its calls are in flight", async () => {

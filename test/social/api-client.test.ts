@@ -4,6 +4,7 @@ import { createLogger, type Logger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createSocialClient } from "../../src/social/api-client.ts";
 import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
+import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
@@ -40,13 +41,13 @@ afterEach(() => {
 afterAll(() => network.close());
 
 describe("a call to the network", () => {
-  it("requests names and ids at the API's paths, with the token", async () => {
+  it("requests names and ids at the API's paths, with the fields of profiles and the token", async () => {
     answer = {};
     await client().findByHandles(["one", "two"]);
     await client().findByIds(["1", "2"]);
     expect(network.calls).toEqual([
-      "/prefix/2/users/by?usernames=one,two Bearer the-token",
-      "/prefix/2/users?ids=1,2 Bearer the-token",
+      "/prefix/2/users/by?usernames=one,two&user.fields=name,verified,public_metrics,profile_image_url Bearer the-token",
+      "/prefix/2/users?ids=1,2&user.fields=name,verified,public_metrics,profile_image_url Bearer the-token",
     ]);
   });
 
@@ -97,7 +98,7 @@ describe("a call to the network", () => {
       "unvalued",
     ];
     expect(results(await client().findByHandles(handles))).toEqual({
-      good: { id: "1", handle: "Good" },
+      good: { id: "1", handle: "Good", profile: NO_PROFILE },
       zeros: "unreadable",
       number: "unreadable",
       twice: "unreadable",
@@ -107,6 +108,42 @@ describe("a call to the network", () => {
       unmentioned: "unreadable",
       kelvin: "unreadable",
       unvalued: "not-found",
+    });
+  });
+
+  const PICTURE = "https://pictures.example/1.png";
+  const whole = {
+    name: "Good",
+    verified: true,
+    public_metrics: { followers_count: 7, tweet_count: "?" },
+    profile_image_url: PICTURE,
+  };
+  const read = { name: "Good", verified: true, followers: 7, pictureUrl: PICTURE };
+
+  it.each([
+    ["a whole profile", {}, {}],
+    ["no verified mark", { verified: undefined }, { verified: null }],
+    ["a name of another type", { name: 5 }, { name: null }],
+    ["a name that is too long", { name: "a".repeat(201) }, { name: null }],
+    ["a verified mark of another type", { verified: "yes" }, { verified: null }],
+    ["no metrics", { public_metrics: undefined }, { followers: null }],
+    ["metrics of another type", { public_metrics: [] }, { followers: null }],
+    ["fewer than no followers", { public_metrics: { followers_count: -1 } }, { followers: null }],
+    [
+      "more followers than GraphQL can say",
+      { public_metrics: { followers_count: 2 ** 31 } },
+      { followers: null },
+    ],
+    ["a picture over http", { profile_image_url: "http://pictures.example/1.png" }, { pictureUrl: null }],
+    ["a picture that is a script", { profile_image_url: "javascript:alert(1)" }, { pictureUrl: null }],
+    ["a picture that is data", { profile_image_url: "data:image/png;base64,AA" }, { pictureUrl: null }],
+    ["a picture at a path", { profile_image_url: "/icon.svg" }, { pictureUrl: null }],
+    ["a picture with a password", { profile_image_url: "https://a:b@c.example/" }, { pictureUrl: null }],
+    ["a picture of another type", { profile_image_url: {} }, { pictureUrl: null }],
+  ])("reads %s, and finds the account in any case", async (_name, changed, expected) => {
+    answer = { data: [{ id: "1", username: "Good", ...whole, ...changed }] };
+    expect(results(await client().findByHandles(["good"]))).toEqual({
+      good: { id: "1", handle: "Good", profile: { ...read, ...expected } },
     });
   });
 

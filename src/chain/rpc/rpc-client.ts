@@ -1,6 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
+import { createAddressHistory } from "./address-history.ts";
 import { createClusterCheck } from "./cluster-check.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./endpoint.ts";
 import { createFailover } from "./failover.ts";
@@ -88,12 +89,9 @@ export function createRpc(needs: {
     timeoutMs,
   });
 
-  const readAccounts = createReadAccounts({
-    failover,
-    callEndpoint,
-    isPossibleSlot: slots.isPossible,
-    readOptions,
-  });
+  const reads = { failover, callEndpoint, isPossibleSlot: slots.isPossible, readOptions };
+  const readAccounts = createReadAccounts(reads);
+  const { listTransactions, readTransaction } = createAddressHistory(reads);
   const { getSignatureStatuses, getExpiryReports } = createSignatureStatuses({
     failover,
     callEndpoint,
@@ -108,6 +106,9 @@ export function createRpc(needs: {
   });
 
   return {
+    listTransactions,
+    readTransaction,
+
     /**
      * Makes reads return a state at least as new as `slot`, for a minute. Ignores a slot that is impossibly far
      * ahead of the endpoints.

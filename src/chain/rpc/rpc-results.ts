@@ -6,6 +6,13 @@ const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]
 const data = z
   .tuple([z.string(), z.literal("base64")])
   .transform(([base64]) => Buffer.from(base64, "base64"));
+/** 64 bytes in base58. */
+const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
+/** Only needed to tell the kind of a transfer, so an unreadable list counts as absent. */
+const instructions = z
+  .array(z.object({ programIdIndex: z.int().nonnegative(), accounts: z.array(z.int().nonnegative()) }))
+  .nullish()
+  .catch(undefined);
 const withContext = <T extends z.ZodType>(value: T) =>
   z.object({ context: z.object({ slot: z.int() }), value });
 
@@ -58,16 +65,29 @@ export const RPC_RESULTS = {
       blockTime: z.int().nullish(),
       transaction: z.object({
         signatures: z.array(z.string()),
-        message: z.object({ accountKeys: z.array(z.string()) }),
+        message: z.object({ accountKeys: z.array(z.string()), instructions }),
       }),
       meta: z.object({
         err: transactionError,
         fee: lamports,
         preBalances: z.array(lamports),
         postBalances: z.array(lamports),
+        loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
+        innerInstructions: z
+          .array(z.object({ instructions: instructions.transform((list) => list ?? []) }))
+          .nullish()
+          .catch(undefined),
       }),
     })
     .nullable(),
+  getSignaturesForAddress: z.array(
+    z.object({
+      signature,
+      slot: z.int().nonnegative(),
+      err: transactionError,
+      confirmationStatus: z.string().nullish(),
+    }),
+  ),
 } satisfies Record<string, z.ZodType>;
 
 /** A JSON-RPC method that this service calls. */

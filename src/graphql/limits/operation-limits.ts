@@ -1,6 +1,7 @@
 import {
   getOperationAST,
   Lexer,
+  OperationTypeNode,
   parse,
   Source,
   TokenKind,
@@ -10,7 +11,12 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import type { ErrorCode } from "../../contract/error-codes.ts";
-import { MAX_COLLECTS, MAX_MINTS_PER_OPERATION, MAX_WALLETS } from "../../schema/field-metadata.ts";
+import {
+  MAX_COLLECTS,
+  MAX_MINTS_PER_OPERATION,
+  MAX_TRANSFERS,
+  MAX_WALLETS,
+} from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
@@ -32,6 +38,7 @@ const LIMITS: readonly {
   { count: "wallets", max: MAX_WALLETS, name: "wallets" },
   { count: "collects", max: MAX_COLLECTS, name: "collects" },
   { count: "mints", max: MAX_MINTS_PER_OPERATION, name: "mints", code: "INVALID_MINT" },
+  { count: "transfers", max: MAX_TRANSFERS, name: "transfers" },
   { count: "depth", max: MAX_DEPTH, name: "levels of nested fields" },
   { count: "rootFields", max: 100, name: "root fields" },
   { count: "fields", max: 2_000, name: "fields" },
@@ -63,8 +70,15 @@ export function validateWithinLimits(
   { operationName, variables }: { operationName?: string | undefined; variables?: Variables },
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
-  const exceeded = operation && exceededLimit(measureOperation(schema, document, operation), variables);
+  const size = operation && measureOperation(schema, document, operation);
+  const exceeded = size && exceededLimit(size, variables);
   if (exceeded) throw exceeded;
+  // Each event would read it again.
+  if (
+    operation?.operation === OperationTypeNode.SUBSCRIPTION &&
+    countsWith(size!, variables ?? {}).histories > 0
+  )
+    throw badRequest("A subscription has no `history`. Query it after an event.");
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
   // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.

@@ -126,6 +126,8 @@ export function createTransactionMethods(chain: Chain): Methods {
       const indexOf = (wanted: string | null | undefined) =>
         newestFirst.findIndex(({ signature }) => signature === wanted);
       const end = indexOf(config?.until);
+      // A real node finds nothing before a transaction that it does not know.
+      if (config?.before && indexOf(config.before) === -1) return [];
       return newestFirst
         .slice(indexOf(config?.before) + 1, end === -1 ? undefined : end)
         .filter(({ message }) => message.staticAccounts.some((account) => account === address))

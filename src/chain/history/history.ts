@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
+import { ContractError } from "../../contract/contract-error.ts";
+import { createBatcher } from "../../upstream/batcher.ts";
+import type { AccountAddresses } from "../addresses.ts";
+import type { ListedTransaction } from "../rpc/address-history.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import { RpcError } from "../rpc/rpc-error.ts";
+import { toTransfer, type Transfer } from "./transfer.ts";
+
+/** A part of an account's history, newest first. */
+export interface HistoryPage {
+  readonly transfers: readonly Transfer[];
+  /** The signature of the last transaction looked at; undefined if there was none. */
+  readonly endCursor: string | undefined;
+  /** Whether there are older transactions. They may hold no transfer. */
+  readonly hasNextPage: boolean;
+}
+
+/** Who reads a history. */
+export interface HistoryReader {
+  readonly signal: AbortSignal;
+  /** Readers with the same one share a part of the calls. */
+  readonly addressBlock: string;
+}
+
+/** Enough for the largest page. Strangers can send dust, and it must not make a page cost more. */
+const MAX_LOOKED_AT = 100;
+/** Transactions read at once for a page, so that the first few of a long list do not cost a hundred calls. */
+const MIN_READ_AT_ONCE = 10;
+/** Calls in flight for all histories. Providers allow some ten calls a second and more. */
+const MAX_CALLS = 8;
+/** Further reads are refused. With 0.2 s for a call, the last of them waits for half a minute. */
+const MAX_WAITING = 1_000;
+/** An entry takes about 400 bytes. */
+const MAX_CACHED = 50_000;
+/** A node may return a transaction only some time after it lists it. */
+const READS = 3;
+const REREAD_MS = 400;
+
+export type History = ReturnType<typeof createHistory>;
+
+/**
+ * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
+ * but finalized transactions never change, so the transfers of the last ones read are cached.
+ */
+export function createHistory({ rpc, launchpadProgramId }: { rpc: Rpc; launchpadProgramId: string }) {
+  /** False: the transaction made no transfer. */
+  const cache = new LRUCache<string, Transfer | false>({ max: MAX_CACHED });
+  const limits = {
+    maxKeys: 1,
+    maxCalls: MAX_CALLS,
+    maxWaitMs: 0,
+    maxWaiting: MAX_WAITING,
+    refuse: (reason?: Error) =>
+      reason ??
+      new ContractError("SERVICE_BUSY", {
+        message: "Too many histories are being read. Try again in 30 seconds.",
+      }),
+  };
+  const lists = createBatcher<readonly ListedTransaction[]>({
+    ...limits,
+    ask: async ([key]) => {
+      const [address = "", before] = key!.split(" ");
+      // One more than a page looks at shows whether there are older ones.
+      const listed = await rpc.listTransactions(address, { before, limit: MAX_LOOKED_AT + 1 });
+      return new Map([[key!, listed]]);
+    },
+  });
+  const transfers = createBatcher<Transfer | false>({
+    ...limits,
+    joinInFlight: true,
+    ask: async ([key]) => {
+      const [signature = "", address = "", creatorVault = ""] = key!.split(" ");
+      const transaction = await readTransaction(signature, address);
+      const account = { address, creatorVault };
+      return new Map([[key!, toTransfer(transaction, signature, account, launchpadProgramId) ?? false]]);
+    },
+  });
+
+  async function readTransaction(signature: string, address: string) {
+    for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
+      const transaction = await rpc.readTransaction(signature, address);
+      if (transaction) return transaction;
+      if (readsLeft > 1) await sleep(REREAD_MS);
+    }
+    throw new RpcError("unreadable", "getTransaction", "every endpoint");
+  }
+
+  /** The transfers of some transactions, in order. */
+  async function readTransfers(
+    { address, creatorVault }: AccountAddresses,
+    listed: readonly ListedTransaction[],
+    { signal, addressBlock }: HistoryReader,
+  ): Promise<(Transfer | false)[]> {
+    const toKey = ({ signature }: ListedTransaction) => [signature, address, creatorVault].join(" ");
+    const known = listed.map((each) => (each.hasFailed ? false : cache.get(toKey(each))));
+    const missing = listed.filter((_, i) => known[i] === undefined);
+    const loaded = await transfers.load(missing.map(toKey), signal, { caller: addressBlock });
+    missing.forEach((each, i) => {
+      const transfer = loaded[i]!;
+      if (transfer instanceof Error) throw transfer;
+      if (each.isFinalized) cache.set(toKey(each), transfer);
+    });
+    const found = (loaded as (Transfer | false)[]).values();
+    return known.map((transfer) => transfer ?? found.next().value!);
+  }
+
+  return {
+    /**
+     * Up to `first` transfers before the transaction `after`. Looks at no more than 100 transactions, so a page may
+     * have fewer transfers, or none, and still not be the last. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     */
+    async readPage(
+      account: AccountAddresses,
+      { first, after }: { first: number; after: string | undefined },
+      reader: HistoryReader,
+    ): Promise<HistoryPage> {
+      const key = after === undefined ? account.address : `${account.address} ${after}`;
+      const request = { caller: reader.addressBlock };
+      const [list] = await lists.load([key], reader.signal, request);
+      if (!list || list instanceof Error) throw list ?? new Error("a list is missing");
+
+      const page: Transfer[] = [];
+      let looked = 0;
+      const end = Math.min(list.length, MAX_LOOKED_AT);
+      while (page.length < first && looked < end) {
+        const atOnce = Math.max(first - page.length, MIN_READ_AT_ONCE);
+        const found = await readTransfers(
+          account,
+          list.slice(looked, Math.min(looked + atOnce, end)),
+          reader,
+        );
+        for (const transfer of found) {
+          if (page.length === first) break;
+          if (transfer) page.push(transfer);
+          looked++;
+        }
+      }
+      return {
+        transfers: page,
+        endCursor: list[looked - 1]?.signature ?? after,
+        hasNextPage: looked < list.length,
+      };
+    },
+  };
+}

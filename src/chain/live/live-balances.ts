@@ -1,0 +1,177 @@
+import { withoutParent } from "../../observability/tracing.ts";
+import type { AccountAddresses } from "../addresses.ts";
+import type { Balance, Balances } from "../balances.ts";
+import { takeOneCall, type NamedWallet } from "../wallets.ts";
+
+/** How often a wallet is read while few are watched. */
+const PERIOD_MS = 2_000;
+/** Watching makes at most 60 calls in any minute: one in 1.2 s, and up to 10 sooner. */
+const CALL_MS = 1_200;
+const BURST = 10;
+/** The wait after a failed read, doubled by each further one. */
+const FIRST_BACKOFF_MS = 2_000;
+const MAX_BACKOFF_MS = 15_000;
+
+/** A wallet that somebody watches. */
+interface Watched extends NamedWallet {
+  watchers: number;
+  balance: Balance | undefined;
+  /** When the read of `balance` started. Times are in `performance.now()` time. */
+  readAt: number;
+  /** When the last read started, successful or not. */
+  triedAt: number;
+  /** Grows with each balance to show. */
+  version: number;
+  /** Whether the last read failed: the next balance is shown even if it is the same. */
+  isStale: boolean;
+  readonly waiting: Set<() => void>;
+}
+
+export type LiveBalances = ReturnType<typeof createLiveBalances>;
+
+/**
+ * Watches balances for the whole process. All watchers of a wallet share its reads, and one call reads 33 wallets.
+ * Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s for 1,000. During an outage
+ * nothing is shown, and one read at a time probes the chain.
+ */
+export function createLiveBalances({ balances }: { balances: Pick<Balances, "getBalances"> }) {
+  /** By address and coins; the one that was read longest ago comes first. */
+  const wallets = new Map<string, Watched>();
+  /** Wallets to read next. */
+  const changed = new Set<Watched>();
+  let isReading = false;
+  let timer: NodeJS.Timeout | undefined;
+  /** When a call may be made if the burst is used up. */
+  let nextCallAt = 0;
+  let failures = 0;
+  let backsOffUntil = 0;
+
+  function join(named: NamedWallet): Watched {
+    const wallet = wallets.get(toKey(named)) ?? {
+      ...named,
+      ...{ watchers: 0, balance: undefined, version: 0, isStale: false },
+      ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
+    };
+    wallet.watchers++;
+    return wallet;
+  }
+
+  function leave(wallet: Watched): void {
+    wallet.watchers--;
+    if (wallet.watchers > 0) return;
+    wallets.delete(toKey(wallet));
+    changed.delete(wallet);
+  }
+
+  /** Reads wallets in one call. Returns whether the chain answered. */
+  async function read(batch: readonly Watched[], signal: AbortSignal): Promise<boolean> {
+    const startedAt = performance.now();
+    for (const wallet of batch) {
+      wallet.triedAt = startedAt;
+      changed.delete(wallet);
+      // Moves it to the end.
+      wallets.delete(toKey(wallet));
+      wallets.set(toKey(wallet), wallet);
+    }
+    const results = await balances
+      .getBalances(batch, signal)
+      .catch((error: unknown) => batch.map(() => error as Error));
+    batch.forEach((wallet, i) => {
+      const result = results[i]!;
+      if (!(result instanceof Error)) show(wallet, result, startedAt);
+      else if (!signal.aborted) wallet.isStale = true;
+    });
+    return !results.every((result) => result instanceof Error);
+  }
+
+  function show(wallet: Watched, balance: Balance, startedAt: number): void {
+    // A later read may have been faster.
+    if (startedAt < wallet.readAt) return;
+    const { balance: before } = wallet;
+    const isSame =
+      before?.vault === balance.vault &&
+      before.pda === balance.pda &&
+      before.coins.every(({ amount }, i) => amount === balance.coins[i]?.amount);
+    if (!isSame || wallet.isStale) wallet.version++;
+    Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
+    for (const wake of wallet.waiting) wake();
+  }
+
+  async function readNext(): Promise<void> {
+    isReading = true;
+    nextCallAt = Math.max(nextCallAt, performance.now()) + CALL_MS;
+    const batch = takeOneCall(new Set([...changed, ...wallets.values()]));
+    const hasAnswered = await read(batch, new AbortController().signal);
+    failures = hasAnswered ? 0 : failures + 1;
+    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
+    backsOffUntil = hasAnswered ? 0 : performance.now() + backoffMs;
+    isReading = false;
+    schedule();
+  }
+
+  function schedule(): void {
+    clearTimeout(timer);
+    const [oldest] = wallets.values();
+    if (isReading || !oldest) return;
+    const now = performance.now();
+    const dueAt = changed.size > 0 ? now : oldest.triedAt + PERIOD_MS;
+    const at = Math.max(dueAt, backsOffUntil, nextCallAt - (BURST - 1) * CALL_MS);
+    timer = setTimeout(() => void withoutParent(readNext), Math.max(0, at - now)).unref();
+  }
+
+  return {
+    /**
+     * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after an outage also if
+     * it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
+     */
+    watch(named: NamedWallet, signal: AbortSignal): AsyncIterableIterator<Balance> {
+      const done = { done: true, value: undefined } as const;
+      const joinedAt = performance.now();
+      const wallet = join(named);
+      let shown: number | undefined;
+      let wake: () => void = () => undefined;
+      const end = () => {
+        leave(wallet);
+        wake();
+      };
+      if (signal.aborted) end();
+      else {
+        signal.addEventListener("abort", end, { once: true });
+        void read([wallet], signal).then(schedule);
+      }
+      return {
+        [Symbol.asyncIterator]() {
+          return this;
+        },
+        async next() {
+          while (!signal.aborted) {
+            const { balance, readAt, version, waiting } = wallet;
+            if (balance && readAt >= joinedAt && version !== shown) {
+              shown = version;
+              return { done: false, value: balance };
+            }
+            await new Promise<void>((resolve) => {
+              wake = () => {
+                waiting.delete(wake);
+                resolve();
+              };
+              waiting.add(wake);
+            });
+          }
+          return done;
+        },
+        return: () => Promise.resolve(done),
+      };
+    },
+
+    /** Reads an account soon, if somebody watches it. Call it when its balance has changed. */
+    refresh({ address }: AccountAddresses): void {
+      for (const wallet of wallets.values()) if (wallet.account.address === address) changed.add(wallet);
+      schedule();
+    },
+  };
+}
+
+function toKey({ account, coins }: NamedWallet): string {
+  return [account.address, ...coins.map(({ mint }) => mint)].join();
+}

@@ -1,0 +1,121 @@
+import { Counter, Gauge, type Registry } from "@prometheus-io/client";
+import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { StreamBroken, type OpenStream } from "../resolvers/request-scope.ts";
+
+/** The operator's limits of streams. */
+export interface StreamLimits {
+  readonly max: number;
+  readonly perAddress: number;
+  /** How long a stream lasts. */
+  readonly seconds: number;
+}
+
+/** The caller's connection. */
+interface Connection {
+  /** Aborts when the caller disconnects. */
+  readonly signal: AbortSignal;
+  /** Breaks it off. Absent where the runtime cannot: the response's body then fails. */
+  readonly disconnect?: (() => void) | undefined;
+}
+
+/** A stream, and when its time is up. */
+interface Entry {
+  readonly end: () => void;
+  readonly endsAt: number;
+}
+
+export type Streams = ReturnType<typeof createStreams>;
+
+/**
+ * Counts the open streams of this process, and limits them. A stream whose time is up breaks off, as all do
+ * when the service stops: clients take an orderly end for the last event, and reconnect only after a broken one.
+ */
+export function createStreams({ max, perAddress, seconds }: StreamLimits, registry: Registry) {
+  /** By caller, the oldest first. */
+  const open = new Map<string, Set<Entry>>();
+  let count = 0;
+  let isClosed = false;
+  new Gauge({
+    name: "tributary_streams_open",
+    help: "Open subscriptions.",
+    registers: [registry],
+    collect() {
+      this.set(count);
+    },
+  });
+  const events = new Counter({
+    name: "tributary_stream_events_total",
+    help: "Events sent to subscriptions.",
+    registers: [registry],
+  });
+  const refusals = new Counter({
+    name: "tributary_stream_refusals_total",
+    help: "Subscriptions refused because their address (reason: address) or all callers together (reason: total) had too many, or because the service stops (reason: stopping).",
+    labelNames: ["reason"],
+    registers: [registry],
+  });
+  for (const reason of ["address", "total", "stopping"]) refusals.inc({ reason }, 0);
+
+  function refuse(reason: "address" | "total" | "stopping", error: ContractError): never {
+    refusals.inc({ reason });
+    throw error;
+  }
+
+  return {
+    /** Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
+    open(caller: string, connection: Connection): OpenStream {
+      const own = open.get(caller) ?? new Set();
+      if (isClosed) {
+        const message = "The service is stopping. Connect again.";
+        refuse("stopping", new ContractError("SERVICE_BUSY", { message, retryAfterSeconds: 1 }));
+      }
+      const [oldest] = own;
+      if (oldest && own.size >= perAddress) {
+        const retryAfterSeconds = toRetryAfterSeconds(oldest.endsAt - performance.now());
+        const message = `Too many open streams: the maximum is ${perAddress} from one address. Close one, or try again in ${retryAfterSeconds} seconds.`;
+        refuse("address", new ContractError("RATE_LIMITED", { message, retryAfterSeconds }));
+      }
+      if (count >= max) {
+        const message = "Too many streams are open. Try again in 30 seconds.";
+        refuse("total", new ContractError("SERVICE_BUSY", { message }));
+      }
+
+      const ended = new AbortController();
+      function close(reason?: StreamBroken): void {
+        if (!own.delete(entry)) return;
+        count--;
+        if (own.size === 0) open.delete(caller);
+        clearTimeout(timer);
+        connection.signal.removeEventListener("abort", leave);
+        ended.abort(reason);
+      }
+      function leave(): void {
+        close();
+      }
+      function end(): void {
+        connection.disconnect?.();
+        close(connection.disconnect ? undefined : new StreamBroken("the stream has ended"));
+      }
+      const entry: Entry = { end, endsAt: performance.now() + seconds * 1_000 };
+      own.add(entry);
+      open.set(caller, own);
+      count++;
+      const timer = setTimeout(end, seconds * 1_000).unref();
+      if (connection.signal.aborted) leave();
+      else connection.signal.addEventListener("abort", leave, { once: true });
+      return {
+        signal: ended.signal,
+        close: leave,
+        sent: () => {
+          events.inc();
+        },
+      };
+    },
+
+    /** Breaks off all streams, and refuses further ones. */
+    close(): void {
+      isClosed = true;
+      for (const own of open.values()) for (const { end } of own) end();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import type { HistoryPage } from "../chain/history/history.ts";
+import type { Transfer } from "../chain/history/transfer.ts";
+import { formatSol } from "../chain/lamports.ts";
+import { builder } from "./builder.ts";
+import { solField } from "./field-metadata.ts";
+
+const TransferKindType = builder.enumType("TransferKind", {
+  description: "What a transfer did.",
+  values: {
+    COLLECTED: { description: "Fees arrived from the launch platform's vaults, whoever collected them." },
+    RECEIVED: { description: "Lamports arrived from elsewhere." },
+    WITHDRAWN: { description: "Lamports left the address." },
+  } as const,
+});
+
+const TransferType = builder.objectRef<Transfer>("Transfer").implement({
+  description: "What one transaction added to a wallet's address, or took from it.",
+  fields: (t) => ({
+    kind: t.expose("kind", { type: TransferKindType, description: "Whether lamports arrived or left." }),
+    amount: t.string({
+      ...solField("The amount that arrived or left."),
+      resolve: ({ lamports }) => formatSol(lamports),
+    }),
+    lamports: t.expose("lamports", { type: "Lamports", description: "The exact `amount`." }),
+    signature: t.exposeString("signature", { description: "The transaction's signature, in base58." }),
+    at: t.string({
+      nullable: true,
+      description: "When its block was produced: ISO 8601, in UTC. Null if the chain does not say.",
+      resolve: ({ at }) => at?.toISOString() ?? null,
+    }),
+  }),
+});
+
+/** A page of a history, and where it began. */
+export interface TransferPage extends HistoryPage {
+  readonly after: string | undefined;
+}
+
+const PageInfoType = builder.objectRef<TransferPage>("PageInfo").implement({
+  description: "Where a page begins and ends, as Relay defines it.",
+  fields: (t) => ({
+    hasNextPage: t.exposeBoolean("hasNextPage", {
+      description: "Whether there are older transactions. They may hold no transfer to show.",
+    }),
+    hasPreviousPage: t.boolean({
+      description: "Whether the page was requested with `after`.",
+      resolve: ({ after }) => after !== undefined,
+    }),
+    startCursor: t.string({
+      nullable: true,
+      description: "The cursor of the first transfer. Null if there is none.",
+      resolve: ({ transfers }) => transfers[0]?.signature ?? null,
+    }),
+    endCursor: t.string({
+      nullable: true,
+      description: "Pass it as `after` to go on, even if the page has no transfers.",
+      resolve: ({ endCursor }) => endCursor ?? null,
+    }),
+  }),
+});
+
+const TransferEdgeType = builder.objectRef<Transfer>("TransferEdge").implement({
+  description: "A transfer with its cursor.",
+  fields: (t) => ({
+    cursor: t.exposeString("signature", { description: "Pass it as `after` to go on after this transfer." }),
+    node: t.field({ type: TransferType, description: "The transfer.", resolve: (transfer) => transfer }),
+  }),
+});
+
+export const TransferConnectionType = builder.objectRef<TransferPage>("TransferConnection").implement({
+  description: "A page of a wallet's transfers, newest first.",
+  fields: (t) => ({
+    nodes: t.field({
+      type: [TransferType],
+      description: "The transfers.",
+      resolve: ({ transfers }) => transfers,
+    }),
+    edges: t.field({
+      type: [TransferEdgeType],
+      description: "The transfers with their cursors.",
+      resolve: ({ transfers }) => transfers,
+    }),
+    pageInfo: t.field({
+      type: PageInfoType,
+      description: "Whether and where the history goes on.",
+      resolve: (page) => page,
+    }),
+  }),
+});

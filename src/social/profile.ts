@@ -1,0 +1,50 @@
+import { z } from "zod";
+import type { Profile } from "./account.ts";
+
+/** The fields of the network's users that a profile needs, for its parameter `user.fields`. */
+export const PROFILE_FIELDS = "name,verified,public_metrics,profile_image_url";
+
+/** Longer values are ignored. The network's names have at most 50 characters. */
+const MAX_NAME_LENGTH = 200;
+const MAX_URL_LENGTH = 2_000;
+/** The largest `Int` of GraphQL. */
+const MAX_FOLLOWERS = 2 ** 31 - 1;
+
+const name = z.string().max(MAX_NAME_LENGTH).nullable().catch(null);
+const verified = z.boolean().nullable().catch(null);
+const followers = z.int().nonnegative().max(MAX_FOLLOWERS).nullable().catch(null);
+/** Pages show the picture, so it has to be a plain https URL. */
+const pictureUrl = z
+  .string()
+  .max(MAX_URL_LENGTH)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return url?.protocol === "https:" && url.username === "" && url.password === "";
+  })
+  .transform((text) => new URL(text).href)
+  .nullable()
+  .catch(null);
+
+export const NO_PROFILE: Profile = { name: null, verified: null, followers: null, pictureUrl: null };
+
+/** A user of the network's API. Never fails: a field of the wrong type is null, because an address needs no profile. */
+const USER = z.object({
+  name,
+  verified,
+  public_metrics: z.object({ followers_count: followers }).nullable().catch(null),
+  profile_image_url: pictureUrl,
+});
+
+/** Reads the profile of a user in the network's response. */
+export function toProfile(user: unknown): Profile {
+  const { data } = USER.safeParse(user);
+  return {
+    name: data?.name ?? null,
+    verified: data?.verified ?? null,
+    followers: data?.public_metrics?.followers_count ?? null,
+    pictureUrl: data?.profile_image_url ?? null,
+  };
+}
+
+/** A profile in a shared cache entry. Entries of earlier versions have none: all its fields are then null. */
+export const CACHED_PROFILE = z.object({ name, verified, followers, pictureUrl }).catch(NO_PROFILE);

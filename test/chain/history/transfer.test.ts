@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { toTransfer } from "../../../src/chain/history/transfer.ts";
+import { toLamports } from "../../../src/chain/lamports.ts";
+import type { AddressTransaction } from "../../../src/chain/rpc/address-history.ts";
+
+const account = { address: "address", creatorVault: "vault" };
+const PLATFORM = "platform";
+const balances = (changes: Record<string, readonly [before: number, after: number]>) =>
+  new Map(
+    Object.entries(changes).map(([key, [before, after]]) => [
+      key,
+      { before: toLamports(before), after: toLamports(after) },
+    ]),
+  );
+const transfer = (transaction: Partial<AddressTransaction>) =>
+  toTransfer(
+    { hasFailed: false, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
+    "sig",
+    account,
+    PLATFORM,
+  );
+const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
+const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts }];
+
+describe("the transfer of a transaction", () => {
+  it.each([
+    ["is COLLECTED when the vault loses lamports", { vault: [9, 4], address: [0, 5] }, [], "COLLECTED", 5n],
+    [
+      "is COLLECTED when the platform's instruction for both leaves the vault as it was",
+      { curve: [9, 4], vault: [4, 4], address: [0, 5] },
+      ofPlatform(PLATFORM, "payer", "address", "vault"),
+      "COLLECTED",
+      5n,
+    ],
+    [
+      "is RECEIVED when another program names both",
+      { vault: [4, 4], address: [0, 100_000] },
+      ofPlatform("other", "address", "vault"),
+      "RECEIVED",
+      100_000n,
+    ],
+    [
+      "is RECEIVED when the platform's instruction names only the vault, as a trade does",
+      { vault: [4, 9], address: [0, 100_000] },
+      ofPlatform(PLATFORM, "vault"),
+      "RECEIVED",
+      100_000n,
+    ],
+    ["is WITHDRAWN when the address loses lamports", { address: [7, 4] }, [], "WITHDRAWN", 3n],
+    [
+      "is WITHDRAWN when the address loses more than it collects",
+      { vault: [9, 8], address: [7, 4] },
+      [],
+      "WITHDRAWN",
+      3n,
+    ],
+  ] as const)("%s", (_name, changes, instructions, kind, lamports) => {
+    expect(transfer({ balances: balances(changes), instructions })).toEqual({ kind, lamports, ...SHOWN });
+  });
+
+  it.each([
+    ["a failed transaction", { hasFailed: true, balances: balances({ address: [0, 10 ** 9] }) }],
+    ["a transaction that leaves the address as it was", { balances: balances({ address: [5, 5] }) }],
+    ["received dust", { balances: balances({ address: [0, 99_999] }) }],
+  ])("is left out for %s", (_name, transaction) => {
+    expect(transfer(transaction)).toBeUndefined();
+  });
+
+  it.each([undefined, 10 ** 15])("has no time when the block's is %s", (blockTime) => {
+    expect(transfer({ blockTime, balances: balances({ address: [7, 4] }) })!.at).toBeUndefined();
+  });
+});

@@ -1,0 +1,190 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { AccountAddresses } from "../../../src/chain/addresses.ts";
+import type { Balance } from "../../../src/chain/balances.ts";
+import { toLamports } from "../../../src/chain/lamports.ts";
+import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
+import type { NamedWallet } from "../../../src/chain/wallets.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const MINUTE_MS = 60_000;
+const accountOf = (address: string): AccountAddresses => ({
+  ...{ address, creatorVault: "", ammVaultAuthority: "", ammVault: "" },
+});
+
+const walletOf = (address: string): NamedWallet => ({ account: accountOf(address), coins: [] });
+
+/** Balances that take `latencyMs` to read, and the reads that were made. */
+function createChain(latencyMs = 100) {
+  const chain = {
+    vault: 0,
+    isDown: false,
+    reads: [] as { readonly at: number; readonly addresses: readonly string[] }[],
+    async getBalances(wallets: readonly NamedWallet[]): Promise<(Balance | Error)[]> {
+      chain.reads.push({ at: performance.now(), addresses: wallets.map(({ account }) => account.address) });
+      const { vault } = chain;
+      await new Promise((resolve) => setTimeout(resolve, latencyMs));
+      return wallets.map(() =>
+        chain.isDown ? new Error("down") : { vault: toLamports(vault), pda: toLamports(0), coins: [] },
+      );
+    },
+  };
+  return chain;
+}
+
+/** Watches accounts, and collects what is shown of each. */
+function watchAll(chain: ReturnType<typeof createChain>, addresses: readonly string[]) {
+  const live = createLiveBalances({ balances: chain });
+  const stop = new AbortController();
+  const shown = addresses.map((address) => {
+    const vaults: number[] = [];
+    void (async () => {
+      for await (const { vault } of live.watch(walletOf(address), stop.signal)) vaults.push(Number(vault));
+    })();
+    return vaults;
+  });
+  return { live, shown, stop };
+}
+const names = (count: number) => Array.from({ length: count }, (_, i) => `account${i}`);
+
+/** The most calls in any minute. */
+const busiestMinute = (reads: readonly { readonly at: number }[]) =>
+  Math.max(
+    ...reads.map(({ at }) => reads.filter((read) => read.at >= at && read.at < at + MINUTE_MS).length),
+  );
+
+describe("watching", () => {
+  it.each([
+    [1, 30],
+    [33, 30],
+    [100, 50],
+    [1_000, 50],
+  ])("%i wallets makes at most 60 calls in any minute, %i in most", async (count, usual) => {
+    const chain = createChain();
+    const { shown, stop } = watchAll(chain, names(count));
+    await vi.advanceTimersByTimeAsync(200);
+    expect(shown.every((vaults) => vaults.length === 1)).toBe(true);
+    // The first reads are like those of a lookup.
+    chain.reads.length = 0;
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    expect(busiestMinute(chain.reads)).toBeLessThanOrEqual(60);
+    const perMinute = chain.reads.length / 10;
+    expect(Math.abs(perMinute - usual)).toBeLessThan(3);
+    chain.vault = 7;
+    const periodMs = Math.max(2_000, Math.ceil(count / 33) * 1_200);
+    await vi.advanceTimersByTimeAsync(periodMs + 1_500);
+    expect(shown.every((vaults) => vaults.join() === "0,7")).toBe(true);
+    stop.abort();
+  });
+
+  it("one wallet by many costs as much as by one", async () => {
+    const chain = createChain();
+    const { shown, stop } = watchAll(chain, Array<string>(500).fill("same"));
+    await vi.advanceTimersByTimeAsync(200);
+    chain.reads.length = 0;
+    chain.vault = 3;
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    expect(chain.reads.length).toBeLessThanOrEqual(30);
+    expect(shown.every((vaults) => vaults.join() === "0,3")).toBe(true);
+    stop.abort();
+  });
+
+  it("reads a changed wallet before all others, and never more often than the limit", async () => {
+    const chain = createChain();
+    const { live, shown, stop } = watchAll(chain, names(1_000));
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    chain.reads.length = 0;
+    chain.vault = 9;
+    live.refresh(accountOf("account999"));
+    await vi.advanceTimersByTimeAsync(2_600);
+    expect(shown[999]).toEqual([0, 9]);
+    for (let i = 0; i < 3_000; i++) {
+      live.refresh(accountOf(`account${i % 1_000}`));
+      await vi.advanceTimersByTimeAsync(20);
+    }
+    expect(busiestMinute(chain.reads)).toBeLessThanOrEqual(60);
+    stop.abort();
+  });
+
+  it("shows nothing during an outage, probes with few calls, and then shows the current balance", async () => {
+    const chain = createChain();
+    const { shown, stop } = watchAll(chain, names(20));
+    await vi.advanceTimersByTimeAsync(3_000);
+    chain.isDown = true;
+    chain.vault = 5;
+    chain.reads.length = 0;
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    expect(busiestMinute(chain.reads)).toBeLessThan(10);
+    expect(shown.every((vaults) => vaults.join() === "0")).toBe(true);
+    chain.isDown = false;
+    await vi.advanceTimersByTimeAsync(16_000);
+    expect(shown.every((vaults) => vaults.join() === "0,5")).toBe(true);
+    // Also if it is the same as before: callers could not know that.
+    chain.isDown = true;
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    chain.isDown = false;
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    expect(shown.every((vaults) => vaults.join() === "0,5,5")).toBe(true);
+    stop.abort();
+  });
+
+  it("that begins during an outage shows the balance after it", async () => {
+    const chain = createChain();
+    chain.isDown = true;
+    const { shown, stop } = watchAll(chain, ["a"]);
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    expect(shown).toEqual([[]]);
+    chain.isDown = false;
+    await vi.advanceTimersByTimeAsync(16_000);
+    expect(shown).toEqual([[0]]);
+    stop.abort();
+  });
+
+  it("never shows an older read after a newer one", async () => {
+    const chain = createChain(5_000);
+    const { live, shown, stop } = watchAll(chain, ["a"]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    chain.vault = 4;
+    // A second watcher's read starts later; the answers arrive in either order.
+    const fast = vi
+      .spyOn(chain, "getBalances")
+      .mockImplementationOnce(() =>
+        Promise.resolve([{ vault: toLamports(4), pda: toLamports(0), coins: [] }]),
+      );
+    void live.watch(walletOf("a"), stop.signal).next();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(fast).toHaveBeenCalled();
+    expect(shown).toEqual([[4]]);
+    stop.abort();
+  });
+
+  it("gives a watcher who is slow only the newest balance", async () => {
+    const chain = createChain();
+    const live = createLiveBalances({ balances: chain });
+    const stop = new AbortController();
+    const watcher = live.watch(walletOf("a"), stop.signal);
+    for (let vault = 0; vault < 50; vault++) {
+      chain.vault = vault;
+      await vi.advanceTimersByTimeAsync(2_200);
+    }
+    expect((await watcher.next()).value).toMatchObject({ vault: 49n });
+    stop.abort();
+  });
+
+  it("stops when nobody watches", async () => {
+    const chain = createChain();
+    const { stop } = watchAll(chain, names(50));
+    await vi.advanceTimersByTimeAsync(5_000);
+    stop.abort();
+    await vi.advanceTimersByTimeAsync(3_000);
+    chain.reads.length = 0;
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    expect(chain.reads).toEqual([]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

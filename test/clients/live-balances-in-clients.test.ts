@@ -1,0 +1,227 @@
+import { ApolloClient, ApolloLink, gql, HttpLink, InMemoryCache, Observable } from "@apollo/client";
+import { relayStylePagination } from "@apollo/client/utilities";
+import { Client, fetchExchange, type CombinedError } from "@urql/core";
+import { OperationTypeNode, print } from "graphql";
+import { createClient as createSseClient } from "graphql-sse";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { from } from "../support/client.ts";
+import { eventually } from "../support/eventually.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ STREAM_SECONDS: "3", STREAMS_PER_ADDRESS: "2" });
+});
+afterAll(() => world.close());
+
+const WATCH = `subscription Watch($handle: String!) {
+  wallet(handle: $handle) { id handle profile { name verified } balance { vault } }
+}`;
+
+function setFees(handle: string, lamports: bigint): void {
+  const { chain } = world.sandbox;
+  chain.setBalance(world.account(handle).creatorVault, chain.rentExemptMinimum(0) + lamports);
+}
+
+it("graphql-sse gets the wallet and its changes, and connects again when the stream breaks off", async () => {
+  setFees("artist001", 10n ** 9n);
+  let connections = 0;
+  const client = createSseClient({
+    url: `${world.url}/graphql`,
+    headers: from("192.0.2.1"),
+    retry: () => Promise.resolve(),
+    on: { connected: () => connections++ },
+  });
+  const seen: string[] = [];
+  let isOver = false;
+  const stop = client.subscribe<any>(
+    { query: WATCH, variables: { handle: "artist001" } },
+    {
+      next: ({ data, errors }) => seen.push(errors ? JSON.stringify(errors) : data.wallet.balance.vault),
+      error: () => (isOver = true),
+      complete: () => (isOver = true),
+    },
+  );
+  await eventually(() => {
+    expect(seen).toContain("1.0000");
+  });
+  setFees("artist001", 2n * 10n ** 9n);
+  await eventually(() => {
+    expect(seen).toContain("2.0000");
+  });
+  await eventually(() => {
+    expect(connections).toBeGreaterThan(1);
+  });
+  setFees("artist001", 3n * 10n ** 9n);
+  await eventually(() => {
+    expect(seen.at(-1)).toBe("3.0000");
+  });
+  expect(isOver).toBe(false);
+  stop();
+  client.dispose();
+});
+
+it("graphql-sse gets the error of an unknown handle at once, without trying again", async () => {
+  let connections = 0;
+  const client = createSseClient({
+    url: `${world.url}/graphql`,
+    headers: from("192.0.2.2"),
+    on: { connected: () => connections++ },
+  });
+  const results: any[] = [];
+  for await (const result of client.iterate({ query: WATCH, variables: { handle: "nobodyatall" } }))
+    results.push(result);
+  expect(results).toMatchObject([
+    { errors: [{ path: ["wallet"], extensions: { code: "SOCIAL_NOT_FOUND" } }] },
+  ]);
+  expect(connections).toBe(1);
+  client.dispose();
+});
+
+it("urql gets the wallet and its changes, and an error when the stream breaks off, after which it can subscribe again", async () => {
+  setFees("artist002", 10n ** 9n);
+  const client = new Client({
+    url: `${world.url}/graphql`,
+    exchanges: [fetchExchange],
+    fetchSubscriptions: true,
+    fetchOptions: { headers: from("192.0.2.3") },
+  });
+  const seen: string[] = [];
+  const errors: CombinedError[] = [];
+  let stop: () => void;
+  const subscribe = () => {
+    ({ unsubscribe: stop } = client
+      .subscription(WATCH, { handle: "artist002" })
+      .subscribe(({ data, error }) => {
+        if (error) {
+          errors.push(error);
+          stop();
+          subscribe();
+        } else seen.push(data.wallet.balance.vault);
+      }));
+  };
+  subscribe();
+  await eventually(() => {
+    expect(seen).toContain("1.0000");
+  });
+  setFees("artist002", 2n * 10n ** 9n);
+  await eventually(() => {
+    expect(seen).toContain("2.0000");
+  });
+  await eventually(() => {
+    expect(errors[0]?.networkError).toBeDefined();
+  });
+  setFees("artist002", 3n * 10n ** 9n);
+  await eventually(() => {
+    expect(seen.at(-1)).toBe("3.0000");
+  });
+  stop!();
+});
+
+it("urql gets the code of a stream that is refused", async () => {
+  const caller = { headers: from("192.0.2.4") };
+  const client = new Client({
+    url: `${world.url}/graphql`,
+    exchanges: [fetchExchange],
+    fetchSubscriptions: true,
+    fetchOptions: caller,
+  });
+  const codes: unknown[] = [];
+  const open = ["artist003", "artist004", "artist005"].map((handle) =>
+    client.subscription(WATCH, { handle }).subscribe(({ error }) => {
+      if (error?.graphQLErrors[0]) codes.push(error.graphQLErrors[0].extensions.code);
+    }),
+  );
+  await eventually(() => {
+    expect(codes).toEqual(["RATE_LIMITED"]);
+  });
+  for (const { unsubscribe } of open) unsubscribe();
+});
+
+it("Apollo Client gets streams through graphql-sse, updates its cache with them, and pages through a history", async () => {
+  setFees("artist006", 10n ** 9n);
+  const { chain } = world.sandbox;
+  const { id, address } = world.account("artist006");
+  const sent = Array.from({ length: 5 }, () => chain.transfer(address, 10n ** 9n));
+  chain.advanceSlots(1);
+  const sse = createSseClient({ url: `${world.url}/graphql`, headers: from("192.0.2.5") });
+  const streams = new ApolloLink(
+    (operation) =>
+      new Observable((sink) =>
+        sse.subscribe<any>({ query: print(operation.query), variables: operation.variables }, sink as never),
+      ),
+  );
+  const http = new HttpLink({ uri: `${world.url}/graphql`, headers: from("192.0.2.6") });
+  const client = new ApolloClient({
+    link: ApolloLink.split(
+      ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
+      streams,
+      http,
+    ),
+    cache: new InMemoryCache({ typePolicies: { Wallet: { fields: { history: relayStylePagination() } } } }),
+  });
+  const BALANCE = gql`
+    query Balance($id: String!) {
+      walletById(socialId: $id) {
+        id
+        balance {
+          vault
+        }
+      }
+    }
+  `;
+  const shown: string[] = [];
+  const query = client.watchQuery<any>({ query: BALANCE, variables: { id } });
+  const reading = query.subscribe(({ data }) => {
+    if (data?.walletById?.balance?.vault) shown.push(data.walletById.balance.vault);
+  });
+  await eventually(() => {
+    expect(shown).toEqual(["1.0000"]);
+  });
+  const watching = client.subscribe({ query: gql(WATCH), variables: { handle: "artist006" } }).subscribe({});
+  setFees("artist006", 2n * 10n ** 9n);
+  await eventually(() => {
+    expect(shown).toEqual(["1.0000", "2.0000"]);
+  });
+  watching.unsubscribe();
+  reading.unsubscribe();
+  sse.dispose();
+
+  const HISTORY = gql`
+    query History($id: String!, $after: String) {
+      walletById(socialId: $id) {
+        id
+        history(first: 2, after: $after) {
+          edges {
+            cursor
+            node {
+              kind
+              amount
+              signature
+            }
+          }
+          pageInfo {
+            hasNextPage
+            endCursor
+          }
+        }
+      }
+    }
+  `;
+  const pages = client.watchQuery<any>({ query: HISTORY, variables: { id } });
+  const paging = pages.subscribe({});
+  const shownHistory = () => pages.getCurrentResult().data?.walletById?.history;
+  await eventually(() => {
+    expect(shownHistory()).toBeDefined();
+  });
+  for (let { pageInfo } = shownHistory(); pageInfo.hasNextPage;) {
+    const { data } = await pages.fetchMore({ variables: { after: pageInfo.endCursor } });
+    ({ pageInfo } = data!.walletById.history);
+  }
+  await eventually(() => {
+    expect(shownHistory().edges.map(({ node }: any) => node.signature)).toEqual(sent.toReversed());
+  });
+  expect(shownHistory().edges[0].node).toMatchObject({ kind: "RECEIVED", amount: "1.0000" });
+  paging.unsubscribe();
+  client.stop();
+});

@@ -1,0 +1,352 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { eventually } from "../support/eventually.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let node: LyingEndpoint;
+/** Each test has an account of its own, with an empty address and vault. */
+let account: SandboxAccount;
+let tests = 0;
+beforeAll(async () => {
+  world = await startWorld(async (sandbox) => {
+    node = await startLyingEndpoint(sandbox);
+    return { SOLANA_RPC_URL: node.url };
+  });
+});
+beforeEach(() => {
+  const { chain } = world.sandbox;
+  account = world.account(`artist${String(++tests).padStart(3, "0")}`);
+  chain.setBalance(account.address, 0n);
+  chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
+  node.stopLying();
+  node.faults.clear();
+  node.calls.length = 0;
+});
+afterAll(async () => {
+  await world.close();
+  await node.close();
+});
+
+const FIELDS = `nodes { kind amount lamports signature at }
+  edges { cursor node { signature } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }`;
+const QUERY = `query History($id: String!, $first: Int, $after: String) {
+  walletById(socialId: $id) { history(first: $first, after: $after) { ${FIELDS} } }
+}`;
+const SOL = 10n ** 9n;
+
+async function history(page: { first?: number; after?: string } = {}) {
+  const { body } = await world.graphql(QUERY, { id: account.id, ...page });
+  expect(body.errors).toBeUndefined();
+  return body.data.walletById.history;
+}
+const kinds = async (page = {}) => (await history(page)).nodes.map(({ kind }: any) => kind);
+const callsTo = (name: string) => node.calls.filter(isMethod(name)).length;
+
+/** Sends lamports to the address, as anyone can. */
+function send(lamports: bigint): string {
+  return world.sandbox.chain.transfer(account.address, lamports);
+}
+const confirm = () => {
+  world.sandbox.chain.advanceSlots(1);
+};
+const finalize = () => {
+  world.sandbox.chain.advanceSlots(32);
+};
+function addFees(lamports: bigint): void {
+  const { chain, env } = world.sandbox;
+  const programs = {
+    launchpadProgramId: env.LAUNCHPAD_PROGRAM_ID,
+    ammProgramId: env.LAUNCHPAD_AMM_PROGRAM_ID,
+  };
+  addCreatorFees(chain, programs, account.address, lamports);
+}
+const collect = async () => (await world.collect(account.id)).body;
+
+describe("the history of a wallet", () => {
+  it("shows what was collected, received and withdrawn, newest first, with exact amounts and times", async () => {
+    const received = send(2n * SOL);
+    addFees(SOL);
+    const { txSignature } = await collect();
+    const withdrawn = send(3n * SOL);
+    confirm();
+    // Only the escrow program, which the sandbox does not have, can take from the address.
+    node.lie({
+      getTransaction(tellTruth, [signature]) {
+        const { meta, ...truth } = tellTruth();
+        const { preBalances, postBalances } = meta;
+        return signature === withdrawn
+          ? {
+              ...truth,
+              blockTime: null,
+              meta: { ...meta, preBalances: postBalances, postBalances: preBalances },
+            }
+          : { ...truth, meta };
+      },
+    });
+    const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
+    const { nodes, edges, pageInfo } = await history();
+    expect(nodes).toEqual([
+      { kind: "WITHDRAWN", amount: "3.0000", lamports: "3000000000", signature: withdrawn, at: null },
+      { kind: "COLLECTED", amount: "1.0000", lamports: "1000000000", signature: txSignature, at },
+      { kind: "RECEIVED", amount: "2.0000", lamports: "2000000000", signature: received, at },
+    ]);
+    expect(edges.map(({ cursor }: any) => cursor)).toEqual([withdrawn, txSignature, received]);
+    expect(pageInfo).toEqual({
+      hasNextPage: false,
+      hasPreviousPage: false,
+      startCursor: withdrawn,
+      endCursor: received,
+    });
+  });
+
+  it("of an address that nobody has used is empty", async () => {
+    expect(await history()).toMatchObject({
+      nodes: [],
+      pageInfo: { hasNextPage: false, startCursor: null, endCursor: null },
+    });
+  });
+
+  it("has the collect of a caller whose connection broke", async () => {
+    send(SOL);
+    addFees(SOL);
+    const { id, address } = account;
+    const release = hold(node, isMethod("getSignatureStatuses"));
+    const aborted = new AbortController();
+    const lost = fetch(`${world.url}/collect`, {
+      method: "POST",
+      body: JSON.stringify({ socialId: id }),
+      signal: aborted.signal,
+    });
+    await eventually(() => {
+      expect(callsTo("getSignatureStatuses")).toBeGreaterThan(0);
+    });
+    aborted.abort();
+    await expect(lost).rejects.toThrow();
+    release();
+    await eventually(async () => {
+      expect(await kinds({ first: 1 })).toEqual(["COLLECTED"]);
+    });
+    expect(world.sandbox.chain.balance(address)).toBe(2n * SOL);
+  });
+
+  it("leaves out dust and failed transactions, and goes on behind them", async () => {
+    const real = send(SOL);
+    for (let i = 0; i < 105; i++) send(99_999n);
+    confirm();
+    const first = await history();
+    expect(first).toMatchObject({ nodes: [], pageInfo: { hasNextPage: true, hasPreviousPage: false } });
+    expect([callsTo("getSignaturesForAddress"), callsTo("getTransaction")]).toEqual([1, 100]);
+    const next = await history({ after: first.pageInfo.endCursor });
+    expect(next.nodes).toMatchObject([{ kind: "RECEIVED", signature: real }]);
+    expect(next.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: true });
+
+    node.lie({
+      getSignaturesForAddress: (tellTruth) => tellTruth().map((each: any) => ({ ...each, err: { a: 1 } })),
+    });
+    node.calls.length = 0;
+    expect(await kinds()).toEqual([]);
+    expect(callsTo("getTransaction")).toBe(0);
+  });
+
+  it("comes in pages without a gap or an overlap, while new transfers arrive", async () => {
+    const sent = Array.from({ length: 25 }, () => send(SOL));
+    confirm();
+    const seen: string[] = [];
+    for (let page: { first: number; after?: string } = { first: 7 }; ;) {
+      const { nodes, pageInfo } = await history(page);
+      seen.push(...nodes.map(({ signature }: any) => signature));
+      if (!pageInfo.hasNextPage) break;
+      page = { first: 7, after: pageInfo.endCursor };
+      send(SOL);
+      confirm();
+    }
+    expect(seen).toEqual(sent.toReversed());
+  });
+
+  it("reads a finalized transaction once, and one that may still change every time", async () => {
+    for (let i = 0; i < 5; i++) send(SOL);
+    confirm();
+    for (const expected of [5, 10]) {
+      await history();
+      expect(callsTo("getTransaction")).toBe(expected);
+    }
+    finalize();
+    for (let i = 0; i < 3; i++) expect((await history()).nodes).toHaveLength(5);
+    expect(callsTo("getTransaction")).toBe(15);
+  });
+
+  it("fails alone while the chain cannot be read", async () => {
+    send(SOL);
+    confirm();
+    node.faults.add({ when: isMethod("getTransaction"), then: "reset" });
+    const { body } = await world.graphql(QUERY, { id: account.id });
+    expect(body.data).toEqual({ walletById: { history: null } });
+    expect(body.errors).toMatchObject([
+      { path: ["walletById", "history"], extensions: { code: "LOOKUP_FAILED" } },
+    ]);
+  });
+
+  it.each([
+    [
+      "another transaction",
+      "getTransaction",
+      (truth: any) => ({
+        ...truth,
+        transaction: { ...truth.transaction, signatures: ["1".repeat(64)] },
+      }),
+    ],
+    [
+      "a transaction without the address",
+      "getTransaction",
+      (truth: any) => ({
+        ...truth,
+        transaction: {
+          ...truth.transaction,
+          message: { accountKeys: truth.transaction.message.accountKeys.map(() => "someone") },
+        },
+      }),
+    ],
+    [
+      "too few balances",
+      "getTransaction",
+      (truth: any) => ({
+        ...truth,
+        meta: { ...truth.meta, postBalances: [1] },
+      }),
+    ],
+    ["a transaction that no node has", "getTransaction", () => null],
+    ["a signature twice", "getSignaturesForAddress", ([one]: any) => [one, one]],
+    ["text that is no signature", "getSignaturesForAddress", ([one]: any) => [{ ...one, signature: "<b>" }]],
+    ["the oldest first", "getSignaturesForAddress", (truth: any) => truth.toReversed()],
+    ["an impossible slot", "getSignaturesForAddress", ([one]: any) => [{ ...one, slot: 10 ** 12 }]],
+    [
+      "more than it was asked for",
+      "getSignaturesForAddress",
+      ([one]: any) =>
+        Array.from({ length: 102 }, (_, i) => ({
+          ...one,
+          signature: "1".repeat(64 + (i % 20)) + "2".repeat(i % 5),
+        })),
+    ],
+  ] as const)("is LOOKUP_FAILED when a node returns %s", async (_name, method, lie) => {
+    send(SOL);
+    confirm();
+    send(SOL);
+    confirm();
+    await world.lookup(account.handle);
+    node.lie({ [method]: (tellTruth) => lie(tellTruth()) });
+    const { body } = await world.graphql(QUERY, { id: account.id });
+    expect(body.errors).toMatchObject([{ extensions: { code: "LOOKUP_FAILED" } }]);
+  });
+});
+
+describe("a page of a history", () => {
+  const ask = (query: string, variables?: Record<string, unknown>, headers?: Record<string, string>) =>
+    world.graphql(query, variables, headers);
+  const codes = ({ body }: { body: any }) => body.errors?.map(({ extensions }: any) => extensions.code);
+
+  it.each([
+    { first: 0 },
+    { first: -1 },
+    { after: "" },
+    { after: "0OIl" },
+    { after: "1".repeat(63) },
+    { after: "z".repeat(5_000) },
+  ])("of %j is a bad request, and reads nothing", async (page) => {
+    // Parsed, then cached and compiled.
+    for (let i = 0; i < 3; i++) {
+      const answer = await ask(QUERY, { id: "1", ...page });
+      expect([answer.status, codes(answer)]).toEqual([200, ["BAD_REQUEST"]]);
+    }
+    expect(callsTo("getSignaturesForAddress")).toBe(0);
+  });
+
+  it("has 10 transfers unless it says otherwise, also for null", async () => {
+    for (let i = 0; i < 11; i++) send(SOL);
+    confirm();
+    for (const page of [{}, { first: null as never, after: null as never }])
+      expect(await kinds(page)).toHaveLength(10);
+    expect(await kinds({ first: 100 })).toHaveLength(11);
+  });
+
+  const LISTED =
+    "query Listed($ids: [String!]!, $n: Int) { wallets(handles: $ids) { history(first: $n) { nodes { kind } } } }";
+
+  it.each([
+    ["in one wallet", '{ wallet(handle: "creator") { history(first: 101) { nodes { kind } } } }', {}, 101],
+    ["in a variable", QUERY, { id: "1", first: 101 }, 101],
+    [
+      "in a variable's default",
+      'query Q($n: Int = 101) { wallet(handle: "creator") { history(first: $n) { nodes { kind } } } }',
+      {},
+      101,
+    ],
+    [
+      "in aliases",
+      '{ wallet(handle: "creator") { a: history(first: 60) { nodes { kind } } b: history(first: 41) { nodes { kind } } } }',
+      {},
+      101,
+    ],
+    [
+      "by default, in a list",
+      '{ wallets(handles: ["a","b","c","d","e","f","g","h","i","j","k"]) { history { nodes { kind } } } }',
+      {},
+      110,
+    ],
+    [
+      "in a list and a variable",
+      'query Q($n: Int) { wallets(handles: ["a", "b"]) { history(first: $n) { nodes { kind } } } }',
+      { n: 51 },
+      102,
+    ],
+    [
+      "in a list in a variable",
+      "query Q($ids: [String!]!) { wallets(handles: $ids) { history(first: 51) { nodes { kind } } } }",
+      { ids: ["a", "b"] },
+      102,
+    ],
+    ["in two variables", LISTED, { ids: ["a", "b", "c"], n: 34 }, 102],
+    [
+      "in a fragment that is spread twice",
+      '{ a: wallet(handle: "a") { ...F } b: wallet(handle: "b") { ...F } } fragment F on Wallet { history(first: 51) { nodes { kind } } }',
+      {},
+      102,
+    ],
+  ])(
+    "counts transfers %s: above 100 for one operation, nothing runs",
+    async (_name, query, variables, count) => {
+      const { body } = await ask(query, variables);
+      expect(body.errors).toMatchObject([
+        {
+          message: `Too many transfers: ${count} requested, the maximum is 100 per operation.`,
+          extensions: { code: "BAD_REQUEST" },
+        },
+      ]);
+      expect(node.calls.filter(isMethod("getSignaturesForAddress"))).toEqual([]);
+    },
+  );
+
+  it("costs one request more for each wallet whose history it reads, each time", async () => {
+    const left = async (query: string, variables: Record<string, unknown>, address: string) => {
+      const { headers } = await ask(query, variables, { "x-forwarded-for": address });
+      return Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+    };
+    const NO_HISTORY = "query Plain($ids: [String!]!) { wallets(handles: $ids) { address } }";
+    // Parsed, then cached: both take the same.
+    for (const [query, variables, costs] of [
+      [LISTED, { ids: ["creator", "dusty", "newcomer"], n: 1 }, 4],
+      [QUERY, { id: "1" }, 2],
+      [NO_HISTORY, { ids: ["creator", "dusty"] }, 1],
+    ] as const) {
+      const address = `198.51.100.${costs}`;
+      expect(await left(query, variables, address)).toBe(20 - costs);
+      expect(await left(query, variables, address)).toBe(20 - 2 * costs);
+    }
+    const refused = await ask(LISTED, { ids: Array(100).fill("creator"), n: 1 });
+    expect([refused.status, codes(refused)]).toEqual([429, ["RATE_LIMITED"]]);
+  });
+});
