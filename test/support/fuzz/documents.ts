@@ -45,6 +45,8 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
   mints: { type: "[String!]", valid: fc.array(fc.constantFrom(...MINTS), { maxLength: 12 }) },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
+  first: { type: "Int", valid: fc.integer({ min: -1, max: 12 }) },
+  after: { type: "String", valid: fc.constantFrom(null, "1".repeat(64), "", "0") },
   flag: { type: "Boolean!", valid: fc.boolean() },
 };
 const OTHER_TYPES = ["String", "Int!", "[String]", "Lamports", "Wallet!", "Nothing!"];
@@ -181,7 +183,7 @@ export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
       Object.entries(VARIABLES).map(([variable, { type }]) => [
         variable,
         rarely(
-          fc.constantFrom(type, type.includes("[") || type.startsWith("B") ? type : `${type} = "creator"`),
+          fc.constantFrom(type, /^[[BI]/.test(type) ? type : `${type} = "creator"`),
           fc.constantFrom(...OTHER_TYPES),
         ),
       ]),
