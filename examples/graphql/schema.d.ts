@@ -10,7 +10,7 @@ export type introspection_types = {
     'ErrorCode': { name: 'ErrorCode'; enumValues: 'HANDLE_REQUIRED' | 'INVALID_HANDLE' | 'SOCIAL_NOT_FOUND' | 'SOCIAL_RATE_LIMITED' | 'SOCIAL_API_UNAVAILABLE' | 'SERVICE_BUSY' | 'LOOKUP_FAILED' | 'INVALID_SOCIAL_ID' | 'NOTHING_TO_COLLECT' | 'INSUFFICIENT_FUNDS' | 'COLLECT_FAILED' | 'RATE_LIMITED' | 'INVALID_MINT' | 'NOT_FOUND' | 'METHOD_NOT_ALLOWED'; };
     'ID': unknown;
     'Lamports': unknown;
-    'Mutation': { kind: 'OBJECT'; name: 'Mutation'; fields: { 'collect': { name: 'collect'; type: { kind: 'OBJECT'; name: 'CollectResult'; ofType: null; } }; }; };
+    'Mutation': { kind: 'OBJECT'; name: 'Mutation'; fields: { 'collect': { name: 'collect'; type: { kind: 'OBJECT'; name: 'CollectResult'; ofType: null; } }; 'collectMany': { name: 'collectMany'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'LIST'; name: never; ofType: { kind: 'OBJECT'; name: 'CollectResult'; ofType: null; }; }; } }; }; };
     'Query': { kind: 'OBJECT'; name: 'Query'; fields: { 'wallet': { name: 'wallet'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'walletById': { name: 'walletById'; type: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; } }; 'wallets': { name: 'wallets'; type: { kind: 'NON_NULL'; name: never; ofType: { kind: 'LIST'; name: never; ofType: { kind: 'OBJECT'; name: 'Wallet'; ofType: null; }; }; } }; }; };
     'String': unknown;
     'UncollectableReason': { name: 'UncollectableReason'; enumValues: 'NO_SUCH_COIN' | 'HOLDER_REWARDS' | 'SHARED' | 'OTHER_CREATOR' | 'CASHBACK' | 'OTHER_CURRENCY' | 'NOTHING_WAITING' | 'RENT_TOO_HIGH' | 'BELOW_AMM_MINIMUM'; };

@@ -77,7 +77,8 @@ export function createGraphQLEndpoint(needs: {
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
-      if (operation && operation.cost > 1) await scope.admit(operation.cost);
+      const cost = operation?.cost(params.variables) ?? 1;
+      if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
@@ -159,7 +160,8 @@ export function createGraphQLEndpoint(needs: {
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
       if (operation.isMutation && !mayMutate) return undefined;
-      if (operation.cost > 1) await scope.admit(operation.cost);
+      const cost = operation.cost(params.variables);
+      if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
       const converted = convertErrors(result, scope);

@@ -6,8 +6,8 @@ import { measureOperation, type OperationSize } from "./limits/operation-size.ts
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
-  /** Requests taken from the caller's rate limit. */
-  readonly cost: number;
+  /** Requests taken from the caller's rate limit, with these variables. */
+  readonly cost: ReturnType<typeof operationCost>;
   readonly isMutation: boolean;
   /** Together with a request's variables, decides whether the operation is within the limits. */
   readonly size: OperationSize;

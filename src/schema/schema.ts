@@ -8,7 +8,8 @@ builder.queryType({
   description: "Read operations. A query costs one request of the rate limit, whatever it selects.",
 });
 builder.mutationType({
-  description: "Operations that spend the service's money. Each field costs one request of the rate limit.",
+  description:
+    "Operations that spend the service's money. Each account to collect costs one request of the rate limit.",
 });
 
 export const schema = builder.toSchema({ sortSchema: false });

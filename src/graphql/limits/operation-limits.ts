@@ -10,7 +10,12 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import type { ErrorCode } from "../../contract/error-codes.ts";
-import { MAX_COLLECTS, MAX_MINTS_PER_OPERATION, MAX_WALLETS } from "../../schema/field-metadata.ts";
+import {
+  MAX_COLLECTS,
+  MAX_LISTED_COLLECTS,
+  MAX_MINTS_PER_OPERATION,
+  MAX_WALLETS,
+} from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
 
@@ -29,6 +34,7 @@ const LIMITS: readonly {
   readonly name: string;
   readonly code?: ErrorCode;
 }[] = [
+  { count: "listedCollects", max: MAX_LISTED_COLLECTS, name: "ids to collect" },
   { count: "wallets", max: MAX_WALLETS, name: "wallets" },
   { count: "collects", max: MAX_COLLECTS, name: "collects" },
   { count: "mints", max: MAX_MINTS_PER_OPERATION, name: "mints", code: "INVALID_MINT" },

@@ -8,14 +8,17 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValueNode,
 } from "graphql";
 import { metadataOf } from "../../schema/field-metadata.ts";
+import { argumentOf, createVariableLength, literalLength, type Variables } from "./list-length.ts";
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
   wallets: number;
+  /** Fields that collect one account. */
   collects: number;
+  /** The accounts in lists that are collected together. */
+  listedCollects: number;
   /** Coins that fields name. */
   mints: number;
   /** Levels of nested fields. */
@@ -33,6 +36,7 @@ export interface Counts {
 interface PerItem {
   wallets: number;
   collects: number;
+  listedCollects: number;
   mints: number;
   fields: number;
 }
@@ -46,27 +50,19 @@ interface Size {
 
 /** The size of an operation. */
 export interface OperationSize extends Size {
-  /** The length of each variable's default value. */
-  readonly defaults: ReadonlyMap<string, number>;
+  readonly variableLength: ReturnType<typeof createVariableLength>;
 }
 
 /** The counts of an operation with these variables. */
 export function countsWith(
-  { counts, perItemOfVariable, defaults }: OperationSize,
-  variables: Readonly<Record<string, unknown>>,
+  { counts, perItemOfVariable, variableLength }: OperationSize,
+  variables: Variables,
 ): Counts {
   const total = { ...counts };
   for (const [name, perItem] of perItemOfVariable) {
-    const length = Object.hasOwn(variables, name) ? listLength(variables[name]) : (defaults.get(name) ?? 0);
-    addItems(total, perItem, length);
+    addItems(total, perItem, variableLength(name, variables));
   }
   return total;
-}
-
-/** GraphQL coerces a value that is not a list to a list of one. */
-function listLength(value: unknown): number {
-  if (Array.isArray(value)) return value.length;
-  return value === null ? 0 : 1;
 }
 
 /**
@@ -123,7 +119,8 @@ export function measureOperation(
       ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
       : emptySize();
     const { counts } = size;
-    const { wallets = 0, collects = 0, perItemOf, mintsIn } = (field && metadataOf(field).cost) ?? {};
+    const cost = (field && metadataOf(field).cost) ?? {};
+    const { wallets = 0, collects = 0, listedCollects = 0, perItemOf, mintsIn } = cost;
     if (perItemOf === undefined) {
       counts.wallets += wallets;
       counts.collects += collects;
@@ -131,10 +128,11 @@ export function measureOperation(
       const perItem = {
         wallets: counts.wallets + wallets,
         collects: counts.collects + collects,
+        listedCollects: counts.listedCollects + listedCollects,
         mints: counts.mints,
         fields: counts.fields,
       };
-      counts.wallets = counts.collects = counts.mints = counts.fields = 0;
+      counts.wallets = counts.collects = counts.listedCollects = counts.mints = counts.fields = 0;
       addList(size, node, perItemOf, perItem);
     }
     if (mintsIn !== undefined) addList(size, node, mintsIn, { ...NO_ITEM, mints: 1 });
@@ -146,43 +144,29 @@ export function measureOperation(
     return size;
   }
 
-  const defaults = new Map(
-    (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [
-      variable.name.value,
-      defaultValue ? literalLength(defaultValue) : 0,
-    ]),
-  );
   const root = schema.getRootType(operation.operation) ?? undefined;
-  return { ...measureSet(operation.selectionSet, root), defaults };
+  return { ...measureSet(operation.selectionSet, root), variableLength: createVariableLength(operation) };
 }
 
 /** Adds what the items of a field's list argument count. */
 function addList({ counts, perItemOfVariable }: Size, node: FieldNode, argument: string, perItem: PerItem) {
-  const list = node.arguments?.find(({ name }) => name.value === argument)?.value;
+  const list = argumentOf(node, argument);
   if (list?.kind === Kind.VARIABLE) addPerItem(perItemOfVariable, list.name.value, perItem);
   else addItems(counts, perItem, literalLength(list));
 }
 
-function literalLength(value: ValueNode | undefined): number {
-  if (value?.kind === Kind.LIST) return value.values.length;
-  return value === undefined || value.kind === Kind.NULL ? 0 : 1;
-}
-
 const emptySize = (): Size => ({
   counts: {
-    ...{ wallets: 0, collects: 0, mints: 0 },
+    ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0 },
     ...{ depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0 },
   },
   perItemOfVariable: new Map(),
 });
 
-const NO_ITEM: PerItem = { wallets: 0, collects: 0, mints: 0, fields: 0 };
+const NO_ITEM: PerItem = { wallets: 0, collects: 0, listedCollects: 0, mints: 0, fields: 0 };
 
-function addItems(counts: Counts, { wallets, collects, mints, fields }: PerItem, length: number): void {
-  counts.wallets += wallets * length;
-  counts.collects += collects * length;
-  counts.mints += mints * length;
-  counts.fields += fields * length;
+function addItems(counts: Counts, perItem: PerItem, length: number): void {
+  for (const count of Object.keys(perItem) as (keyof PerItem)[]) counts[count] += perItem[count] * length;
 }
 
 /** Adds the size of a sibling selection. */
