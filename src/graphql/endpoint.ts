@@ -14,7 +14,6 @@ import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
-import { costWith } from "./limits/operation-cost.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
@@ -81,7 +80,7 @@ export function createGraphQLEndpoint(needs: {
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
-      const cost = operation ? costWith(operation, params.variables) : 1;
+      const cost = operation?.cost(params.variables) ?? 1;
       if (operation) traceOperation(operation);
       if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
@@ -177,7 +176,7 @@ export function createGraphQLEndpoint(needs: {
       if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
       if (operation.isMutation && !mayMutate) return undefined;
       traceOperation(operation);
-      const cost = costWith(operation, params.variables);
+      const cost = operation.cost(params.variables);
       if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;

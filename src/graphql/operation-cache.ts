@@ -9,8 +9,8 @@ export interface CachedOperation {
   /** For traces. */
   readonly type: string;
   readonly name: string | undefined;
-  /** Requests that its root fields take from the caller's rate limit. Histories add to it. */
-  readonly cost: number;
+  /** Requests taken from the caller's rate limit, with these variables. */
+  readonly cost: ReturnType<typeof operationCost>;
   readonly isMutation: boolean;
   /** Together with a request's variables, decides whether the operation is within the limits. */
   readonly size: OperationSize;
@@ -49,12 +49,13 @@ export function createOperationCache(schema: GraphQLSchema) {
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
       let compiled: Run | undefined;
+      const size = measureOperation(schema, document, node);
       const operation: CachedOperation = {
         type: node.operation,
         name: node.name?.value,
-        cost: operationCost(schema, document, node),
+        cost: operationCost(schema, document, node, size),
         isMutation: node.operation === OperationTypeNode.MUTATION,
-        size: measureOperation(schema, document, node),
+        size,
         get bytes() {
           return (
             BYTES_PER_CHARACTER * text.length +

@@ -5,7 +5,11 @@ import { SOL_PATTERN } from "../chain/lamports.ts";
 interface FieldCost {
   readonly wallets?: number;
   readonly collects?: number;
-  /** Requests taken from the caller's rate limit. An operation costs the sum over its root fields, at least one. */
+  readonly listedCollects?: number;
+  /**
+   * Requests taken from the caller's rate limit, for each item if `perItemOf` is set. An operation costs the sum over
+   * its root fields, at least one.
+   */
   readonly requests?: number;
   /** The argument with the number of transfers that the field reads. A query costs one request more for each such field. */
   readonly transfersOf?: string;
@@ -17,8 +21,10 @@ interface FieldCost {
 
 /** The most wallets per operation, including those in lists. The social network accepts the same number per call. */
 export const MAX_WALLETS = 100;
-/** The most collects per operation. They run one after the other. */
+/** The most `collect` fields per operation. They run one after the other. */
 export const MAX_COLLECTS = 10;
+/** The most ids of `collectMany` per operation. They are collected at the same time. */
+export const MAX_LISTED_COLLECTS = 100;
 
 /** The most coins named per operation: each is two accounts to read. */
 export const MAX_MINTS_PER_OPERATION = 100;

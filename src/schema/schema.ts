@@ -10,7 +10,8 @@ builder.queryType({
     "Read operations. A query costs one request of the rate limit, whatever it selects, plus one for each wallet whose `history` it reads.",
 });
 builder.mutationType({
-  description: "Operations that spend the service's money. Each field costs one request of the rate limit.",
+  description:
+    "Operations that spend the service's money. Each account to collect costs one request of the rate limit.",
 });
 
 builder.subscriptionType({

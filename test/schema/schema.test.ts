@@ -42,6 +42,7 @@ describe("the schema", () => {
       "walletById(socialId: String!,mints: [String!]): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
       "collect(socialId: String!,mints: [String!]): CollectResult",
+      "collectMany(socialIds: [String!]!): [CollectResult]!",
       "wallet(handle: String!,mints: [String!]): Wallet",
       "walletById(socialId: String!,mints: [String!]): Wallet",
     ]);

@@ -1,3 +1,4 @@
+import { inFairOrder } from "../../upstream/fair-order.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { NamedWallet } from "../wallets.ts";
@@ -7,9 +8,11 @@ import type { CollectOutcome } from "./landed-outcome.ts";
 
 type Waiter = PromiseWithResolvers<CollectOutcome>;
 
-/** An account's collect in flight. */
+/** An account's collect, in flight or in the queue. */
 interface Flight {
-  readonly collect: InFlightCollect;
+  readonly wallet: NamedWallet;
+  /** Undefined in the queue. */
+  collect: InFlightCollect | undefined;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
   readonly waiters: Set<Waiter>;
   /** The mints of the coins that it collects. */
@@ -27,6 +30,8 @@ const MAX_COINS = 40;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
+/** The most collects that wait until fewer are in flight. */
+const MAX_WAITING = 1_000;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -35,27 +40,67 @@ export type Collector = ReturnType<typeof createCollector>;
  *
  * No transaction is lost or doubled. An account has at most one in flight within this process, and on all replicas
  * while Redis is up; all its callers share its outcome. It is signed once, and the same bytes are resent until it
- * lands or expires. A collect has its own deadline and continues after all callers have left.
+ * lands or expires. A collect in flight has its own deadline and continues after all callers have left. When too many
+ * are in flight, others wait in a queue, which callers share equally.
  */
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
-  const inFlight = new Map<string, Flight>();
+  /** All collects, by address. */
+  const flights = new Map<string, Flight>();
+  const running = new Set<Flight>();
+  const waiting = new Set<Flight>();
 
-  function start(wallet: NamedWallet, caller: string): Flight {
-    if (inFlight.size >= MAX_IN_FLIGHT) throw new CollectError({ kind: "too-many-in-flight" });
-    const { account, coins } = wallet;
-    const payers: Payers = new Map([[caller, undefined]]);
-    const collect = startCollect(wallet, payers);
-    const waiters = new Set<Waiter>();
-    const mints = new Set(coins.map(({ mint }) => mint));
-    const flight = { collect, waiters, mints, others: new Map<string, CoinAddresses>(), payers };
-    inFlight.set(account.address, flight);
-    const end = (result: string) => {
-      inFlight.delete(account.address);
-      metrics.ended(result);
+  function add(wallet: NamedWallet, caller: string): Flight {
+    const flight: Flight = {
+      wallet,
+      collect: undefined,
+      waiters: new Set(),
+      mints: new Set(wallet.coins.map(({ mint }) => mint)),
+      others: new Map(),
+      payers: new Map([[caller, undefined]]),
     };
-    collect.outcome.then(
+    flights.set(wallet.account.address, flight);
+    waiting.add(flight);
+    return flight;
+  }
+
+  /** Starts as many waiting collects as may be in flight, and refuses those that do not fit into the queue. */
+  function startWaiting(): void {
+    while (waiting.size > 0 && running.size < MAX_IN_FLIGHT) start(nextWaiting());
+    if (waiting.size <= MAX_WAITING) return;
+    for (const flight of inFairOrder([...waiting], callersOf).slice(MAX_WAITING)) {
+      remove(flight);
+      for (const { reject } of flight.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
+    }
+  }
+
+  /** The oldest waiting collect of the callers with the fewest collects in flight. */
+  function nextWaiting(): Flight {
+    const counts = new Map<string, number>();
+    for (const flight of running)
+      for (const caller of callersOf(flight)) counts.set(caller, (counts.get(caller) ?? 0) + 1);
+    const countOf = (flight: Flight) => Math.min(...callersOf(flight).map((each) => counts.get(each) ?? 0));
+    return [...waiting].reduce((best, flight) => (countOf(flight) < countOf(best) ? flight : best));
+  }
+
+  function remove(flight: Flight): void {
+    flights.delete(flight.wallet.account.address);
+    running.delete(flight);
+    waiting.delete(flight);
+  }
+
+  function start(flight: Flight): void {
+    const { wallet, waiters, payers } = flight;
+    waiting.delete(flight);
+    running.add(flight);
+    flight.collect = startCollect(wallet, payers);
+    const end = (result: string) => {
+      remove(flight);
+      metrics.ended(result);
+      startWaiting();
+    };
+    flight.collect.outcome.then(
       (outcome) => {
         end(outcome.kind);
         for (const { resolve } of waiters) resolve(outcome);
@@ -65,7 +110,6 @@ export function createCollector(needs: CollectNeeds) {
         for (const { reject } of waiters) reject(error);
       },
     );
-    return flight;
   }
 
   /**
@@ -73,16 +117,18 @@ export function createCollector(needs: CollectNeeds) {
    * up, and this caller joined too late to pay.
    */
   async function join(
-    { collect, waiters, payers }: Flight,
+    flight: Flight,
     caller: string,
     startedAt: number,
   ): Promise<CollectOutcome | undefined> {
+    const { waiters, payers } = flight;
     if (!payers.has(caller)) payers.set(caller, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
+    startWaiting();
     const timer = setTimeout(
       () => {
-        waiter.reject(collect.timeoutError());
+        waiter.reject(flight.collect?.timeoutError() ?? new CollectError({ kind: "not-started" }));
       },
       Math.max(0, startedAt + timeoutMs - performance.now()),
     );
@@ -96,6 +142,7 @@ export function createCollector(needs: CollectNeeds) {
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
+      if (waiters.size === 0 && waiting.has(flight)) remove(flight);
     }
   }
 
@@ -120,14 +167,14 @@ export function createCollector(needs: CollectNeeds) {
           if (joined?.kind === "collected") return joined;
           throw new CollectError({ kind: "not-started" });
         }
-        const running = inFlight.get(account.address);
-        const flight = running ?? start({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
+        const current = flights.get(account.address);
+        const flight = current ?? add({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
         const others = own.filter(([mint]) => !flight.mints.has(mint));
         for (const [mint, coin] of others) flight.others.set(mint, coin);
         const outcome = await join(flight, caller, startedAt);
         if (!outcome) continue;
         // Fees may have arrived after it read the vaults, and before this caller asked.
-        const mayHaveMissed = running !== undefined && joined === undefined && outcome.kind === "nothing";
+        const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
         if (others.length === 0 && !mayHaveMissed)
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
         joined = outcome;
@@ -137,14 +184,15 @@ export function createCollector(needs: CollectNeeds) {
 
     /** Resolves when no collect is in flight. */
     async settled(): Promise<void> {
-      while (inFlight.size > 0)
-        await Promise.allSettled([...inFlight.values()].map(({ collect }) => collect.outcome));
+      while (running.size > 0) await Promise.allSettled([...running].map(({ collect }) => collect!.outcome));
     },
 
     /** The signatures of the transactions in flight. */
-    openSignatures: () => [...inFlight.values()].flatMap(({ collect }) => collect.signature() ?? []),
+    openSignatures: () => [...running].flatMap(({ collect }) => collect?.signature() ?? []),
   };
 }
+
+const callersOf = ({ payers }: Flight) => [...payers.keys()];
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";

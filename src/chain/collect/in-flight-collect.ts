@@ -1,4 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
+import { memoize } from "../../upstream/memoize.ts";
 import type { Balances } from "../balances.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
@@ -65,6 +66,12 @@ export interface CollectNeeds {
   log: Logger;
 }
 
+/**
+ * Transactions that are signed within this time share a blockhash. Shorter than the time between two polls for a
+ * landed transaction, so that an account's next transaction never has the same bytes as its last.
+ */
+const BLOCKHASH_MAX_AGE_MS = 300;
+
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
@@ -76,6 +83,7 @@ export function createStartCollect(needs: CollectNeeds) {
   const { rpc, simulator, composer, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
+  const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE_MS);
   const payer = feePayer.publicKey.toBase58();
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
 
@@ -86,7 +94,7 @@ export function createStartCollect(needs: CollectNeeds) {
     const { parts, terms, spendable, rent, moved, reserved } = simulation;
     backoff.assertReady(wallet.account.address);
 
-    const { blockhash, lastValidBlockHeight } = await rpc.getLatestBlockhash();
+    const { blockhash, lastValidBlockHeight } = await getBlockhash();
     assertInTime(endsAt);
     const message = composer.compose(parts, { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
     const sweeps = parts.flatMap((part) =>

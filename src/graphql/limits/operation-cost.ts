@@ -1,31 +1,35 @@
-import type { DocumentNode, GraphQLSchema, OperationDefinitionNode } from "graphql";
+import { Kind, type DocumentNode, type GraphQLSchema, type OperationDefinitionNode } from "graphql";
 import { metadataOf } from "../../schema/field-metadata.ts";
 import { countsWith, type OperationSize } from "./operation-size.ts";
 import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
+import { argumentOf, createVariableLength, literalLength, type Variables } from "./list-length.ts";
 
 /**
- * The number of requests that an operation's root fields take from the caller's rate limit: their sum, at least one.
- * Computed before anything runs: fields with the same response name count once, and a field under `@skip` counts too.
+ * Returns a function of the variables: the number of requests that an operation takes from the caller's rate limit,
+ * which is the sum over its root fields, at least one, and one more for each page of a history. Known before anything
+ * runs: root fields with the same response name count once, and a field under `@skip` counts too.
  */
 export function operationCost(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-): number {
+  size: OperationSize,
+): (variables: Variables | null | undefined) => number {
   const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
-  const requestsByName = new Map<string, number>();
-  for (const { name, alias } of fieldsOf(fragmentsOf(document), [operation.selectionSet])) {
-    const field = fields[name.value];
-    if (field) requestsByName.set((alias ?? name).value, metadataOf(field).cost?.requests ?? 0);
+  const variableLength = createVariableLength(operation);
+  const costsByName = new Map<string, (variables: Variables) => number>();
+  for (const node of fieldsOf(fragmentsOf(document), [operation.selectionSet])) {
+    const field = fields[node.name.value];
+    if (!field) continue;
+    const { requests = 0, perItemOf } = metadataOf(field).cost ?? {};
+    const list = perItemOf === undefined ? undefined : argumentOf(node, perItemOf);
+    const items = perItemOf === undefined ? 1 : literalLength(list);
+    costsByName.set((node.alias ?? node.name).value, (variables) =>
+      list?.kind === Kind.VARIABLE ? requests * variableLength(list.name.value, variables) : requests * items,
+    );
   }
-  const requests = requestsByName.values().reduce((sum, each) => sum + each, 0);
-  return Math.max(1, requests);
-}
-
-/** The number of requests that an operation takes with these variables: one more for each page of a history. */
-export function costWith(
-  { cost, size }: { readonly cost: number; readonly size: OperationSize },
-  variables: Readonly<Record<string, unknown>> | null | undefined,
-): number {
-  return cost + countsWith(size, variables ?? {}).histories;
+  return (variables) => {
+    const requests = costsByName.values().reduce((sum, cost) => sum + cost(variables ?? {}), 0);
+    return Math.max(1, requests) + countsWith(size, variables ?? {}).histories;
+  };
 }

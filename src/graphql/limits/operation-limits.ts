@@ -13,6 +13,7 @@ import {
 import type { ErrorCode } from "../../contract/error-codes.ts";
 import {
   MAX_COLLECTS,
+  MAX_LISTED_COLLECTS,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
@@ -35,6 +36,7 @@ const LIMITS: readonly {
   readonly name: string;
   readonly code?: ErrorCode;
 }[] = [
+  { count: "listedCollects", max: MAX_LISTED_COLLECTS, name: "ids to collect" },
   { count: "wallets", max: MAX_WALLETS, name: "wallets" },
   { count: "collects", max: MAX_COLLECTS, name: "collects" },
   { count: "mints", max: MAX_MINTS_PER_OPERATION, name: "mints", code: "INVALID_MINT" },

@@ -8,14 +8,17 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValueNode,
 } from "graphql";
 import { DEFAULT_TRANSFERS, metadataOf } from "../../schema/field-metadata.ts";
+import { argumentOf, createVariableLength, literalLength, type Variables } from "./list-length.ts";
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
   wallets: number;
+  /** Fields that collect one account. */
   collects: number;
+  /** The accounts in lists that are collected together. */
+  listedCollects: number;
   /** Coins that fields name. */
   mints: number;
   /** Pages of histories: each costs a request. */
@@ -34,7 +37,10 @@ export interface Counts {
 }
 
 /** The counts that each item of a list argument adds. */
-type PerItem = Pick<Counts, "wallets" | "collects" | "mints" | "histories" | "transfers" | "fields">;
+type PerItem = Pick<
+  Counts,
+  "wallets" | "collects" | "listedCollects" | "mints" | "histories" | "transfers" | "fields"
+>;
 
 /** Pages of histories whose number of transfers is in a variable. */
 interface Pages {
@@ -45,7 +51,7 @@ interface Pages {
 }
 
 const NO_ITEMS: PerItem = {
-  ...{ wallets: 0, collects: 0, mints: 0 },
+  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0 },
   ...{ histories: 0, transfers: 0, fields: 0 },
 };
 
@@ -60,33 +66,26 @@ interface Size {
 
 /** The size of an operation. */
 export interface OperationSize extends Size {
-  /** Each variable's default value: the length of a list, or an integer. */
-  readonly defaults: ReadonlyMap<string, number>;
+  readonly variableLength: ReturnType<typeof createVariableLength>;
+  /** The default values of variables that are integers. */
+  readonly defaultIntegers: ReadonlyMap<string, number>;
 }
 
 /** The counts of an operation with these variables. */
 export function countsWith(
-  { counts, perItemOfVariable, pagesOfVariable, defaults }: OperationSize,
-  variables: Readonly<Record<string, unknown>>,
+  { counts, perItemOfVariable, pagesOfVariable, variableLength, defaultIntegers }: OperationSize,
+  variables: Variables,
 ): Counts {
   const total = { ...counts };
-  const lengthOf = (name: string) =>
-    Object.hasOwn(variables, name) ? listLength(variables[name]) : (defaults.get(name) ?? 0);
-  for (const [name, perItem] of perItemOfVariable) addItems(total, perItem, lengthOf(name));
+  for (const [name, perItem] of perItemOfVariable) addItems(total, perItem, variableLength(name, variables));
   for (const [name, pages] of pagesOfVariable) {
-    const given = Object.hasOwn(variables, name) ? variables[name] : defaults.get(name);
+    const given = Object.hasOwn(variables, name) ? variables[name] : defaultIntegers.get(name);
     const first = typeof given === "number" ? Math.max(0, given) : DEFAULT_TRANSFERS;
     total.transfers += first * pages.count;
     for (const [list, perItem] of pages.perItemOfVariable)
-      total.transfers += first * perItem * lengthOf(list);
+      total.transfers += first * perItem * variableLength(list, variables);
   }
   return total;
-}
-
-/** GraphQL coerces a value that is not a list to a list of one. */
-function listLength(value: unknown): number {
-  if (Array.isArray(value)) return value.length;
-  return value === null ? 0 : 1;
 }
 
 /**
@@ -143,13 +142,8 @@ export function measureOperation(
       ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
       : emptySize();
     const { counts, pagesOfVariable } = size;
-    const {
-      wallets = 0,
-      collects = 0,
-      perItemOf,
-      transfersOf,
-      mintsIn,
-    } = (field && metadataOf(field).cost) ?? {};
+    const cost = (field && metadataOf(field).cost) ?? {};
+    const { wallets = 0, collects = 0, listedCollects = 0, perItemOf, transfersOf, mintsIn } = cost;
     if (transfersOf !== undefined) {
       const first = argumentOf(node, transfersOf);
       counts.histories++;
@@ -165,13 +159,13 @@ export function measureOperation(
       const perItem = {
         wallets: counts.wallets + wallets,
         collects: counts.collects + collects,
+        listedCollects: counts.listedCollects + listedCollects,
         mints: counts.mints,
         histories: counts.histories,
         transfers: counts.transfers,
         fields: counts.fields,
       };
-      counts.wallets = counts.collects = counts.mints = 0;
-      counts.histories = counts.transfers = counts.fields = 0;
+      Object.assign(counts, NO_ITEMS);
       const list = argumentOf(node, perItemOf);
       for (const pages of pagesOfVariable.values()) {
         if (list?.kind === Kind.VARIABLE) pages.perItemOfVariable.set(list.name.value, pages.count);
@@ -188,18 +182,15 @@ export function measureOperation(
     return size;
   }
 
-  const defaults = new Map(
-    (operation.variableDefinitions ?? []).map(({ variable, defaultValue }) => [
-      variable.name.value,
-      defaultValue?.kind === Kind.INT ? Number(defaultValue.value) : literalLength(defaultValue),
-    ]),
-  );
+  const defaultIntegers = new Map<string, number>();
+  for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
+    if (defaultValue?.kind === Kind.INT) defaultIntegers.set(variable.name.value, Number(defaultValue.value));
   const root = schema.getRootType(operation.operation) ?? undefined;
-  return { ...measureSet(operation.selectionSet, root), defaults };
-}
-
-function argumentOf(node: FieldNode, argument: string): ValueNode | undefined {
-  return node.arguments?.find(({ name }) => name.value === argument)?.value;
+  return {
+    ...measureSet(operation.selectionSet, root),
+    variableLength: createVariableLength(operation),
+    defaultIntegers,
+  };
 }
 
 /** Adds what the items of a field's list argument count. */
@@ -209,15 +200,10 @@ function addList({ counts, perItemOfVariable }: Size, node: FieldNode, argument:
   else addItems(counts, perItem, literalLength(list));
 }
 
-function literalLength(value: ValueNode | undefined): number {
-  if (value?.kind === Kind.LIST) return value.values.length;
-  return value === undefined || value.kind === Kind.NULL ? 0 : 1;
-}
-
 const emptySize = (): Size => ({
   counts: {
     ...{ depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0 },
-    ...{ wallets: 0, collects: 0, mints: 0, histories: 0, transfers: 0 },
+    ...NO_ITEMS,
   },
   perItemOfVariable: new Map(),
   pagesOfVariable: new Map(),

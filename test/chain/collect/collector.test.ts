@@ -1,8 +1,10 @@
+import { PublicKey } from "@solana/web3.js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import { startWorld, type World } from "../../support/world.ts";
+import type { CollectError } from "../../../src/chain/collect-error.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
 import {
   createSandboxCollector,
@@ -11,6 +13,9 @@ import {
 } from "../../support/collector-on-sandbox.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
+let addresses = 0;
+/** An address that nobody uses. */
+const newAddress = () => new PublicKey(++addresses).toBase58();
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
 const answer = (result: unknown) => ({
   status: 200,
@@ -234,19 +239,49 @@ describe("a collect", () => {
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
 
-  it("is refused at once when too many others are in flight", async () => {
-    rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: "hang" });
-    const refused: unknown[] = [];
-    for (let i = 0; i < 205; i++) {
-      const account = { ...sandbox.account("creator"), address: `address ${i}` };
+  /** Starts collects of accounts that do not exist. Returns the indexes of those refused. */
+  function collectUnknown(count: number, callerOf: (i: number) => string): number[] {
+    const refused: number[] = [];
+    for (let i = 0; i < count; i++) {
+      const account = {
+        address: newAddress(),
+        creatorVault: newAddress(),
+        ammVaultAuthority: newAddress(),
+        ammVault: newAddress(),
+      };
       collector.collector
-        .collect({ account, coins: [] }, "caller", performance.now())
-        .catch((error: unknown) => refused.push(error));
+        .collect({ account, coins: [] }, callerOf(i), performance.now())
+        .catch((error: unknown) => {
+          if ((error as CollectError).failure.kind === "too-many-in-flight") refused.push(i);
+        });
     }
+    return refused;
+  }
+
+  it("waits when 200 others are in flight, and is refused when 1,000 others wait", async () => {
+    rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: "hang" });
+    const refused = collectUnknown(1_205, () => "caller");
     await new Promise(setImmediate);
-    expect(refused).toEqual(
-      Array(5).fill(expect.objectContaining({ failure: { kind: "too-many-in-flight" } })),
-    );
+    expect(refused).toEqual([1200, 1201, 1202, 1203, 1204]);
+  });
+
+  it("of a caller with few is not refused or delayed by the many of another", async () => {
+    const release = hold(rpc, isMethod("getMultipleAccounts"));
+    const refused = collectUnknown(1_300, () => "attacker");
+    const honest = collector.collect("creator", "honest");
+    await new Promise(setImmediate);
+    expect(refused).toHaveLength(101);
+    release();
+    expect(await honest).toMatchObject(ALL_FEES);
+  });
+
+  it("that waits is forgotten when its last caller times out", async () => {
+    const release = hold(rpc, isMethod("getMultipleAccounts"));
+    collectUnknown(200, () => "caller");
+    expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "not-started" });
+    release();
+    await collector.settled();
+    expect(sends()).toEqual([]);
   });
 
   it("does not start when its request has timed out", async () => {

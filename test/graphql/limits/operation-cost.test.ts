@@ -1,7 +1,13 @@
-import { getOperationAST, parse } from "graphql";
+import { getOperationAST, parse, type DocumentNode } from "graphql";
 import { expect, it } from "vitest";
 import { operationCost } from "../../../src/graphql/limits/operation-cost.ts";
+import { measureOperation } from "../../../src/graphql/limits/operation-size.ts";
 import { schema } from "../../../src/schema/schema.ts";
+
+function costOf(document: DocumentNode, variables?: Record<string, unknown>, name?: string): number {
+  const operation = getOperationAST(document, name)!;
+  return operationCost(schema, document, operation, measureOperation(schema, document, operation))(variables);
+}
 
 it.each([
   ['{ a: wallet(handle: "x") { address } b: wallet(handle: "y") { address } }', 1],
@@ -18,17 +24,33 @@ it.each([
     'mutation { a: collect(socialId: "1") @skip(if: true) { success } b: collect(socialId: "2") { success } }',
     2,
   ],
+  ['mutation { collectMany(socialIds: ["1", "2", "2"]) { success } }', 3],
+  ['mutation { collectMany(socialIds: "1") { success } a: collect(socialId: "2") { success } }', 2],
+  ["mutation { collectMany(socialIds: []) { success } }", 1],
+  ['mutation ($ids: [String!]! = ["1", "2"]) { collectMany(socialIds: $ids) { success } }', 2],
 ])("%s costs %i", (text, cost) => {
   const document = parse(text);
-  expect(operationCost(schema, document, getOperationAST(document)!)).toBe(cost);
+  expect(costOf(document)).toBe(cost);
+});
+
+it.each([
+  [{ ids: ["1", "2", "3"] }, 6],
+  [{ ids: "1" }, 2],
+  [{}, 1],
+  [undefined, 1],
+])("counts the ids in the variables %j", (variables, cost) => {
+  const document = parse(
+    "mutation ($ids: [String!]!) { a: collectMany(socialIds: $ids) { success } b: collectMany(socialIds: $ids) { success } }",
+  );
+  expect(costOf(document, variables)).toBe(cost);
 });
 
 it("counts only the operation that runs", () => {
   const document = parse(
     'query A { __typename } mutation B { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } }',
   );
-  expect(operationCost(schema, document, getOperationAST(document, "A")!)).toBe(1);
-  expect(operationCost(schema, document, getOperationAST(document, "B")!)).toBe(2);
+  expect(costOf(document, {}, "A")).toBe(1);
+  expect(costOf(document, {}, "B")).toBe(2);
 });
 
 it("visits each fragment once, even when fragments spread each other many times", () => {
@@ -39,5 +61,5 @@ it("visits each fragment once, even when fragments spread each other many times"
   const document = parse(
     `mutation { ...F0 } ${fragments.join(" ")} fragment F60 on Mutation { collect(socialId: "1") { success } }`,
   );
-  expect(operationCost(schema, document, getOperationAST(document)!)).toBe(1);
+  expect(costOf(document)).toBe(1);
 });

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "120", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+});
+afterAll(() => world.close());
+
+const QUERY =
+  "mutation ($ids: [String!]!) { collectMany(socialIds: $ids) { success collected txSignature wallet { id } } }";
+let callers = 0;
+/** Each caller has its own rate limit and share of the fee budget. */
+const newCaller = () => ({ "x-forwarded-for": `10.1.${callers++}.1` });
+const idOf = (handle: string) => world.account(handle).id;
+const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+
+describe("collectMany", () => {
+  it("collects every account and answers in the order of the ids", async () => {
+    const ids = ["artist001", "artist002", "newcomer"].map(idOf);
+    const { body } = await world.graphql(QUERY, { ids }, newCaller());
+    expect(body.errors).toBeUndefined();
+    expect(body.data.collectMany).toMatchObject([
+      { success: true, collected: "0.9924", wallet: { id: ids[0] } },
+      { success: true, collected: "0.6105", wallet: { id: ids[1] } },
+      { success: false, collected: "0.0000", txSignature: null, wallet: { id: ids[2] } },
+    ]);
+  });
+
+  it.each(["the first time", "when the operation is compiled"])(
+    "answers null with an error at the index for an id that fails, %s",
+    async () => {
+      const ids = ["x", idOf("newcomer"), "1".repeat(21), "x"];
+      const { body } = await world.graphql(QUERY, { ids }, newCaller());
+      expect(body.data.collectMany).toMatchObject([null, { success: false }, null, null]);
+      const errors = body.errors.map(({ path, extensions }: any) => [path.join("."), extensions.code]).sort();
+      expect(errors).toEqual([
+        ["collectMany.0", "INVALID_SOCIAL_ID"],
+        ["collectMany.2", "INVALID_SOCIAL_ID"],
+        ["collectMany.3", "INVALID_SOCIAL_ID"],
+      ]);
+    },
+  );
+
+  it("answers equal ids with one result", async () => {
+    const id = idOf("artist003");
+    const { body } = await world.graphql(QUERY, { ids: [id, id, id] }, newCaller());
+    const [first, ...others] = body.data.collectMany;
+    expect(first).toMatchObject({ success: true, collected: "41.0000" });
+    expect(others).toEqual([first, first]);
+    expect(world.sandbox.landedCollectsOf("artist003")).toHaveLength(1);
+  });
+
+  it.each([
+    ["in a variable", (ids: string[]) => [QUERY, { ids }] as const],
+    [
+      "in the default of a variable",
+      (ids: string[]) =>
+        [
+          `mutation ($ids: [String!]! = ${JSON.stringify(ids)}) { collectMany(socialIds: $ids) { success } }`,
+          {},
+        ] as const,
+    ],
+    [
+      "in the document, beside a collect",
+      ([first, ...ids]: string[]) =>
+        [
+          `mutation { collectMany(socialIds: ${JSON.stringify(ids)}) { success } collect(socialId: "${first}") { success } }`,
+          {},
+        ] as const,
+    ],
+  ])("costs one request for each id %s", async (_, write) => {
+    const caller = newCaller();
+    const [query, variables] = write(Array(5).fill(idOf("newcomer")));
+    const before = await world.graphql("{ __typename }", {}, caller);
+    for (let i = 1; i <= 3; i++) {
+      const { body, headers } = await world.graphql(query, variables, caller);
+      expect(body.errors).toBeUndefined();
+      expect(left(before) - left({ headers })).toBe(5 * i);
+    }
+  });
+
+  it("of more than 100 ids is refused", async () => {
+    const { status, body } = await world.graphql(QUERY, { ids: Array(101).fill("1") }, newCaller());
+    expect(status).toBe(400);
+    expect(body.errors[0]).toMatchObject({
+      message: "Too many ids to collect: 101 requested, the maximum is 100 per operation.",
+      extensions: { code: "BAD_REQUEST" },
+    });
+  });
+
+  it("of more ids than the rate limit is refused as a whole, with a message that says so", async () => {
+    const limited = await startWorld({ RATE_LIMIT_MAX: "20" });
+    const ids = Array.from({ length: 21 }, (_, i) => String(i + 1));
+    const { status, body } = await limited.graphql(QUERY, { ids });
+    await limited.close();
+    expect(status).toBe(429);
+    expect(body.errors[0]).toMatchObject({
+      message: expect.stringContaining(
+        "This request counts as 21 requests, and the maximum is 20 in 60 seconds",
+      ),
+      extensions: { code: "RATE_LIMITED" },
+    });
+    expect(limited.chainCalls()).not.toContain("simulateTransaction");
+  });
+});
