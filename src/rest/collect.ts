@@ -178,7 +178,8 @@ function readMembers(body: Uint8Array): { socialId: string; mints: readonly stri
   const socialId = "socialId" in value ? value.socialId : undefined;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   const mints: unknown = "mints" in value ? value.mints : [];
-  if (!Array.isArray(mints)) throw invalidMint(mints);
+  if (!Array.isArray(mints))
+    throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
   return { socialId, mints: mints as string[] };
 }

@@ -273,8 +273,7 @@ describe("SECURITY.md", () => {
       repeat(3, 0n),
       repeat(3, failures * highestFee),
       large(highestFee),
-      // Rent, and the part of what a sweep moves that it may be, in percent.
-      [budget / 8n, budget, budget, 2n],
+      [budget / 8n, budget, budget],
     ];
     const page = readFileSync(new URL("../../SECURITY.md", import.meta.url), "utf8");
     const rows = numbersInTable(page, "Attack");
