@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
+import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const WATCH = `subscription Watch($id: String!) {
@@ -66,6 +67,21 @@ describe("a stream", () => {
     });
     addFees("creator", SOL);
     await shows(stream, "3.1000", "4.1000");
+  });
+
+  it("counts the fees that wait on the coins that it names", async () => {
+    const { coins } = world.sandbox;
+    const { address } = world.account("newcomer");
+    const mint = newMint();
+    coins.launch({ mint, creator: address });
+    const query = `subscription Watch($id: String!) {
+      walletById(socialId: $id, mints: ["${mint}"]) { balance { vault } coins { waiting } }
+    }`;
+    const stream = await open("newcomer", { query });
+    await shows(stream, "0.0000");
+    coins.addFees(mint, 2n * SOL);
+    await shows(stream, "0.0000", "2.0000");
+    expect(stream.events()[1]).toMatchObject({ data: { walletById: { coins: [{ waiting: "2.0000" }] } } });
   });
 
   it("shows a collect of this process soon", async () => {
