@@ -130,7 +130,7 @@ export function createCollector(needs: CollectNeeds) {
       () => {
         waiter.reject(flight.collect?.timeoutError() ?? new CollectError({ kind: "not-started" }));
       },
-      startedAt + timeoutMs - performance.now(),
+      Math.max(0, startedAt + timeoutMs - performance.now()),
     );
     try {
       return await waiter.promise;

@@ -113,6 +113,9 @@ export function createFeePayer(needs: {
 
     guardOf,
 
+    /** Whether a transaction of this replica is signed and its outcome is not known yet. */
+    hasInFlight: () => openCosts > 0n,
+
     /**
      * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
      * ({@link SharesRefused} if there are several shares), or `fee-payer-short` when `spendable` does not cover the transactions in flight, {@link RpcError} when the chain's

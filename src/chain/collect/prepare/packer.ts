@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "../../../observability/log.ts";
 import { createBatcher } from "../../../upstream/batcher.ts";
@@ -21,6 +22,8 @@ const MAX_ACCOUNTS = 11;
 const MAX_PREPARING = 32;
 /** The longest that an account waits for others while transactions are being prepared. */
 const MAX_WAIT_MS = 50;
+/** How long accounts gather first while transactions are in flight. */
+const GATHER_MS = 100;
 /** How often a shared transaction is tried; then each account goes alone, so that none waits for longer. */
 const MAX_ATTEMPTS = 3;
 /** An account whose price is more than this many times the lowest of the others goes alone. */
@@ -33,7 +36,7 @@ export type Packer = ReturnType<typeof createPacker>;
 
 /**
  * Signs collects. Collects of different accounts that are ready at the same moment share a transaction, as many as fit.
- * A collect that finds no transaction being prepared does not wait; otherwise collects gather as in the batcher.
+ * A collect that finds no transaction in flight does not wait; otherwise collects gather for a moment.
  *
  * A transaction is all or nothing, so an account must not be able to fail the others. One that fails the simulation,
  * by its instruction or its balance, would move too little, or has a far higher price than the others, gets a
@@ -51,6 +54,7 @@ export function createPacker(needs: {
   const { simulator, partsSimulator, composer, feePayer, getBlockhash, priceFloor, log } = needs;
   const signAlone = createSignAlone(needs);
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
+  let gathering: Promise<void> | undefined;
   /** Those in the batcher, by address: an account has at most one collect in flight. */
   const candidates = new Map<string, Candidate>();
   const batcher = createBatcher<Verdict>({
@@ -61,6 +65,14 @@ export function createPacker(needs: {
     sendAfterCalls: true,
     refuse: () => new CollectError({ kind: "timed-out" }),
   });
+
+  /** Resolves for all who call it within a time at once. */
+  function gather(): Promise<void> {
+    gathering ??= sleep(GATHER_MS).then(() => {
+      gathering = undefined;
+    });
+    return gathering;
+  }
 
   async function ask(addresses: readonly string[]): Promise<Map<string, Verdict | Error>> {
     const groups = toGroups(addresses.map((address) => candidates.get(address)!));
@@ -187,6 +199,7 @@ export function createPacker(needs: {
       const address = addressOf(candidate);
       const { part } = candidate.prospect;
       if (isAlone || part.sweeps.length > 0 || apart.has(address)) return signAlone(candidate);
+      if (feePayer.hasInFlight()) await gather();
       candidates.set(address, candidate);
       const [verdict] = await batcher.load([address], undefined, { sendBefore: candidate.endsAt });
       candidates.delete(address);
