@@ -32,8 +32,6 @@ const MAX_PRICE_RATIO = 4n;
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
 
-export type Packer = ReturnType<typeof createPacker>;
-
 /**
  * Signs collects. Collects of different accounts that are ready at the same moment share a transaction, as many as fit.
  * A collect that finds no transaction in flight does not wait; otherwise collects gather for a moment.
