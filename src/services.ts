@@ -8,7 +8,8 @@ import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createComposer } from "./chain/collect/sign/message.ts";
-import { createSimulator } from "./chain/collect/simulation.ts";
+import { createPartsSimulator } from "./chain/collect/prepare/simulate-parts.ts";
+import { createSimulator } from "./chain/collect/prepare/simulation.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
@@ -113,11 +114,13 @@ export function createChain(shared: Shared) {
     },
   });
   const composer = createComposer({ launchpad, payer });
+  const partsSimulator = createPartsSimulator({ ...collect, rpc, composer, payer });
   const collector = createCollector({
     ...collect,
     rpc,
     balances,
-    simulator: createSimulator({ ...chain, ...collect, rpc, balances, composer, payer, log }),
+    simulator: createSimulator({ ...chain, ...collect, balances, composer, partsSimulator, log }),
+    partsSimulator,
     composer,
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),

@@ -77,7 +77,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   function checkMessage(call: CollectCall, message: string): void {
     const signature = signatureIn(message);
     const named = sent.get(signature ?? "");
-    if (named && named.account !== call.account)
+    if (named && !named.accounts.includes(call.account))
       problems.add("an error that names another account's transaction", `${call.account.handle}: ${message}`);
 
     if (SAYS_NOTHING_MOVED.test(message)) {
@@ -103,7 +103,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     const open = [...sent.values()].find((transaction) => {
       const { signature, blockhash, at } = transaction;
       const endsAt = timeline.landedAt(signature) ?? expiredAt(blockhash);
-      if (transaction.account !== account || at > end || endsAt <= end) return false;
+      if (!transaction.accounts.includes(account) || at > end || endsAt <= end) return false;
       const isNext = callsOf
         .get(account.id)!
         .some(

@@ -1,5 +1,6 @@
 import { readConfig } from "../../src/config.ts";
 import type { LandedTransaction } from "../../src/sandbox/chain/chain.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { checkAnswers } from "./audit-answers.ts";
 import type { CollectCall } from "./callers.ts";
 import type { SentTransaction } from "./endpoints.ts";
@@ -11,6 +12,8 @@ import { SAYS_NOTHING_SENT } from "./wording.ts";
 /** A run according to the chain's ledger. */
 export interface Audit {
   readonly transactions: number;
+  /** The accounts of all transactions: more than transactions when accounts share them. */
+  readonly accountsCollected: number;
   readonly collectedLamports: bigint;
   readonly feesLamports: bigint;
   /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
@@ -41,11 +44,11 @@ export function audit(
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
   const callsOf = Map.groupBy(collects, ({ account }) => account.id);
 
-  /** The earliest time when a replica can have begun a transaction: the start of its oldest waiting request. */
-  function preparedSince({ account, replica, at }: SentTransaction): number {
-    const waiting = (callsOf.get(account?.id ?? "") ?? []).filter(
-      (call) => call.replica === replica && call.start.at <= at && at <= call.end,
-    );
+  /** The earliest time when a replica can have begun a transaction: the start of its accounts' oldest waiting request. */
+  function preparedSince({ accounts, replica, at }: SentTransaction): number {
+    const waiting = accounts
+      .flatMap(({ id }) => callsOf.get(id) ?? [])
+      .filter((call) => call.replica === replica && call.start.at <= at && at <= call.end);
     return Math.min(at, ...waiting.map(({ start }) => start.at));
   }
   /** Whether a replica signed without knowing of the other's lock. */
@@ -58,13 +61,17 @@ export function audit(
 
   let paidForNothing = 0;
   let signedBesideAnother = 0;
-  const sentOf = Map.groupBy(sent.values(), ({ account }) => account?.id ?? "");
+  const sentOf = new Map<string, SentTransaction[]>();
   for (const transaction of sent.values()) {
-    const { account, replica, signature, at } = transaction;
-    if (!account) {
-      problems.add("a transaction that is not for one account", signature);
-      continue;
-    }
+    if (transaction.accounts.length === 0)
+      problems.add("a transaction for no account", transaction.signature);
+    for (const { id } of transaction.accounts) sentOf.set(id, [...(sentOf.get(id) ?? []), transaction]);
+  }
+  for (const transaction of sent.values())
+    for (const account of transaction.accounts) checkSent(transaction, account);
+
+  function checkSent(transaction: SentTransaction, account: SandboxAccount): void {
+    const { replica, signature, at } = transaction;
     const calls = (callsOf.get(account.id) ?? []).filter(
       (call) => call.replica === replica && call.start.at <= at,
     );
@@ -75,43 +82,45 @@ export function audit(
     if (last && last.end < at && last.answer.kind === "error" && SAYS_NOTHING_SENT.test(last.answer.message))
       problems.add("a transaction sent after its caller was told that none was", signature);
     const open = sentOf.get(account.id)!.find((other) => other.at < at && at < endOf(other));
-    if (!open) continue;
+    if (!open) return;
     if (signedAlone(open) || signedAlone(transaction)) signedBesideAnother++;
     else problems.add("a second transaction for an account", `${signature} beside ${open.signature}`);
   }
 
   let collectedLamports = 0n;
+  let accountsCollected = 0;
   for (const transaction of transactions) {
     const { signature, err, feeLamports } = transaction;
     if (err !== null) problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
     const changes = changesIn(transaction);
-    const account = accounts.find(({ address }) => changes.has(address));
-    const arrived = changes.get(account?.address ?? "") ?? 0n;
-    const left = -sum(
-      [
-        account?.creatorVault,
-        account?.ammVault,
-        account?.ammVaultAuthority,
-        ...(account?.coins ?? []).flatMap(({ curve, poolTokens }) => [curve, poolTokens]),
-      ].map((vault) => changes.get(vault ?? "") ?? 0n),
-    );
+    let arrived = 0n;
+    const collected = accounts.filter(({ address }) => changes.has(address));
+    for (const { handle, address, creatorVault, ammVault, ammVaultAuthority, coins } of collected) {
+      const gained = changes.get(address)!;
+      const places = [
+        ...[creatorVault, ammVault, ammVaultAuthority],
+        ...coins.flatMap(({ curve, poolTokens }) => [curve, poolTokens]),
+      ];
+      const left = -sum(places.map((place) => changes.get(place) ?? 0n));
+      arrived += gained;
+      if (left !== gained)
+        problems.add(
+          "lamports that did not arrive",
+          `${signature} for ${handle}: ${left} left the vaults, ${gained} arrived`,
+        );
+    }
+    accountsCollected += collected.length;
     collectedLamports += arrived;
-    if (left !== arrived)
-      problems.add(
-        "lamports that did not arrive",
-        `${signature}: ${left} left the vaults, ${arrived} arrived`,
-      );
     if (changes.get(feePayer) !== -feeLamports)
       problems.add("a fee payer that paid more than the fee", signature);
     if (arrived <= 0n && isExplained(signature)) paidForNothing++;
-    else if (arrived <= 0n)
-      problems.add("a fee paid for nothing", `${signature} for ${account?.handle}: ${historyOf(signature)}`);
+    else if (arrived <= 0n) problems.add("a fee paid for nothing", `${signature}: ${historyOf(signature)}`);
   }
 
   /** The account's transactions around one. */
   function historyOf(signature: string): string {
     const transaction = sent.get(signature);
-    const all = sentOf.get(transaction?.account?.id ?? "") ?? [];
+    const all = transaction?.accounts.flatMap(({ id }) => sentOf.get(id) ?? []) ?? [];
     const index = transaction ? all.indexOf(transaction) : 0;
     return all
       .slice(Math.max(0, index - 2), index + 2)
@@ -128,25 +137,20 @@ export function audit(
    */
   function isExplained(signature: string): boolean {
     const transaction = sent.get(signature);
-    if (!transaction?.account) return false;
+    if (!transaction) return false;
     const since = preparedSince(transaction);
     return (
-      sentOf
-        .get(transaction.account.id)!
-        .some(
-          (other) =>
-            other !== transaction &&
-            since <= endOf(other) &&
-            other.at <= endOf(transaction) &&
-            (signedAlone(other) || signedAlone(transaction)),
-        ) || wasUntold(transaction, since)
+      othersOf(transaction).some(
+        (other) =>
+          since <= endOf(other) &&
+          other.at <= endOf(transaction) &&
+          (signedAlone(other) || signedAlone(transaction)),
+      ) || wasUntold(transaction, since)
     );
   }
 
   function wasUntold(transaction: SentTransaction, since: number): boolean {
-    const last = sentOf
-      .get(transaction.account!.id)!
-      .findLast((other) => other !== transaction && endOf(other) <= transaction.at);
+    const last = othersOf(transaction).findLast((other) => endOf(other) <= transaction.at);
     const away = [system.frozen, replicas[transaction.replica]!.withoutRedis];
     return (
       last !== undefined &&
@@ -155,11 +159,20 @@ export function audit(
     );
   }
 
+  /** The other transactions of its accounts, oldest first. */
+  function othersOf(transaction: SentTransaction): SentTransaction[] {
+    return transaction.accounts
+      .flatMap(({ id }) => sentOf.get(id) ?? [])
+      .filter((other) => other !== transaction)
+      .sort((a, b) => a.at - b.at);
+  }
+
   const arrived = totalAtAddresses(system) - totalBefore;
   if (arrived !== collectedLamports)
     problems.add("lamports that no transaction moved", `${arrived} arrived, ${collectedLamports} were moved`);
   return {
     transactions: transactions.length,
+    accountsCollected,
     collectedLamports,
     feesLamports: sum(transactions.map(({ feeLamports }) => feeLamports)),
     paidForNothing,

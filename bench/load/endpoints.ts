@@ -30,8 +30,7 @@ export interface Endpoint extends LoopbackServer<ChainCall> {
 /** A transaction that a replica tried to send, whether or not the endpoint kept it. */
 export interface SentTransaction {
   readonly signature: string;
-  /** Undefined if it concerns no account, or several. */
-  readonly account: SandboxAccount | undefined;
+  readonly accounts: readonly SandboxAccount[];
   readonly blockhash: string;
   /** The replica that sent it first. */
   readonly replica: number;
@@ -66,7 +65,7 @@ export async function startEndpoints(chain: Chain, timeline: Timeline) {
     const { signature, message } = decodeTransaction(Buffer.from(first, "base64"));
     sent.set(signature, {
       signature,
-      account: timeline.accountIn(message.staticAccounts),
+      accounts: timeline.accountsIn(message.staticAccounts),
       blockhash: message.lifetimeToken,
       replica,
       at: Date.now(),

@@ -131,6 +131,7 @@ async function attack(
     `| "nothing to collect", which a stale endpoint still had | ${truth.counts.staleNothings} |`,
     `| successes reported, each with its transaction and amounts | ${answers.successes} |`,
     `| transactions that collected | ${audited.transactions - audited.paidForNothing} |`,
+    `| accounts in all transactions | ${audited.accountsCollected} |`,
     `| transactions that moved nothing, while replicas shared no lock | ${audited.paidForNothing} |`,
     `| transactions signed beside another, while replicas shared no lock | ${audited.signedBesideAnother} |`,
     `| "nothing was moved", none of which landed | ${answers.nothingMoved} |`,

@@ -116,12 +116,10 @@ export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]
       return list ? list.findLast((entry) => entry.slot <= slot)!.content : chain.account(address);
     },
 
-    /** The account that one of a transaction's addresses belongs to; undefined unless it is exactly one account. */
-    accountIn(addresses: readonly string[]): SandboxAccount | undefined {
-      const found = new Set(addresses.map((address) => ownerOf.get(address)));
-      found.delete(undefined);
-      return found.size === 1 ? [...found][0] : undefined;
-    },
+    /** The accounts that a transaction's addresses belong to. */
+    accountsIn: (addresses: readonly string[]): readonly SandboxAccount[] => [
+      ...new Set(addresses.flatMap((address) => ownerOf.get(address) ?? [])),
+    ],
 
     /** When a transaction landed, in milliseconds since 1970. */
     landedAt: (signature: string) => landedAt.get(signature),

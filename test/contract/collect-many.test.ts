@@ -42,6 +42,14 @@ describe("collectMany", () => {
     },
   );
 
+  it("shares a transaction between the accounts", async () => {
+    const handles = ["artist004", "artist005", "artist006"];
+    const { body } = await world.graphql(QUERY, { ids: handles.map(idOf) }, newCaller());
+    const signatures = body.data.collectMany.map(({ txSignature }: any) => txSignature);
+    expect(new Set(signatures).size).toBe(1);
+    expect(world.sandbox.landedCollectsOf("artist004")).toHaveLength(1);
+  });
+
   it("answers equal ids with one result", async () => {
     const id = idOf("artist003");
     const { body } = await world.graphql(QUERY, { ids: [id, id, id] }, newCaller());

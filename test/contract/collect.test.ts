@@ -103,12 +103,12 @@ describe("POST /collect", () => {
     expect(signatures.size).toBe(1);
   });
 
-  it("sends one transaction per account for concurrent collects of many accounts", async () => {
+  it("collects each of many accounts once, and reports its own amount, when all are requested at once", async () => {
     const handles = Array.from({ length: 9 }, (_, i) => `artist02${i + 1}`);
     const before = await Promise.all(handles.map((handle) => world.lookup(handle)));
     const answers = await Promise.all(handles.map((handle) => world.collect(world.account(handle).id)));
     expect(answers.map(({ body }) => body.collected)).toEqual(before.map(({ body }) => body.balance.vault));
-    expect(new Set(answers.map(({ body }) => body.txSignature)).size).toBe(9);
+    for (const handle of handles) expect(world.sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("accepts any Content-Type and unknown fields", async () => {

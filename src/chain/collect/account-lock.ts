@@ -10,6 +10,8 @@ export interface StoredTransaction {
   readonly base64: string;
   readonly signature: string;
   readonly lastValidBlockHeight: number;
+  /** Whether it collects several accounts. */
+  readonly isShared?: boolean | undefined;
 }
 
 /** An account's lock: the right to sign its next transaction, or else a transaction to follow. */
@@ -28,6 +30,11 @@ export interface Lease {
    * acquired the lock in the meantime: the transaction must not be sent then.
    */
   store(transaction: StoredTransaction): Promise<boolean>;
+  /**
+   * Takes back a stored transaction that was not sent, and releases the lock. Returns false, and does nothing, if
+   * another replica may have received the transaction.
+   */
+  withdraw(): Promise<boolean>;
   /**
    * Call when nothing was signed or the outcome is known. If the transaction landed, pass its slot, or 0 if that is
    * unknown.
@@ -118,6 +125,21 @@ return 1
 `,
 };
 
+/** ARGV: the token. Deletes a lock that no other replica has asked for; returns 1, or 0 if one has. */
+const WITHDRAW: Script<number> = {
+  answer: z.int(),
+  text: `
+for i = 1, #KEYS, 2 do
+  local token, asked = unpack(redis.call('HMGET', KEYS[i], 'token', 'asked'))
+  if token == ARGV[1] and asked then return 0 end
+end
+for i = 1, #KEYS, 2 do
+  if redis.call('HGET', KEYS[i], 'token') == ARGV[1] then redis.call('DEL', KEYS[i]) end
+end
+return 1
+`,
+};
+
 /** ARGV: the token, the slot or NOT_LANDED, LANDED_MS. Keeps a lock that another token holds. */
 const RELEASE: Script<unknown> = {
   answer: z.unknown(),
@@ -142,6 +164,7 @@ const STORED_TRANSACTION = z.object({
   base64: z.string(),
   signature: z.string(),
   lastValidBlockHeight: z.int(),
+  isShared: z.boolean().optional(),
 });
 
 export type AccountLocks = ReturnType<typeof createAccountLocks>;
@@ -215,6 +238,9 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
           const args = [token, JSON.stringify(signed), SIGNED_MS];
           // Only 0 forbids sending. Undefined means that Redis is down; collects continue without it.
           return (await redis?.run(STORE, keys, args)) !== 0;
+        },
+        async withdraw() {
+          return (await redis?.run(WITHDRAW, keys, [token])) === 1;
         },
         release,
       };

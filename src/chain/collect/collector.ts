@@ -188,7 +188,7 @@ export function createCollector(needs: CollectNeeds) {
     },
 
     /** The signatures of the transactions in flight. */
-    openSignatures: () => [...running].flatMap(({ collect }) => collect?.signature() ?? []),
+    openSignatures: () => [...new Set([...running].flatMap(({ collect }) => collect?.signature() ?? []))],
   };
 }
 

@@ -6,11 +6,17 @@ import { CollectError } from "../collect-error.ts";
 import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { FeeBudget, Payers } from "./fee-budget.ts";
+import type { FeeBudget, Payers, Reservation } from "./fee-budget.ts";
 import { createSigningRules, type AllowedSweeps } from "./sign/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 export const FEW_COLLECTS = 100n;
+
+/** The lamports that a message moves to an account's address, and who pays the account's share of the cost. */
+export interface Share {
+  readonly moved: Lamports;
+  readonly payers: Payers;
+}
 
 /** What a message costs besides the fee, and what it may do. */
 interface Spending {
@@ -18,9 +24,8 @@ interface Spending {
   readonly spendable: bigint | undefined;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
-  /** The lamports that the message moves to accounts' addresses. */
-  readonly moved: Lamports;
-  readonly payers: Payers;
+  /** The accounts that the message collects, which share its cost equally. */
+  readonly shares: readonly Share[];
   readonly sweeps: AllowedSweeps["sweeps"];
 }
 
@@ -30,6 +35,12 @@ export interface SignedTransaction {
   readonly signature: string;
   /** The most it can cost besides rent, whether it succeeds or fails. */
   readonly fee: Lamports;
+  /** In the order of the shares. */
+  readonly shares: readonly PaidShare[];
+}
+
+/** A share of the cost of a transaction. */
+export interface PaidShare {
   /**
    * Call once: when it is certain that it will not be sent, or when its outcome is known. Until then the fee payer
    * keeps its fee and rent for it. With `refund` they also return to the budget: only if it was never sent, or never
@@ -38,6 +49,18 @@ export interface SignedTransaction {
   close(options: { refund: boolean }): void;
   /** Corrects the budget once it is known what a landed transaction cost besides the fee. */
   correctRent(paid: Lamports): void;
+}
+
+/** The budget refuses some of several shares. Nothing is signed or reserved. */
+export class SharesRefused extends Error {
+  override readonly name = "SharesRefused";
+  /** In the order of the shares; undefined for those that are not refused. */
+  readonly reasons: readonly unknown[];
+
+  constructor(reasons: readonly unknown[]) {
+    super("the fee budget refuses some shares");
+    this.reasons = reasons;
+  }
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
@@ -73,31 +96,45 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
+  /** Reserves `cost` for each share, or for none. Throws {@link SharesRefused}, or the reason if there is one share. */
+  async function reserve(cost: Lamports, shares: readonly Share[]): Promise<Reservation[]> {
+    const results = await Promise.allSettled(shares.map((share) => budget.reserve(cost, share)));
+    const reservations = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    if (reservations.length === shares.length) return reservations;
+    for (const reservation of reservations) reservation.release(cost);
+    const reasons = results.map((each) =>
+      each.status === "rejected" ? (each.reason as unknown) : undefined,
+    );
+    throw reasons.length === 1 ? reasons[0] : new SharesRefused(reasons);
+  }
+
   return {
     publicKey: keypair.publicKey,
 
     guardOf,
 
+    /** Whether a transaction of this replica is signed and its outcome is not known yet. */
+    hasInFlight: () => openCosts > 0n,
+
     /**
-     * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`, or
-     * `fee-payer-short` when `spendable` does not cover the transactions in flight, {@link RpcError} when the chain's
+     * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
+     * ({@link SharesRefused} if there are several shares), or `fee-payer-short` when `spendable` does not cover the transactions in flight, {@link RpcError} when the chain's
      * blockhash is invalid, and any other error when the message is not safe to sign.
      */
-    async sign(
-      message: Message,
-      { spendable, rent, sweeps, moved, payers }: Spending,
-    ): Promise<SignedTransaction> {
+    async sign(message: Message, { spendable, rent, sweeps, shares }: Spending): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
-      const cost = toLamports(fee + rent);
+      const count = BigInt(shares.length);
+      const cost = toLamports((fee + rent + count - 1n) / count);
+      const total = cost * count;
       const bytes = serialize(message);
       // No await between this check and the addition, so that concurrent collects cannot pass together.
       if (spendable !== undefined && spendable < openCosts) {
         const detail = "its balance does not cover this transaction besides those in flight";
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
-      openCosts += cost;
-      const reservation = await budget.reserve(cost, { moved, payers }).catch((error: unknown) => {
-        openCosts -= cost;
+      openCosts += total;
+      const reservations = await reserve(cost, shares).catch((error: unknown) => {
+        openCosts -= total;
         throw error;
       });
       const transaction = new VersionedTransaction(message);
@@ -106,13 +143,15 @@ export function createFeePayer(needs: {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
         fee,
-        close({ refund }) {
-          openCosts -= cost;
-          if (refund) reservation.release(cost);
-        },
-        correctRent(paid) {
-          if (paid !== rent) reservation.release(toLamports(rent - paid));
-        },
+        shares: reservations.map((reservation) => ({
+          close({ refund }) {
+            openCosts -= cost;
+            if (refund) reservation.release(cost);
+          },
+          correctRent(paid) {
+            if (paid !== rent) reservation.release(toLamports(rent - paid));
+          },
+        })),
       };
     },
   };

@@ -1,8 +1,9 @@
+import { PublicKey } from "@solana/web3.js";
 import type { Logger } from "../../observability/log.ts";
 import { memoize } from "../../upstream/memoize.ts";
 import type { Balances } from "../balances.ts";
-import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import { RpcError } from "../rpc/rpc-error.ts";
 import type { NamedWallet } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
@@ -10,15 +11,13 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
-import type { FeePayer, SignedTransaction } from "./fee-payer.ts";
-import {
-  createLandedOutcome,
-  type CollectOutcome,
-  type EarlierTransaction,
-  type WaitingFees,
-} from "./landed-outcome.ts";
+import type { FeePayer } from "./fee-payer.ts";
+import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
+import { createPacker } from "./prepare/packer.ts";
+import { assertInTime, type Signed } from "./prepare/sign-alone.ts";
+import type { PartsSimulator } from "./prepare/simulate-parts.ts";
+import type { Simulator } from "./prepare/simulation.ts";
 import type { Composer } from "./sign/message.ts";
-import type { Simulator } from "./simulation.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export interface InFlightCollect {
@@ -39,19 +38,13 @@ type Progress =
   /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
 
-/** A transaction that this replica signed. */
-interface Signed extends SignedTransaction, StoredTransaction {
-  readonly hasSweeps: boolean;
-  /** The lamports at the address that its owner cannot withdraw. */
-  readonly reserved: Lamports;
-  readonly remaining: readonly WaitingFees[];
-}
-
 /** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds {
   rpc: Rpc;
   balances: Balances;
   simulator: Simulator;
+  partsSimulator: PartsSimulator;
+  priceFloor: bigint;
   composer: Composer;
   feePayer: FeePayer;
   locks: AccountLocks;
@@ -80,30 +73,17 @@ const ENDPOINTS_FOR_REFUND = 2;
  * share of the fee budget is enough. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, simulator, composer, feePayer, locks, announceLanded, timeoutMs, log } = needs;
+  const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
-  const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE_MS);
+  const getBlockhash = memoize(async () => {
+    const latest = await rpc.getLatestBlockhash();
+    assertReadable(latest.blockhash);
+    return latest;
+  }, BLOCKHASH_MAX_AGE_MS);
   const payer = feePayer.publicKey.toBase58();
+  const packer = createPacker({ ...needs, getBlockhash });
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
-
-  /** Simulates and signs a collect; undefined when it would move too little. Signs nothing after `endsAt`. */
-  async function sign(wallet: NamedWallet, payers: Payers, endsAt: number): Promise<Signed | undefined> {
-    const simulation = await simulator.simulate(wallet);
-    if (!simulation) return undefined;
-    const { parts, terms, spendable, rent, moved, reserved } = simulation;
-    backoff.assertReady(wallet.account.address);
-
-    const { blockhash, lastValidBlockHeight } = await getBlockhash();
-    assertInTime(endsAt);
-    const message = composer.compose(parts, { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
-    const sweeps = parts.flatMap((part) =>
-      part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
-    );
-    const signed = await feePayer.sign(message, { spendable, rent, sweeps, moved, payers });
-    const remaining = simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
-    return { ...signed, lastValidBlockHeight, hasSweeps: sweeps.length > 0, reserved, remaining };
-  }
 
   /** The slot in which a transaction landed; undefined while no node knows that it has. */
   async function findLandedSlot({ signature }: StoredTransaction): Promise<number | undefined> {
@@ -115,6 +95,16 @@ export function createStartCollect(needs: CollectNeeds) {
     const { account, coins } = wallet;
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
+    /** Set after a transaction of several accounts has failed. */
+    let isAlone = false;
+
+    /** Undefined when a collect would move too little. */
+    async function sign(): Promise<Signed | undefined> {
+      const prospect = await simulator.find(wallet);
+      if (!prospect) return undefined;
+      backoff.assertReady(account.address);
+      return packer.sign({ prospect, payers, endsAt }, { isAlone });
+    }
 
     async function run(): Promise<CollectOutcome> {
       let earlier: EarlierTransaction | undefined;
@@ -134,15 +124,19 @@ export function createStartCollect(needs: CollectNeeds) {
           }
           const outcome = await land(lease, openTransaction);
           if (outcome.kind !== "landed") continue;
-          if (outcome.err !== null || (!isEarlier && coins.length === 0))
-            return landedOutcome.read(account, openTransaction, outcome.err, undefined);
+          if (outcome.err !== null || (!isEarlier && coins.length === 0)) {
+            const result = await landedOutcome.read(account, openTransaction, outcome.err, undefined);
+            if (result !== "failed-together") return result;
+            collectAlone();
+            continue;
+          }
           // It may have landed before this collect began, or without these coins: collect what waits now.
           earlier = { ...openTransaction, wasOpen: true };
           progress = { kind: "preparing" };
           continue;
         }
 
-        const signed = await sign(wallet, payers, endsAt).catch((error: unknown) => {
+        const signed = await sign().catch((error: unknown) => {
           lease.release();
           throw error;
         });
@@ -153,18 +147,26 @@ export function createStartCollect(needs: CollectNeeds) {
             throw new CollectError({ kind: "unknown", signature: progress.signature });
           return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : { kind: "nothing" };
         }
-        const { base64, signature, lastValidBlockHeight } = signed;
-        const transaction = { base64, signature, lastValidBlockHeight };
-        if (!(await lease.store(transaction))) {
-          // The lease expired, and another replica acquired the lock: never send this transaction; acquire again.
+        const { transaction } = signed;
+        const isStored = await lease.store(transaction);
+        if (!(await signed.isStoredForAll(isStored)) && (!isStored || (await lease.withdraw()))) {
+          // A lease expired, and another replica acquired that lock: never send this transaction; acquire again.
           signed.close({ refund: true });
           continue;
         }
         const outcome = await land(lease, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
-        if (outcome.kind === "landed") return landedOutcome.read(account, transaction, outcome.err, signed);
-        throw new CollectError({ kind: outcome.kind, signature });
+        if (outcome.kind !== "landed")
+          throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
+        const result = await landedOutcome.read(account, transaction, outcome.err, signed);
+        if (result !== "failed-together") return result;
+        collectAlone();
       }
+    }
+
+    function collectAlone(): void {
+      isAlone = true;
+      progress = { kind: "preparing" };
     }
 
     /** Sends a stored transaction until it has landed or no longer can; then releases the lock. */
@@ -205,6 +207,11 @@ export function createStartCollect(needs: CollectNeeds) {
   };
 }
 
-function assertInTime(endsAt: number): void {
-  if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
+/** An unreadable blockhash must not be shared by other transactions. */
+function assertReadable(blockhash: string): void {
+  try {
+    new PublicKey(blockhash);
+  } catch (cause) {
+    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
+  }
 }

@@ -108,7 +108,8 @@ export function createLandedOutcome(needs: {
   return {
     /**
      * The outcome of a transaction that landed. `statusErr`, from its status, counts only if the transaction itself
-     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. Throws
+     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `failed-together`:
+     * it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
     async read(
@@ -116,7 +117,7 @@ export function createLandedOutcome(needs: {
       transaction: StoredTransaction,
       statusErr: TransactionError | null,
       own: Own | undefined,
-    ): Promise<CollectOutcome> {
+    ): Promise<CollectOutcome | "failed-together"> {
       const { address } = account;
       const { signature } = transaction;
       const landed = await readLanded(transaction, timeoutMs);
@@ -128,6 +129,7 @@ export function createLandedOutcome(needs: {
           const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
           throw new CollectError({ kind: "fee-payer-short", detail });
         }
+        if (transaction.isShared) return "failed-together";
         backoff.failed(address);
         throw new CollectError({ kind: "failed-on-chain", signature, err });
       }

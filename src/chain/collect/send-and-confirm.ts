@@ -35,6 +35,8 @@ const AGREE_MS = 20_000;
  */
 export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watchSignature = createSignaturePoller({ rpc, log });
+  const confirming = new Map<string, Promise<TransactionOutcome>>();
+  const reading = new Map<string, Promise<LandedTransaction | undefined>>();
 
   /** Undefined for a failed call, which the caller retries. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
@@ -72,58 +74,83 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     };
   }
 
+  async function sendAndConfirm(
+    transaction: StoredTransaction,
+    { maybeSent }: { maybeSent: boolean },
+  ): Promise<TransactionOutcome> {
+    const findOutcome = createOutcomeCheck(transaction);
+    let landed: TransactionOutcome | undefined;
+    let wake: (outcome: TransactionOutcome) => void = () => undefined;
+    const stop = watchSignature(transaction.signature, (status) => {
+      landed = toLanded(status);
+      wake(landed);
+    });
+    /** What `promise` resolves to, or the outcome as soon as the transaction is confirmed. */
+    const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
+      new Promise((resolve) => {
+        wake = resolve;
+        if (landed) resolve(landed);
+        else void promise.then(resolve);
+      });
+    try {
+      for (let shouldSend = !maybeSent; ; shouldSend = true) {
+        if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
+        const outcome = (await orLanded(sleep(RESEND_MS))) ?? (await orLanded(orUndefined(findOutcome())));
+        if (outcome) return outcome;
+      }
+    } finally {
+      stop();
+    }
+  }
+
+  async function readTransaction(
+    { base64, signature }: StoredTransaction,
+    timeoutMs: number,
+  ): Promise<LandedTransaction | undefined> {
+    const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
+    const giveUpAt = performance.now() + timeoutMs;
+    while (accountKeys) {
+      const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
+      if (transaction || performance.now() > giveUpAt) return transaction;
+      await sleep(REREAD_MS);
+    }
+    return undefined;
+  }
+
   return {
     /**
      * Sends a transaction, however long it takes, until its outcome is known or the endpoints cannot agree on it. With
-     * `maybeSent`, it waits two seconds for the transaction to land before sending it. Never rejects.
+     * `maybeSent`, it waits two seconds for the transaction to land before sending it. The accounts of a transaction
+     * share one confirmation. Never rejects.
      */
-    async confirm(
-      transaction: StoredTransaction,
-      { maybeSent }: { maybeSent: boolean },
-    ): Promise<TransactionOutcome> {
-      const findOutcome = createOutcomeCheck(transaction);
-      let landed: TransactionOutcome | undefined;
-      let wake: (outcome: TransactionOutcome) => void = () => undefined;
-      const stop = watchSignature(transaction.signature, (status) => {
-        landed = toLanded(status);
-        wake(landed);
-      });
-      /** What `promise` resolves to, or the outcome as soon as the transaction is confirmed. */
-      const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
-        new Promise((resolve) => {
-          wake = resolve;
-          if (landed) resolve(landed);
-          else void promise.then(resolve);
-        });
-      try {
-        for (let shouldSend = !maybeSent; ; shouldSend = true) {
-          if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
-          const outcome = (await orLanded(sleep(RESEND_MS))) ?? (await orLanded(orUndefined(findOutcome())));
-          if (outcome) return outcome;
-        }
-      } finally {
-        stop();
-      }
-    },
+    confirm: (transaction: StoredTransaction, options: { maybeSent: boolean }): Promise<TransactionOutcome> =>
+      shareInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
      * A landed transaction with its balances. Retries, because a node may return it only some time after it is
-     * confirmed; undefined after `timeoutMs`. Its `err` is more certain than the one of its status.
+     * confirmed; undefined after `timeoutMs`. Its `err` is more certain than the one of its status. The accounts of a
+     * transaction share one reading.
      */
-    async readLanded(
-      { base64, signature }: StoredTransaction,
-      timeoutMs: number,
-    ): Promise<LandedTransaction | undefined> {
-      const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
-      const giveUpAt = performance.now() + timeoutMs;
-      while (accountKeys) {
-        const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
-        if (transaction || performance.now() > giveUpAt) return transaction;
-        await sleep(REREAD_MS);
-      }
-      return undefined;
-    },
+    readLanded: (transaction: StoredTransaction, timeoutMs: number): Promise<LandedTransaction | undefined> =>
+      shareInFlight(reading, `${transaction.signature} ${timeoutMs}`, () =>
+        readTransaction(transaction, timeoutMs),
+      ),
   };
+}
+
+/** Returns the promise of the key that is still pending, or starts one. */
+function shareInFlight<T>(
+  pending: Map<string, Promise<T>>,
+  key: string,
+  start: () => Promise<T>,
+): Promise<T> {
+  const shared =
+    pending.get(key) ??
+    start().finally(() => {
+      pending.delete(key);
+    });
+  pending.set(key, shared);
+  return shared;
 }
 
 /** The message of a transaction in base64; undefined if it is unreadable. */

@@ -53,6 +53,22 @@ describeWithRedis("an account's lock in Redis", () => {
     expect((await second).openTransaction).toBeUndefined();
   });
 
+  it("is free after its holder withdraws the stored transaction", async () => {
+    const first = await acquire();
+    await first.store(transaction);
+    expect(await first.withdraw()).toBe(true);
+    expect((await acquire()).openTransaction).toBeUndefined();
+  });
+
+  it("keeps a stored transaction that another replica may have received", async () => {
+    const first = await acquire();
+    const second = acquire();
+    await secondReplicaWaits();
+    await first.store({ ...transaction, isShared: true });
+    expect(await first.withdraw()).toBe(false);
+    expect((await second).openTransaction).toEqual({ ...transaction, isShared: true });
+  });
+
   it("is waited for only until the deadline", async () => {
     await acquire();
     await expect(acquire(performance.now())).rejects.toMatchObject({

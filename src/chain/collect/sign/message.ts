@@ -122,11 +122,17 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
       const poor = accountBelowRent(err);
       if (poor === undefined) return undefined;
       const address = compose(parts, terms).accountKeys[poor]?.toBase58();
-      return steps.find(
-        ({ step }) => typeof step === "object" && [step.coin.curve, step.coin.pool].includes(address ?? ""),
+      return steps.find(({ part, step }) =>
+        typeof step === "object"
+          ? [step.coin.curve, step.coin.pool].includes(address ?? "")
+          : step === "collect" && accountsOf(part).includes(address ?? ""),
       );
     },
   };
+}
+
+function accountsOf({ account }: CollectPart): string[] {
+  return [account.address, account.creatorVault, account.ammVaultAuthority, account.ammVault];
 }
 
 /** Fails the transaction if `payer` holds less than `lamports` when it runs, and moves nothing otherwise. */

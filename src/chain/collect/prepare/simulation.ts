@@ -1,12 +1,10 @@
-import { VersionedTransaction, type PublicKey } from "@solana/web3.js";
-import type { Logger } from "../../observability/log.ts";
-import type { AccountAddresses } from "../addresses.ts";
-import type { Balances } from "../balances.ts";
-import { CollectError } from "../collect-error.ts";
-import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
-import { BASE_FEE_LAMPORTS, choosePrice, priorityFee, type PricePolicy } from "../priority-fee.ts";
-import type { Rpc } from "../rpc/rpc-client.ts";
-import { isFeePayerShort, isReceiverBelowRent, type TransactionError } from "../rpc/transaction-error.ts";
+import type { Logger } from "../../../observability/log.ts";
+import type { AccountAddresses } from "../../addresses.ts";
+import type { Balances, UncollectedFees } from "../../balances.ts";
+import { CollectError } from "../../collect-error.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
+import { priorityFee } from "../../priority-fee.ts";
+import { isFeePayerShort, isReceiverBelowRent } from "../../rpc/transaction-error.ts";
 import {
   chooseSweeps,
   collectableWith,
@@ -15,9 +13,10 @@ import {
   type ChosenSweep,
   type Sweep,
   type Vaults,
-} from "../sweeps.ts";
-import type { NamedWallet } from "../wallets.ts";
-import type { CollectPart, Composer, TransactionTerms } from "./sign/message.ts";
+} from "../../sweeps.ts";
+import type { NamedWallet } from "../../wallets.ts";
+import type { CollectPart, Composer, TransactionTerms } from "../sign/message.ts";
+import { SIMULATION_TERMS, type PartsSimulator, type Simulated } from "./simulate-parts.ts";
 
 /** A transaction that succeeds in the simulation. */
 interface Simulation {
@@ -36,50 +35,49 @@ interface Simulation {
   readonly remaining: readonly Sweep[];
 }
 
-/** What a simulated transaction did. */
-interface Simulated {
-  readonly err: TransactionError | null;
-  readonly logs: readonly string[];
-  readonly unitsConsumed: number | undefined;
-  /** Undefined when unknown. */
-  readonly vaultAfter: Lamports | undefined;
-  readonly feePayerAfter: Lamports | undefined;
-  /** What the fee payer lost besides the base fee; undefined when unknown. */
-  readonly rent: Lamports | undefined;
+/** Fees that are worth a collect. */
+export interface Prospect {
+  readonly wallet: NamedWallet;
+  readonly fees: UncollectedFees;
+  /** What a transaction does for the account, unless its simulation fails. */
+  readonly part: CollectPart;
 }
 
-/** Far above what a collect and a sweep use. Also the basis of the real limit when the node does not report the used units. */
-const SIMULATION_UNIT_LIMIT = 400_000;
-const SIMULATION_UNIT_LIMIT_PER_SWEEP = 150_000;
-/** The chain's limit for a transaction. */
-const MAX_UNIT_LIMIT = 1_400_000;
-const UNIT_LIMIT_MARGIN = 1.2;
-/**
- * The lowest limits. An instruction uses less when its vault is empty, the AMM's almost none: the simulation may see
- * it empty, and fees may arrive before the transaction lands. On the sandbox a collect uses about 4,600 units, the
- * AMM's part 28,000 more.
- */
-const MIN_UNIT_LIMIT = 10_000;
-const MIN_UNIT_LIMIT_WITH_AMM = 60_000;
 /** How often a collect is simulated with sweeps; then it leaves them all out. */
 const MAX_SIMULATIONS_WITH_SWEEPS = 8;
 
 export type Simulator = ReturnType<typeof createSimulator>;
 
 /** Simulates collects, to choose what their transactions do. */
-export function createSimulator(
-  needs: PricePolicy & {
-    rpc: Rpc;
-    balances: Balances;
-    composer: Composer;
-    payer: PublicKey;
-    minLamports: Lamports;
-    /** The most rent that one collect may pay. */
-    maxRent: Lamports;
-    log: Logger;
-  },
-) {
-  const { rpc, balances, composer, payer, minLamports, maxRent, log } = needs;
+export function createSimulator(needs: {
+  balances: Balances;
+  composer: Composer;
+  partsSimulator: PartsSimulator;
+  minLamports: Lamports;
+  /** The most rent that one collect may pay. */
+  maxRent: Lamports;
+  log: Logger;
+}) {
+  const { balances, composer, partsSimulator, minLamports, maxRent, log } = needs;
+
+  /** Reads an account's fees; undefined when a collect would move less than `minLamports`. */
+  async function find(wallet: NamedWallet): Promise<Prospect | undefined> {
+    const fees = await balances.getUncollectedFees(wallet);
+    const part = toPart(wallet.account, fees.sweeps, fees.vaults);
+    return collectableWith(part.sweeps, fees.vaults) < minLamports ? undefined : { wallet, fees, part };
+  }
+
+  /** What a simulated transaction moves for a part; undefined when that is less than `minLamports`. */
+  function movedBy(
+    part: CollectPart,
+    vaults: Vaults,
+    vaultAfter: Lamports | undefined,
+  ): Lamports | undefined {
+    // Compare what the vaults and coins lose, not what the address gains: its owner may withdraw at any moment.
+    const kept = saturatingSubtract(vaultAfter ?? vaults.rentMinimum, vaults.rentMinimum);
+    const moved = saturatingSubtract(collectableWith(part.sweeps, vaults), kept);
+    return moved < minLamports ? undefined : moved;
+  }
 
   /**
    * Simulates a collect of an account and its coins; undefined when it would move less than `minLamports`, or leave
@@ -87,9 +85,8 @@ export function createSimulator(
    * sweep, or the AMM's vault if the creator vault alone has enough. Throws {@link CollectError} `fee-payer-short` or
    * `simulation-failed`.
    */
-  async function simulate(wallet: NamedWallet): Promise<Simulation | undefined> {
+  async function simulate({ wallet, fees }: Prospect): Promise<Simulation | undefined> {
     const { account } = wallet;
-    const fees = await balances.getUncollectedFees(wallet);
     let { vaults, sweeps } = fees;
     let failure: CollectError | undefined;
 
@@ -119,7 +116,7 @@ export function createSimulator(
         if (failure) throw failure;
         return undefined;
       }
-      const simulated = await simulateParts([part]);
+      const simulated = await partsSimulator.simulate([part]);
       const { err, logs } = simulated;
       if (err === null) {
         const tooDear = findTooDear(part, simulated.rent);
@@ -166,55 +163,19 @@ export function createSimulator(
     return rent <= maxRent && isRentAcceptable(rent, smallest.amount) ? undefined : smallest;
   }
 
-  async function simulateParts(parts: readonly CollectPart[]): Promise<Simulated> {
-    const sweeps = parts.flatMap((part) => part.sweeps);
-    const unitLimit = SIMULATION_UNIT_LIMIT + sweeps.length * SIMULATION_UNIT_LIMIT_PER_SWEEP;
-    const message = composer.compose(parts, {
-      ...SIMULATION_TERMS,
-      unitLimit: Math.min(unitLimit, MAX_UNIT_LIMIT),
-    });
-    const base64 = Buffer.from(new VersionedTransaction(message).serialize()).toString("base64");
-    const [simulated, [before] = []] = await Promise.all([
-      rpc.simulateTransaction(base64, [parts[0]!.account.creatorVault, payer.toBase58()]),
-      // Without sweeps nothing uses the fee payer's account.
-      sweeps.length > 0 ? rpc.getAccounts([[payer.toBase58()]]).then((groups) => groups[0]) : [],
-    ]);
-    const { err, logs, unitsConsumed } = simulated;
-    const [vaultAfter, feePayerAfter] = simulated.balances ?? [];
-    const rent =
-      before && feePayerAfter !== undefined
-        ? saturatingSubtract(before.lamports, toLamports(feePayerAfter + BASE_FEE_LAMPORTS))
-        : undefined;
-    return { err, logs, unitsConsumed, vaultAfter, feePayerAfter, rent };
-  }
-
   async function toSimulation(
     part: CollectPart,
     vaults: Vaults,
     sweeps: readonly Sweep[],
-    { unitsConsumed, vaultAfter, feePayerAfter, rent }: Simulated,
+    simulated: Simulated,
     reserved: Lamports,
   ): Promise<Simulation | undefined> {
-    const { account, withAmm } = part;
-    // Compare what the vaults and coins lose, not what the address gains: its owner may withdraw at any moment.
-    const expected = collectableWith(part.sweeps, vaults);
-    const kept = saturatingSubtract(vaultAfter ?? vaults.rentMinimum, vaults.rentMinimum);
-    const moved = saturatingSubtract(expected, kept);
-    if (moved < minLamports) return undefined;
+    const { feePayerAfter, rent } = simulated;
+    const moved = movedBy(part, vaults, simulated.vaultsAfter?.[0]);
+    if (moved === undefined) return undefined;
 
-    const units = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
-    const unitLimit = Math.min(
-      Math.max(units, withAmm ? MIN_UNIT_LIMIT_WITH_AMM : MIN_UNIT_LIMIT),
-      MAX_UNIT_LIMIT,
-    );
-    const places = part.sweeps.map(({ coin, stage }) => (stage === "CURVE" ? coin.curve : coin.pool));
-    const writable = [
-      account.address,
-      account.creatorVault,
-      ...(withAmm ? [account.ammVault] : []),
-      ...places,
-    ];
-    const price = await choosePrice(rpc, writable, unitLimit, needs);
+    const unitLimit = partsSimulator.unitLimitOf([part], simulated);
+    const price = await partsSimulator.priceOf([part], unitLimit);
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const fee = priorityFee(price, unitLimit);
     const spendable = feePayerAfter === undefined ? undefined : feePayerAfter - fee - vaults.rentMinimum;
@@ -232,10 +193,8 @@ export function createSimulator(
     };
   }
 
-  return { simulate };
+  return { find, movedBy, simulate };
 }
-
-const SIMULATION_TERMS: TransactionTerms = { unitLimit: SIMULATION_UNIT_LIMIT, price: 0n, guard: 1n };
 
 function isSame(a: Sweep, b: Sweep): boolean {
   return a.coin.mint === b.coin.mint && a.stage === b.stage;

@@ -1,0 +1,242 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
+import type { Logger } from "../../../observability/log.ts";
+import { createBatcher } from "../../../upstream/batcher.ts";
+import { CollectError } from "../../collect-error.ts";
+import { toLamports } from "../../lamports.ts";
+import { priorityFee } from "../../priority-fee.ts";
+import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
+import { SharesRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
+import type { CollectPart, Composer } from "../sign/message.ts";
+import { createSignAlone, type Candidate, type GetBlockhash, type Signed } from "./sign-alone.ts";
+import { SIMULATION_TERMS, type PartsSimulator } from "./simulate-parts.ts";
+import type { Simulator } from "./simulation.ts";
+
+/** What became of a candidate: signed (undefined when too little would move), or it needs a transaction of its own. */
+type Verdict = { readonly signed: Signed | undefined } | "alone";
+type Verdicts = Map<Candidate, Verdict | Error>;
+
+/** Without the AMM's part, so many accounts fit into a transaction. */
+const MAX_ACCOUNTS = 11;
+/** Transactions that are being prepared at once: a call that hangs must not hold up the others. */
+const MAX_PREPARING = 32;
+/** The longest that an account waits for others while transactions are being prepared. */
+const MAX_WAIT_MS = 50;
+/** How long accounts gather first while transactions are in flight. */
+const GATHER_MS = 100;
+/** How often a shared transaction is tried; then each account goes alone, so that none waits for longer. */
+const MAX_ATTEMPTS = 3;
+/** An account whose price is more than this many times the lowest of the others goes alone. */
+const MAX_PRICE_RATIO = 4n;
+/** How long an account that disturbed a shared transaction goes alone at once. */
+const APART_MS = 600_000;
+const MAX_APART = 10_000;
+
+/**
+ * Signs collects. Collects of different accounts that are ready at the same moment share a transaction, as many as fit.
+ * A collect that finds no transaction in flight does not wait; otherwise collects gather for a moment.
+ *
+ * A transaction is all or nothing, so an account must not be able to fail the others. One that fails the simulation,
+ * by its instruction or its balance, would move too little, or has a far higher price than the others, gets a
+ * transaction of its own, and for ten minutes at once. Accounts with sweeps always do.
+ */
+export function createPacker(needs: {
+  simulator: Simulator;
+  partsSimulator: PartsSimulator;
+  composer: Composer;
+  feePayer: FeePayer;
+  getBlockhash: GetBlockhash;
+  priceFloor: bigint;
+  log: Logger;
+}) {
+  const { simulator, partsSimulator, composer, feePayer, getBlockhash, priceFloor, log } = needs;
+  const signAlone = createSignAlone(needs);
+  const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
+  let gathering: Promise<void> | undefined;
+  /** Those in the batcher, by address: an account has at most one collect in flight. */
+  const candidates = new Map<string, Candidate>();
+  const batcher = createBatcher<Verdict>({
+    ask,
+    maxKeys: MAX_ACCOUNTS,
+    maxCalls: MAX_PREPARING,
+    maxWaitMs: MAX_WAIT_MS,
+    sendAfterCalls: true,
+    refuse: () => new CollectError({ kind: "timed-out" }),
+  });
+
+  /** Resolves for all who call it within a time at once. */
+  function gather(): Promise<void> {
+    gathering ??= sleep(GATHER_MS).then(() => {
+      gathering = undefined;
+    });
+    return gathering;
+  }
+
+  async function ask(addresses: readonly string[]): Promise<Map<string, Verdict | Error>> {
+    const groups = toGroups(addresses.map((address) => candidates.get(address)!));
+    const verdicts = await Promise.all(groups.map(prepare));
+    return new Map(
+      verdicts.flatMap((some) => [...some].map(([each, verdict]) => [addressOf(each), verdict])),
+    );
+  }
+
+  /** Splits candidates into groups that each fit into a transaction. */
+  function toGroups(all: readonly Candidate[]): Candidate[][] {
+    const groups: Candidate[][] = [];
+    for (const candidate of all) {
+      const last = groups.at(-1);
+      if (last && composer.fits([...last, candidate].map(partOf))) last.push(candidate);
+      else groups.push([candidate]);
+    }
+    return groups;
+  }
+
+  async function prepare(group: readonly Candidate[]): Promise<Verdicts> {
+    const verdicts: Verdicts = new Map();
+    const undecided = () => group.filter((member) => !verdicts.has(member));
+    try {
+      const [only] = group;
+      if (group.length === 1) return verdicts.set(only!, { signed: await signAlone(only!) });
+      for (let attempts = 0; undecided().length > 1 && attempts < MAX_ATTEMPTS; attempts++)
+        await signTogether(undecided(), verdicts);
+      for (const member of undecided()) verdicts.set(member, "alone");
+    } catch (error) {
+      for (const member of undecided()) verdicts.set(member, error as Error);
+    }
+    return verdicts;
+  }
+
+  /** Signs a transaction for the members, or else gives a verdict to those because of whom it cannot. */
+  async function signTogether(members: readonly Candidate[], verdicts: Verdicts): Promise<void> {
+    const separate = (some: readonly Candidate[], reason: string) => {
+      for (const member of some) {
+        const address = addressOf(member);
+        log.debug({ address }, `a collect gets a transaction of its own: ${reason}`);
+        apart.set(address, true);
+        verdicts.set(member, "alone");
+      }
+      return some.length > 0;
+    };
+    const parts = members.map(partOf);
+    const simulated = await partsSimulator.simulate(parts);
+    if (simulated.err !== null) {
+      const failed = findFailed(members, simulated.err);
+      if (failed) separate([failed], "it fails the simulation");
+      else for (const member of members) verdicts.set(member, "alone");
+      return;
+    }
+    const moved = members.map(({ prospect: { part, fees } }, i) =>
+      simulator.movedBy(part, fees.vaults, simulated.vaultsAfter?.[i]),
+    );
+    const empty = members.filter((_, i) => moved[i] === undefined);
+    if (separate(empty, "it would move too little")) return;
+
+    const unitLimit = partsSimulator.unitLimitOf(parts, simulated);
+    const price = await partsSimulator.priceOf(parts, unitLimit);
+    const isHigh = price > MAX_PRICE_RATIO * priceFloor;
+    if (isHigh && separate(await findExpensive(members, unitLimit), "its price is high")) return;
+
+    const { blockhash, lastValidBlockHeight } = await getBlockhash();
+    const late = members.filter(({ endsAt }) => performance.now() > endsAt);
+    for (const member of late) verdicts.set(member, new CollectError({ kind: "timed-out" }));
+    if (late.length > 0) return;
+
+    const { feePayerAfter } = simulated;
+    const { rentMinimum } = members[0]!.prospect.fees.vaults;
+    const priority = priorityFee(price, unitLimit);
+    try {
+      const transaction = await feePayer.sign(
+        composer.compose(parts, { unitLimit, price, guard: 1n }, blockhash),
+        {
+          // The simulation pays the base fee only.
+          spendable: feePayerAfter === undefined ? undefined : feePayerAfter - priority - rentMinimum,
+          rent: toLamports(0),
+          sweeps: [],
+          shares: members.map(({ payers }, i) => ({ moved: moved[i]!, payers })),
+        },
+      );
+      share(members, transaction, lastValidBlockHeight).forEach((signed, i) => {
+        verdicts.set(members[i]!, { signed });
+      });
+    } catch (error) {
+      if (!(error instanceof SharesRefused)) throw error;
+      error.reasons.forEach((reason, i) => {
+        if (reason !== undefined) verdicts.set(members[i]!, reason as Error);
+      });
+    }
+  }
+
+  /** The member that failed a simulation; undefined if it is unknown. Throws when the fee payer is short. */
+  function findFailed(members: readonly Candidate[], err: TransactionError): Candidate | undefined {
+    if (isFeePayerShort(err)) {
+      const detail = `the simulation failed: ${JSON.stringify(err)}`;
+      throw new CollectError({ kind: "fee-payer-short", detail });
+    }
+    const culprit = composer.findCulprit(members.map(partOf), SIMULATION_TERMS, err);
+    return members.find((member) => partOf(member) === culprit?.part);
+  }
+
+  /** The members that recently had to pay far more than the others to land. */
+  async function findExpensive(members: readonly Candidate[], unitLimit: number): Promise<Candidate[]> {
+    const prices = await Promise.all(
+      members.map((member) => partsSimulator.priceOf([partOf(member)], unitLimit)),
+    );
+    const lowest = prices.reduce((least, price) => (price < least ? price : least));
+    return members.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
+  }
+
+  return {
+    /**
+     * Simulates and signs the collect of an account, alone or together with others; undefined when it would move too
+     * little. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     */
+    async sign(
+      candidate: Candidate,
+      { isAlone = false }: { isAlone?: boolean } = {},
+    ): Promise<Signed | undefined> {
+      const address = addressOf(candidate);
+      const { part } = candidate.prospect;
+      if (isAlone || part.sweeps.length > 0 || apart.has(address)) return signAlone(candidate);
+      if (feePayer.hasInFlight()) await gather();
+      candidates.set(address, candidate);
+      const [verdict] = await batcher.load([address], undefined, { sendBefore: candidate.endsAt });
+      candidates.delete(address);
+      if (verdict === "alone") return signAlone(candidate);
+      if (!verdict || verdict instanceof Error) throw verdict ?? new Error("a collect has no verdict");
+      return verdict.signed;
+    },
+  };
+}
+
+/** The transaction for each of its accounts. */
+function share(
+  members: readonly Candidate[],
+  { base64, signature, fee, shares }: SignedTransaction,
+  lastValidBlockHeight: number,
+): Signed[] {
+  const isStoredForAll = createBarrier(members.length);
+  return members.map(({ prospect }, i) => ({
+    ...shares[i]!,
+    transaction: { base64, signature, lastValidBlockHeight, isShared: true },
+    fee: i === 0 ? fee : toLamports(0),
+    hasSweeps: false,
+    reserved: prospect.fees.reserved,
+    remaining: [],
+    isStoredForAll,
+  }));
+}
+
+/** Returns a function that resolves, after `count` calls, to whether all were called with true. */
+function createBarrier(count: number): (isOk: boolean) => Promise<boolean> {
+  const all = Promise.withResolvers<boolean>();
+  let called = 0;
+  let areOk = true;
+  return (isOk) => {
+    areOk &&= isOk;
+    if (++called === count) all.resolve(areOk);
+    return all.promise;
+  };
+}
+
+const addressOf = ({ prospect }: Candidate): string => prospect.wallet.account.address;
+const partOf = ({ prospect }: Candidate): CollectPart => prospect.part;

@@ -1,0 +1,76 @@
+import { CollectError } from "../../collect-error.ts";
+import type { Lamports } from "../../lamports.ts";
+import type { Rpc } from "../../rpc/rpc-client.ts";
+import type { StoredTransaction } from "../account-lock.ts";
+import type { Payers } from "../fee-budget.ts";
+import type { FeePayer, PaidShare } from "../fee-payer.ts";
+import type { WaitingFees } from "../landed-outcome.ts";
+import type { Composer } from "../sign/message.ts";
+import type { Prospect, Simulator } from "./simulation.ts";
+
+/** A transaction that this replica signed, for one of its accounts. */
+export interface Signed extends PaidShare {
+  readonly transaction: StoredTransaction;
+  /** The most that the transaction can cost besides rent; 0 for all its accounts but the first. */
+  readonly fee: Lamports;
+  readonly hasSweeps: boolean;
+  /** The lamports at the address that its owner cannot withdraw. */
+  readonly reserved: Lamports;
+  readonly remaining: readonly WaitingFees[];
+  /** Call once, with whether the transaction is stored for the account. Resolves to whether it is for all its accounts. */
+  isStoredForAll(isStored: boolean): boolean | Promise<boolean>;
+}
+
+/** An account whose fees are about to be collected. */
+export interface Candidate {
+  readonly prospect: Prospect;
+  readonly payers: Payers;
+  /** Nothing is signed after this. In `performance.now()` time. */
+  readonly endsAt: number;
+}
+
+export type GetBlockhash = Rpc["getLatestBlockhash"];
+
+/** Throws {@link CollectError} `timed-out` after `endsAt`, a `performance.now()` time. */
+export function assertInTime(endsAt: number): void {
+  if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
+}
+
+/** Returns a function that simulates and signs the collect of one account; undefined when it would move too little. */
+export function createSignAlone(needs: {
+  simulator: Simulator;
+  composer: Composer;
+  feePayer: FeePayer;
+  getBlockhash: GetBlockhash;
+}) {
+  const { simulator, composer, feePayer, getBlockhash } = needs;
+
+  return async ({ prospect, payers, endsAt }: Candidate): Promise<Signed | undefined> => {
+    const simulation = await simulator.simulate(prospect);
+    if (!simulation) return undefined;
+    const { parts, terms, spendable, rent, moved, reserved } = simulation;
+
+    const { blockhash, lastValidBlockHeight } = await getBlockhash();
+    assertInTime(endsAt);
+    const message = composer.compose(parts, { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
+    const sweeps = parts.flatMap((part) =>
+      part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
+    );
+    const shares = [{ moved, payers }];
+    const { base64, signature, ...signed } = await feePayer.sign(message, {
+      spendable,
+      rent,
+      sweeps,
+      shares,
+    });
+    return {
+      ...signed.shares[0]!,
+      transaction: { base64, signature, lastValidBlockHeight },
+      fee: signed.fee,
+      hasSweeps: sweeps.length > 0,
+      reserved,
+      remaining: simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount })),
+      isStoredForAll: (isStored) => isStored,
+    };
+  };
+}

@@ -1,0 +1,277 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createAddresses } from "../../../src/chain/addresses.ts";
+import { readConfig } from "../../../src/config.ts";
+import type { CollectOutcome } from "../../../src/chain/collect/landed-outcome.ts";
+import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
+import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
+import type { Redis } from "../../../src/upstream/redis.ts";
+import { hold, isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+
+let sandbox: TestSandbox;
+let chain: TestSandbox["chain"];
+let rpc: TestSandbox["rpc"];
+let collector: SandboxCollector;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+  ({ chain, rpc } = sandbox);
+  collector = createSandboxCollector(sandbox);
+});
+afterEach(async () => {
+  rpc.faults.clear();
+  await sandbox.close();
+});
+
+const FEES = 1_000_000_000n;
+const collected = { kind: "collected", collected: FEES };
+const artists = (count: number) =>
+  Array.from({ length: count }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
+const callsOf = (...methods: string[]) => rpc.calls.filter(isMethod(...methods)).length;
+
+/** Gives each account the same fees. */
+function fill(handles: readonly string[]): void {
+  for (const handle of handles)
+    chain.setBalance(sandbox.account(handle).creatorVault, chain.rentExemptMinimum(0) + FEES);
+}
+/** An account that fails the simulation: what would arrive is below the rent-exempt minimum. */
+function spoil(handle: string): void {
+  const { address, creatorVault } = sandbox.account(handle);
+  chain.setBalance(address, 0n);
+  chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+}
+/** Collects at once, each from a caller of its own. */
+const collectAll = (handles: readonly string[]) =>
+  Promise.all(handles.map((handle) => collector.collect(handle, `caller of ${handle}`)));
+const signaturesOf = (outcomes: readonly { readonly kind: string }[]) =>
+  new Set(
+    outcomes.flatMap((outcome) =>
+      outcome.kind === "collected" ? (outcome as CollectOutcome & { kind: "collected" }).signature : [],
+    ),
+  );
+
+describe("collects of different accounts at the same moment", () => {
+  it("share one transaction and one call of each kind, and each has its own amount", async () => {
+    const handles = artists(11);
+    fill(handles);
+    chain.setBalance(sandbox.account("artist001").creatorVault, chain.rentExemptMinimum(0) + 7_000_000n);
+    await collector.collect("creator");
+    rpc.calls.length = 0;
+    const [first, ...others] = await collectAll(handles);
+    expect(first).toMatchObject({ kind: "collected", collected: 7_000_000n });
+    expect(others).toMatchObject(Array(10).fill(collected));
+    expect(signaturesOf([first!, ...others]).size).toBe(1);
+    expect(sandbox.landedCollects()).toHaveLength(2);
+    for (const method of [
+      "simulateTransaction",
+      "getRecentPrioritizationFees",
+      "sendTransaction",
+      "getTransaction",
+    ])
+      expect([method, callsOf(method)]).toEqual([method, 1]);
+  });
+
+  it("from 300 callers need at most 60 transactions, 1,100 lamports and 1.5 calls each, and lose nothing", async () => {
+    const addressesOf = createAddresses(readConfig(sandbox.env).chain);
+    const accounts = Array.from({ length: 300 }, (_, i) => addressesOf(String(10 ** 9 + i)));
+    for (const { creatorVault } of accounts)
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + FEES);
+    const before = chain.balance(sandbox.feePayer);
+    const outcomes = await Promise.all(
+      accounts.map((account, i) =>
+        collector.collector.collect({ account, coins: [] }, `caller ${i}`, performance.now()),
+      ),
+    );
+    expect(outcomes).toMatchObject(Array(300).fill(collected));
+    expect(sandbox.landedCollects().length).toBeLessThanOrEqual(60);
+    expect(before - chain.balance(sandbox.feePayer)).toBeLessThanOrEqual(300n * 1_100n);
+    const merged = callsOf("getMultipleAccounts", "getSignatureStatuses");
+    expect(rpc.calls.length - merged).toBeLessThanOrEqual(300 * 1.5);
+    for (const { address, creatorVault } of accounts)
+      expect([chain.balance(address), chain.balance(creatorVault)]).toEqual([
+        FEES,
+        chain.rentExemptMinimum(0),
+      ]);
+  });
+
+  it("take the AMM's part of those that have one into the same transaction, as many as fit", async () => {
+    const outcomes = await collectAll(["graduate", "artist001", "artist002"]);
+    expect(outcomes[0]).toMatchObject({ kind: "collected", collected: 1_500_000_000n });
+    expect(signaturesOf(outcomes).size).toBe(1);
+  });
+
+  it("split the fee between their callers' shares of the budget", async () => {
+    // Each caller may spend 6,000, and a transaction costs 5,000.
+    collector = createSandboxCollector(sandbox, {
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "48000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
+    });
+    const handles = artists(22);
+    fill(handles);
+    for (const some of [handles.slice(0, 11), handles.slice(11)])
+      expect(
+        await Promise.all(
+          some.map((handle) => collector.collect(handle, some.indexOf(handle) % 2 ? "one" : "other")),
+        ),
+      ).toMatchObject(Array(11).fill(collected));
+  });
+
+  it("go on without one whose caller has used its share of the budget", async () => {
+    collector = createSandboxCollector(sandbox, {
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "40000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
+    });
+    const [spent, refused, ...others] = artists(6) as [string, string, ...string[]];
+    fill([spent, refused, ...others]);
+    expect(await collector.collect(spent, "attacker")).toMatchObject(collected);
+    const attack = collector.collect(refused, "attacker");
+    expect(await collectAll(others)).toMatchObject(Array(4).fill(collected));
+    expect(await attack).toMatchObject({ kind: "budget-spent", scope: "CALLER" });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
+  it("are each refused with the fee payer's shortage", async () => {
+    chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0));
+    fill(artists(3));
+    expect(await collectAll(artists(3))).toMatchObject(Array(3).fill({ kind: "fee-payer-short" }));
+  });
+});
+
+describe("a collect that cannot succeed", () => {
+  it("does not fail the others: of 30 at once 28 succeed", async () => {
+    const handles = artists(30);
+    fill(handles);
+    spoil("artist007");
+    spoil("artist023");
+    const outcomes = await collectAll(handles);
+    expect(outcomes.filter(({ kind }) => kind === "collected")).toHaveLength(28);
+    expect([outcomes[6], outcomes[22]]).toEqual([{ kind: "nothing" }, { kind: "nothing" }]);
+    expect(sandbox.landedCollects().length).toBeLessThanOrEqual(6);
+  });
+
+  it("costs the others at most three simulations, and none the next time", async () => {
+    const handles = artists(11);
+    const bad = handles.slice(0, 5);
+    const good = handles.slice(5);
+    fill(good);
+    bad.forEach(spoil);
+    await collector.collect("creator");
+    rpc.calls.length = 0;
+    const attack = collectAll(bad);
+    expect(await collectAll(good)).toMatchObject(Array(6).fill(collected));
+    expect(await attack).toEqual(Array(5).fill({ kind: "nothing" }));
+    const shared = rpc.calls
+      .filter(isMethod("simulateTransaction"))
+      .filter(({ params }) => (params[1] as any).accounts.addresses.length > 2);
+    expect(shared).toHaveLength(3);
+  });
+
+  it("in a transaction that fails on the chain makes the others go alone once, and only itself back off", async () => {
+    const handles = artists(5);
+    fill(handles);
+    const release = hold(rpc, isMethod("getLatestBlockhash"));
+    const all = collectAll(handles);
+    await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
+    spoil("artist003");
+    release();
+    const outcomes = await all;
+    const good = outcomes.filter((_, i) => i !== 2);
+    expect(good).toMatchObject(Array(4).fill(collected));
+    expect(signaturesOf(good).size).toBe(4);
+    expect(outcomes[2]).toEqual({ kind: "nothing" });
+    expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true, true, true, true]);
+    fill(handles);
+    expect(await collectAll(handles.filter((handle) => handle !== "artist003"))).toMatchObject(
+      Array(4).fill(collected),
+    );
+  });
+
+  it("for which recent prices are far higher goes alone", async () => {
+    const handles = artists(5);
+    fill(handles);
+    const { creatorVault } = sandbox.account("artist002");
+    rpc.faults.add({
+      when: (call) =>
+        call.method === "getRecentPrioritizationFees" && (call.params[0] as string[]).includes(creatorVault),
+      then: {
+        status: 200,
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: [{ slot: 1, prioritizationFee: 1_000_000 }] }),
+      },
+    });
+    const outcomes = await collectAll(handles);
+    expect(outcomes).toMatchObject(Array(5).fill(collected));
+    const fees = sandbox.landedCollects().map(({ feeLamports }) => feeLamports);
+    expect(fees).toHaveLength(2);
+    expect(fees.filter((fee) => fee < 5_500n)).toHaveLength(1);
+  });
+});
+
+/** The client retries a node that is behind, so this fault blocks a call until it is removed. */
+const BEHIND = {
+  status: 200,
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "Node is behind" } }),
+};
+
+describeWithRedis("a transaction that accounts share, at two replicas", () => {
+  let server: RedisServer;
+  let other: SandboxCollector;
+  eachWithRedis((newServer, redis: Redis) => {
+    server = newServer;
+    collector = createSandboxCollector(sandbox, { redis });
+    other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+  });
+  const sentBy = ({ calls }: TestSandbox["rpc"]) =>
+    new Set(calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]));
+
+  it("is sent and reported by the other when its signer cannot send it, each account with its own amount", async () => {
+    const handles = artists(3);
+    fill(handles);
+    chain.setBalance(sandbox.account("artist002").creatorVault, chain.rentExemptMinimum(0) + 7_000_000n);
+    const lift = rpc.faults.add({ when: isMethod("sendTransaction", "getSignatureStatuses"), then: BEHIND });
+    const all = collectAll(handles);
+    await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
+    const outcomes = await Promise.all(handles.map((handle) => other.collect(handle)));
+    expect(outcomes).toMatchObject([collected, { kind: "collected", collected: 7_000_000n }, collected]);
+    expect(signaturesOf(outcomes).size).toBe(1);
+    lift();
+    expect(await all).toEqual(outcomes);
+    expect(sentBy(sandbox.secondRpc)).toEqual(sentBy(rpc));
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("is not sent when one account's lock was lost; the others share another without it", async () => {
+    const handles = artists(4);
+    fill(handles);
+    const release = hold(rpc, isMethod("getLatestBlockhash"));
+    const all = collectAll(handles);
+    await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
+    const id = `${collector.feePayer}:${sandbox.account("artist002").address}`;
+    await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
+    const lift = sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    const taken = other.collect("artist002");
+    await expect.poll(() => sentBy(sandbox.secondRpc).size).toBe(1);
+    release();
+    const outcomes = await all;
+    lift();
+    expect(outcomes).toMatchObject(Array(4).fill(collected));
+    expect(await taken).toEqual(outcomes[1]);
+    expect(
+      outcomes.filter(({ signature }: any) => signature === (outcomes[1] as any).signature),
+    ).toHaveLength(1);
+    for (const handle of handles) expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
+  });
+
+  it("that fails on the chain backs off no stranger at the other replica, which collects it alone", async () => {
+    const handles = artists(3);
+    fill(handles);
+    const release = hold(rpc, isMethod("getLatestBlockhash"));
+    const all = collectAll(handles);
+    await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
+    spoil("artist003");
+    const lift = rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    release();
+    await expect.poll(() => sandbox.landedCollects().length).toBe(1);
+    expect(await other.collect("artist001")).toMatchObject(collected);
+    lift();
+    expect((await all)[1]).toMatchObject(collected);
+    expect(sandbox.landedCollectsOf("artist001").map(({ err }) => err === null)).toEqual([false, true]);
+    expect(sandbox.landedCollectsOf("artist002").map(({ err }) => err === null)).toEqual([false, true]);
+  });
+});
