@@ -40,12 +40,19 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
     sandbox.chain.setBalance(collector.feePayer, sandbox.chain.rentExemptMinimum(0) + 3n * 5_100n);
     const drop = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "dropped" }) };
     const removeFault = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: drop });
+    const result = { context: { slot: 1 }, value: { err: "AccountInUse", logs: [] } };
+    // So that no accounts share a transaction.
+    sandbox.rpc.faults.add({
+      when: ({ method, params }) =>
+        method === "simulateTransaction" && (params[1] as any).accounts.addresses.length > 2,
+      then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }) },
+    });
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     const outcomes: string[] = [];
     const collects = [1, 2, 3, 4, 5, 6].map(async (i) =>
       outcomes.push((await collector.collect(`artist00${i}`)).kind),
     );
-    await expect.poll(() => sandbox.rpc.calls.filter(isMethod("getLatestBlockhash")).length).toBe(6);
+    await expect.poll(() => sandbox.rpc.calls.filter(isMethod("getRecentPrioritizationFees")).length).toBe(6);
     server.freeze();
     release();
     await expect.poll(() => outcomes).toEqual(Array(3).fill("fee-payer-short"));
