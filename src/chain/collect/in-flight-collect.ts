@@ -1,8 +1,10 @@
+import { PublicKey } from "@solana/web3.js";
 import type { Logger } from "../../observability/log.ts";
 import { memoize } from "../../upstream/memoize.ts";
 import type { Balances } from "../balances.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import { RpcError } from "../rpc/rpc-error.ts";
 import type { NamedWallet } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
@@ -83,7 +85,11 @@ export function createStartCollect(needs: CollectNeeds) {
   const { rpc, simulator, composer, feePayer, locks, announceLanded, timeoutMs, log } = needs;
   const { confirm, readLanded } = createConfirmation({ rpc, log });
   const backoff = createFailureBackoff();
-  const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE_MS);
+  const getBlockhash = memoize(async () => {
+    const latest = await rpc.getLatestBlockhash();
+    assertReadable(latest.blockhash);
+    return latest;
+  }, BLOCKHASH_MAX_AGE_MS);
   const payer = feePayer.publicKey.toBase58();
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
 
@@ -207,4 +213,13 @@ export function createStartCollect(needs: CollectNeeds) {
 
 function assertInTime(endsAt: number): void {
   if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
+}
+
+/** An unreadable blockhash must not be shared by other transactions. */
+function assertReadable(blockhash: string): void {
+  try {
+    new PublicKey(blockhash);
+  } catch (cause) {
+    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
+  }
 }
