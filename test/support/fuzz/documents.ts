@@ -45,6 +45,7 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
   mints: { type: "[String!]", valid: fc.array(fc.constantFrom(...MINTS), { maxLength: 12 }) },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
+  socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
   first: { type: "Int", valid: fc.integer({ min: -1, max: 12 }) },
   after: { type: "String", valid: fc.constantFrom(null, "1".repeat(64), "", "0") },
   flag: { type: "Boolean!", valid: fc.boolean() },
