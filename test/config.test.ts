@@ -1,10 +1,10 @@
-import { readFileSync, mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
+import { temporaryFolder } from "./support/temporary-folder.ts";
 
 const keypair = Keypair.generate();
 const keypairJson = JSON.stringify([...keypair.secretKey]);
@@ -76,7 +76,7 @@ describe("the variables", () => {
   });
 
   it("accept the fee payer's key as a file path, as JSON and as base58", () => {
-    const file = join(mkdtempSync(join(tmpdir(), "tributary-")), "id.json");
+    const file = join(temporaryFolder(), "id.json");
     writeFileSync(file, `${keypairJson}\n`);
     for (const FEE_PAYER_KEYPAIR of [file, keypairJson, getBase58Decoder().decode(keypair.secretKey)]) {
       const { secrets } = readConfig({ ...complete, FEE_PAYER_KEYPAIR });

@@ -1,11 +1,11 @@
 /** Starts the servers that bench/edge measures, and generates load with Debian's `wrk`. */
 import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, openSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Keypair } from "@solana/web3.js";
+import { temporaryFolder } from "../../test/support/temporary-folder.ts";
 
 export const folder = import.meta.dirname;
 const started: ChildProcess[] = [];
@@ -16,7 +16,7 @@ export async function start(
   file: string,
   env: Record<string, string> = {},
 ): Promise<{ url: string; child: ChildProcess; output: () => string }> {
-  const path = join(mkdtempSync(join(tmpdir(), "tributary-bench-")), "output");
+  const path = join(temporaryFolder(), "output");
   const output = () => readFileSync(path, "utf8");
   const child = spawn("taskset", ["-c", String(core), process.execPath, file], {
     env: { ...process.env, NODE_ENV: "production", ...env },

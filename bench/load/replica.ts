@@ -1,13 +1,11 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { request } from "undici";
 import { endWithTests } from "../../test/support/ended-children.ts";
+import { freePort } from "../../test/support/free-port.ts";
+import { temporaryFolder } from "../../test/support/temporary-folder.ts";
 import { LOGS_ERROR_LEVEL, LOGS_FOREIGN_CLUSTER, LOGS_REDIS_AWAY, LOGS_REDIS_BACK } from "./wording.ts";
 
 const GATEWAY = new URL("gateway-with-gc.ts", import.meta.url).pathname;
@@ -40,7 +38,7 @@ export type Replica = Awaited<ReturnType<typeof startReplica>>;
 export async function startReplica(env: Readonly<Record<string, string>>) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const folder = mkdtempSync(join(tmpdir(), "tributary-load-"));
+  const folder = temporaryFolder();
   const down: Period[] = [];
   const withoutRedis: Period[] = [];
   const errors: string[] = [];
@@ -138,7 +136,6 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     async stop(): Promise<number | null> {
       child.kill("SIGTERM");
       await ended();
-      rmSync(folder, { recursive: true, force: true });
       return child.exitCode;
     },
   };
@@ -151,13 +148,4 @@ function begin(periods: Period[], at: number): void {
 function end(periods: readonly Period[], at: number): void {
   const last = periods.at(-1);
   if (last?.to === Infinity) last.to = at;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -139,7 +139,7 @@ export function createBalances(needs: {
     },
 
     /** The balances of `wallets`, in order; an Error for each failed read. */
-    async getBalances(wallets: readonly NamedWallet[], signal: AbortSignal): Promise<(Balance | Error)[]> {
+    async getBalances(wallets: readonly NamedWallet[], signal?: AbortSignal): Promise<(Balance | Error)[]> {
       const [read, rentMinimum, tokenRentMinimum] = await Promise.all([
         readWallets(wallets, signal),
         getRentMinimum(),

@@ -14,6 +14,11 @@ export interface NamedWallet {
   readonly coins: readonly CoinAddresses[];
 }
 
+/** Tells wallets with different coins apart. */
+export function identityOf({ account, coins }: NamedWallet): string {
+  return [account.address, ...coins.map(({ mint }) => mint)].join();
+}
+
 /** The accounts of one wallet and its coins, all read in one slot, so that they are consistent. */
 export interface WalletAccounts {
   readonly creatorVault: Account;

@@ -16,7 +16,8 @@ import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
-import { isJson, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
+import { countsWith } from "./limits/operation-size.ts";
+import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
 import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
 
@@ -80,7 +81,7 @@ export function createGraphQLEndpoint(needs: {
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
-      const cost = operation?.cost(params.variables) ?? 1;
+      const cost = operation?.cost(params.variables, countsWith(operation.size, params.variables)) ?? 1;
       if (operation) traceOperation(operation);
       if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
@@ -124,8 +125,7 @@ export function createGraphQLEndpoint(needs: {
     }
     // Yoga checks this only after it has run the operation, even a mutation.
     if (!type && !accepts.events) {
-      const message = "`Accept` must allow application/json or application/graphql-response+json.";
-      return respondErrors(406, { message });
+      return respondErrors(406, { message: MUST_ACCEPT_JSON });
     }
     // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
     headers.set("accept", type ?? RESPONSE_TYPES[1]);
@@ -173,10 +173,11 @@ export function createGraphQLEndpoint(needs: {
     ): Promise<string | undefined> {
       if (!isPlain(params)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
-      if (!operation || exceededLimit(operation.size, params.variables)) return undefined;
-      if (operation.isMutation && !mayMutate) return undefined;
+      if (!operation || (operation.isMutation && !mayMutate)) return undefined;
+      const counts = countsWith(operation.size, params.variables);
+      if (exceededLimit(counts)) return undefined;
       traceOperation(operation);
-      const cost = operation.cost(params.variables);
+      const cost = operation.cost(params.variables, counts);
       if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;

@@ -6,6 +6,9 @@ export const RESPONSE_TYPES = [
   "application/graphql-response+json; charset=utf-8",
 ] as const;
 
+/** The message of a 406. */
+export const MUST_ACCEPT_JSON = "`Accept` must allow application/json or application/graphql-response+json.";
+
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;

@@ -9,7 +9,7 @@ export interface CachedOperation {
   /** For traces. */
   readonly type: string;
   readonly name: string | undefined;
-  /** Requests taken from the caller's rate limit, with these variables. */
+  /** Requests taken from the caller's rate limit, with these variables, and the counts with them. */
   readonly cost: ReturnType<typeof operationCost>;
   readonly isMutation: boolean;
   /** Together with a request's variables, decides whether the operation is within the limits. */
@@ -49,13 +49,12 @@ export function createOperationCache(schema: GraphQLSchema) {
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
       let compiled: Run | undefined;
-      const size = measureOperation(schema, document, node);
       const operation: CachedOperation = {
         type: node.operation,
         name: node.name?.value,
-        cost: operationCost(schema, document, node, size),
+        cost: operationCost(schema, document, node),
         isMutation: node.operation === OperationTypeNode.MUTATION,
-        size,
+        size: measureOperation(schema, document, node),
         get bytes() {
           return (
             BYTES_PER_CHARACTER * text.length +

@@ -11,6 +11,7 @@ import { describeSpan } from "../observability/tracing.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
 import { respondEvents, respondLastEvent } from "./event-stream.ts";
+import { MUST_ACCEPT_JSON } from "./media-types.ts";
 
 /** A request with the responses that its caller accepts. */
 export interface AcceptingContext {
@@ -29,9 +30,7 @@ export function answerSubscriptions(
   return {
     onExecute({ args }) {
       if (!(args.contextValue as AcceptingContext).accepts.json)
-        throw badRequest("`Accept` must allow application/json or application/graphql-response+json.", {
-          status: 406,
-        });
+        throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
     onSubscribe({ args, setSubscribeFn }) {
       const { scope, accepts } = args.contextValue as AcceptingContext;

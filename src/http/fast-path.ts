@@ -7,9 +7,10 @@ import { isJson, type ResponseType } from "../graphql/media-types.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { LookUp } from "../rest/lookup.ts";
 import { JSON_HEADERS } from "../rest/respond.ts";
-import { HttpRequestScope, type CallerConnection, type RequestScopeNeeds } from "./request-scope.ts";
+import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 import { respondFailure } from "./router.ts";
 import type { HandleNode } from "./server.ts";
+import type { CallerConnection } from "./streams.ts";
 
 /** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;

@@ -10,7 +10,7 @@ import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { toAddressBlock, type Origin } from "./client-address.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { RateLimit } from "./rate-limit/rate-limit.ts";
-import type { Streams } from "./streams.ts";
+import type { CallerConnection, Streams } from "./streams.ts";
 
 /** The parts of the process that a request uses. */
 export interface RequestScopeNeeds {
@@ -32,14 +32,6 @@ const COMMON_HEADERS = {
   "access-control-allow-origin": "*",
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
-
-/** A caller's connection. */
-export interface CallerConnection {
-  /** Aborts when the caller disconnects before the response is complete. */
-  readonly signal: AbortSignal;
-  /** Breaks it off; absent in runtimes that cannot. */
-  readonly disconnect?: (() => void) | undefined;
-}
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 

@@ -10,11 +10,11 @@ export interface StreamLimits {
   readonly seconds: number;
 }
 
-/** The caller's connection. */
-interface Connection {
-  /** Aborts when the caller disconnects. */
+/** A caller's connection. */
+export interface CallerConnection {
+  /** Aborts when the caller disconnects before the response is complete. */
   readonly signal: AbortSignal;
-  /** Breaks it off. Absent where the runtime cannot: the response's body then fails. */
+  /** Breaks it off. Absent where the runtime cannot: the body of a stream then fails. */
   readonly disconnect?: (() => void) | undefined;
 }
 
@@ -63,7 +63,7 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
 
   return {
     /** Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
-    open(caller: string, connection: Connection): OpenStream {
+    open(caller: string, connection: CallerConnection): OpenStream {
       const own = open.get(caller) ?? new Set();
       if (isClosed) {
         const message = "The service is stopping. Connect again.";

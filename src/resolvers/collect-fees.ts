@@ -6,7 +6,7 @@ import { inSpan } from "../observability/tracing.ts";
 import type { Mints } from "./named-coins.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
-import type { Wallet } from "./wallet.ts";
+import { toNamed, type Wallet } from "./wallet.ts";
 
 /** The outcome of a collect, and the account's wallet. */
 export type CollectResult = CollectOutcome & { readonly wallet: Wallet };
@@ -26,15 +26,14 @@ export function createCollectFees(needs: {
   return (socialId, { addressBlock, startedAt, loaders }, mints) =>
     inSpan("collectFees", async () => {
       const wallet = walletById(socialId, mints);
-      const { addresses: account, coins } = wallet;
       try {
-        const outcome = await collector.collect({ account, coins }, addressBlock, startedAt);
+        const outcome = await collector.collect(toNamed(wallet), addressBlock, startedAt);
         return { ...outcome, wallet };
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");
       } finally {
         loaders.clearBalances();
-        live.refresh(account);
+        live.refresh(wallet.addresses);
       }
     });
 }

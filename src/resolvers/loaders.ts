@@ -1,7 +1,7 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toContractError as fromChain } from "../chain/to-contract-error.ts";
-import type { NamedWallet } from "../chain/wallets.ts";
+import { identityOf, type NamedWallet } from "../chain/wallets.ts";
 import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
@@ -78,7 +78,7 @@ export class Loaders {
 
   get #balances(): DataLoader<NamedWallet, Balance, string> {
     return (this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
-      cacheKeyFn: ({ account, coins }) => [account.address, ...coins.map(({ mint }) => mint)].join(),
+      cacheKeyFn: identityOf,
     }));
   }
 

@@ -1,6 +1,7 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
+import type { NamedWallet } from "../chain/wallets.ts";
 import type { SocialAccount } from "../social/account.ts";
 import type { RequestScope } from "./request-scope.ts";
 
@@ -23,7 +24,12 @@ export function accountOf(
   return account ?? loaders.accountById(socialId);
 }
 
+/** The wallet as the chain's parts take it. */
+export function toNamed({ addresses, coins }: Wallet): NamedWallet {
+  return { account: addresses, coins };
+}
+
 /** The balance of a wallet and of its coins, read from the chain. Fails with LOOKUP_FAILED. */
-export function balanceOf({ addresses, coins }: Wallet, { loaders }: RequestScope): Promise<Balance> {
-  return loaders.balance({ account: addresses, coins });
+export function balanceOf(wallet: Wallet, { loaders }: RequestScope): Promise<Balance> {
+  return loaders.balance(toNamed(wallet));
 }

@@ -1,7 +1,7 @@
 import type { Balance } from "../chain/balances.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import type { RequestScope } from "./request-scope.ts";
-import type { Wallet } from "./wallet.ts";
+import { toNamed, type Wallet } from "./wallet.ts";
 
 /** A wallet with the balance that it has now. */
 export interface WalletEvent {
@@ -23,7 +23,7 @@ export function createWatchWallet({ live }: { live: LiveBalances }): WatchWallet
     const stream = scope.openStream();
     try {
       const wallet = await find();
-      return toEvents(wallet, live.watch({ account: wallet.addresses, coins: wallet.coins }, stream.signal));
+      return toEvents(wallet, live.watch(toNamed(wallet), stream.signal));
     } catch (error) {
       stream.close();
       throw error;
@@ -37,6 +37,6 @@ async function* toEvents(wallet: Wallet, balances: AsyncIterable<Balance>): Asyn
 
 /** The wallet of an event. Its fields read anew, but for the balance that the event has. */
 export function walletOf({ wallet, balance }: WalletEvent, scope: RequestScope): Wallet {
-  scope.renewLoaders().setBalance({ account: wallet.addresses, coins: wallet.coins }, balance);
+  scope.renewLoaders().setBalance(toNamed(wallet), balance);
   return wallet;
 }

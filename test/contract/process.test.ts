@@ -1,7 +1,6 @@
 import { once } from "node:events";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -10,6 +9,7 @@ import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const get = async (url: string) => {
@@ -72,7 +72,7 @@ describe("npm start with nothing configured", () => {
   });
 
   it("reads a .env file, and environment variables override it", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "tributary-"));
+    const folder = temporaryFolder();
     writeFileSync(join(folder, ".env"), "PORT=0\nBASE_PATH=/from-file\nRATE_LIMIT_MAX=none\n");
     const program = startProgram({ RATE_LIMIT_MAX: "1" }, folder);
     const url = await program.address(/Gateway +(http\S+)/);

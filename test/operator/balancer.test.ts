@@ -1,30 +1,17 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { mkdtempSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
-import { once } from "node:events";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createClient, type Client } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
 import { eventually } from "../support/eventually.ts";
-import { startProgram } from "../support/program.ts";
+import { freePort } from "../support/free-port.ts";
+import { startProduction } from "../support/production.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
-import { AMPLE_DEADLINES } from "../support/world.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const CADDYFILE = fileURLToPath(new URL("../../Caddyfile", import.meta.url));
 const isInstalled = spawnSync("caddy", ["version"]).status === 0;
 const title = isInstalled ? "" : " (caddy is not installed: apt-get install caddy)";
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => {
   let sandbox: TestSandbox;
@@ -37,23 +24,13 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
     await sandbox.close();
   });
 
-  async function startReplica(env: Record<string, string> = {}) {
-    const program = startProgram({
-      ...sandbox.env,
-      ...AMPLE_DEADLINES,
-      NODE_ENV: "production",
-      PORT: "0",
-      TRUST_PROXY: "127.0.0.1",
-      RATE_LIMIT_MAX: "1000000",
-      ...env,
-    });
-    return { program, client: createClient(await program.address(/"url":"(http[^"]+)"/)) };
-  }
+  const startReplica = (env: Record<string, string> = {}) =>
+    startProduction(sandbox, { RATE_LIMIT_MAX: "1000000", ...env });
 
   /** Starts Caddy as an operator does, and waits until it answers. */
   async function startCaddy(replicas: readonly { client: Client }[]): Promise<Client> {
     const port = await freePort();
-    const home = mkdtempSync(join(tmpdir(), "tributary-caddy-"));
+    const home = temporaryFolder();
     caddy = spawn("caddy", ["run", "--adapter", "caddyfile", "--config", CADDYFILE], {
       env: {
         PATH: process.env.PATH,

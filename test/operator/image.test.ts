@@ -1,11 +1,11 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient } from "../support/client.ts";
 import { spawnNode } from "../support/program.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -25,7 +25,7 @@ describe("the image", () => {
   let folder: string;
   let sandbox: TestSandbox;
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "tributary-image-"));
+    folder = temporaryFolder();
     for (const path of files) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
     // Links, which Node must not resolve: the targets' neighbours are packages that the image does not have.
     for (const path of packages) {
@@ -37,7 +37,6 @@ describe("the image", () => {
   });
   afterAll(async () => {
     await sandbox.close();
-    rmSync(folder, { recursive: true });
   });
 
   const start = (env: Record<string, string>) =>

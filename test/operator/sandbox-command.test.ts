@@ -1,10 +1,10 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { startProgram } from "../support/program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const FREE_PORTS = ["sandbox", "--chain-port=0", "--social-port=0"];
@@ -22,7 +22,7 @@ async function startSandboxCommand(env: Record<string, string> = {}) {
 describe("npm run sandbox", () => {
   it("prints the variables with which a production process looks up and collects", async () => {
     const { program: sandbox, lines } = await startSandboxCommand();
-    const folder = mkdtempSync(join(tmpdir(), "tributary-"));
+    const folder = temporaryFolder();
     writeFileSync(join(folder, ".env"), lines.join("\n"));
     const service = startProgram({ ...AMPLE_DEADLINES, PORT: "0" }, folder);
     const client = createClient(await service.address(/"url":"(http[^"]+)"/));

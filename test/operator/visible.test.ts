@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
-import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { startProgram, type Program } from "../support/program.ts";
+import { createClient } from "../support/client.ts";
+import { startProduction } from "../support/production.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
-import { AMPLE_DEADLINES } from "../support/world.ts";
 
 let sandbox: TestSandbox;
 beforeEach(async () => {
@@ -15,17 +15,9 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-/** Starts a production process on the sandbox. */
-async function start(env: Record<string, string> = {}) {
-  const program = startProgram({
-    ...sandbox.env,
-    ...AMPLE_DEADLINES,
-    NODE_ENV: "production",
-    PORT: "0",
-    TRUST_PROXY: "127.0.0.1",
-    ...env,
-  });
-  return { program, ...createClient(await program.address(/"url":"(http[^"]+)"/)) };
+async function start(env?: Record<string, string>) {
+  const { program, client } = await startProduction(sandbox, env);
+  return { program, ...client };
 }
 const linesOf = (program: Program) =>
   program

@@ -1,11 +1,11 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
@@ -237,7 +237,7 @@ describe.concurrent("when the service limits requests, or cannot confirm a colle
 
 describe("examples/graphql/schema.d.ts", () => {
   it("matches schema.graphql (`npm run schema` updates it)", () => {
-    const output = join(mkdtempSync(join(tmpdir(), "tributary-")), "schema.d.ts");
+    const output = join(temporaryFolder(), "schema.d.ts");
     const cli = join(ROOT, "node_modules/gql.tada/bin/cli.js");
     execFileSync(process.execPath, [cli, "generate-output", "--output", output], { cwd: ROOT });
     const committed = readFileSync(join(ROOT, "examples/graphql/schema.d.ts"), "utf8");

@@ -3,18 +3,16 @@ import {
   appendFileSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -62,7 +60,7 @@ describe("the import rules", () => {
   let check: { code: number; output: string };
 
   beforeAll(async () => {
-    copy = mkdtempSync(join(tmpdir(), "tributary-imports-"));
+    copy = temporaryFolder();
     for (const name of ["src", "package.json", "tsconfig.json", ".dependency-cruiser.js"]) {
       cpSync(join(ROOT, name), join(copy, name), { recursive: true });
     }
@@ -97,9 +95,6 @@ describe("the import rules", () => {
     plant("src/social/hen.ts", 'import type { Egg } from "./egg.ts";\nexport type Hen = { of: Egg };\n');
 
     check = await run("npm", ["run", "check"], copy);
-  });
-  afterAll(() => {
-    rmSync(copy, { recursive: true });
   });
 
   it("make `npm run check` fail", () => {

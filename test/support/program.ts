@@ -1,11 +1,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, expect } from "vitest";
 import { endWithTests } from "./ended-children.ts";
 import { eventually } from "./eventually.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const startedPrograms: ChildProcess[] = [];
@@ -13,8 +11,6 @@ const startedPrograms: ChildProcess[] = [];
 afterEach(() => {
   for (const child of startedPrograms.splice(0)) child.kill("SIGKILL");
 });
-
-const emptyFolder = () => mkdtempSync(join(tmpdir(), "tributary-"));
 
 export type Program = ReturnType<typeof spawnNode>;
 
@@ -24,7 +20,7 @@ export type Program = ReturnType<typeof spawnNode>;
  */
 export function startProgram(
   env: Record<string, string>,
-  folder = emptyFolder(),
+  folder = temporaryFolder(),
   args: readonly string[] = [],
 ): Program {
   const program = spawnNode([MAIN, ...args], env, folder);
@@ -33,7 +29,7 @@ export function startProgram(
 }
 
 /** Starts Node with these arguments, and only these variables. */
-export function spawnNode(args: readonly string[], env: Record<string, string>, folder = emptyFolder()) {
+export function spawnNode(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
   const child = spawn(process.execPath, args, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
   endWithTests(child);
   let output = "";

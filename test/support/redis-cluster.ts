@@ -1,10 +1,10 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster } from "ioredis";
 import { expect } from "vitest";
 import { eventually } from "./eventually.ts";
-import { freePort, startRedis, type RedisServer } from "./redis-server.ts";
+import { freePort } from "./free-port.ts";
+import { startRedis, type RedisServer } from "./redis-server.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 export type RedisCluster = Awaited<ReturnType<typeof startRedisCluster>>;
 
@@ -22,7 +22,7 @@ export async function startRedisCluster({ nodeTimeoutMs }: { nodeTimeoutMs?: num
     let busPort = 0;
     const node = await startRedis(async () => {
       busPort = await freePort();
-      const file = join(mkdtempSync(join(tmpdir(), "tributary-")), "nodes.conf");
+      const file = join(temporaryFolder(), "nodes.conf");
       return [
         ...["--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", String(busPort)],
         ...["--cluster-node-timeout", String(nodeTimeoutMs ?? NEVER_MS)],

@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { Redis } from "ioredis";
 import { endWithTests } from "./ended-children.ts";
+import { freePort } from "./free-port.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
@@ -62,13 +62,4 @@ async function startAt(port: number, more: readonly string[]) {
       }
     },
   };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -8,11 +8,11 @@ import type { CollectOutcome } from "./landed-outcome.ts";
 
 type Waiter = PromiseWithResolvers<CollectOutcome>;
 
-/** An account's collect, in flight or in the queue. */
-interface Flight {
+/** An account's collect, in flight or in the queue, with all who wait for it. */
+interface SharedCollect {
   readonly wallet: NamedWallet;
   /** Undefined in the queue. */
-  collect: InFlightCollect | undefined;
+  inFlight: InFlightCollect | undefined;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
   readonly waiters: Set<Waiter>;
   /** The mints of the coins that it collects. */
@@ -47,60 +47,61 @@ export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
   /** All collects, by address. */
-  const flights = new Map<string, Flight>();
-  const running = new Set<Flight>();
-  const waiting = new Set<Flight>();
+  const collects = new Map<string, SharedCollect>();
+  const running = new Set<SharedCollect>();
+  const waiting = new Set<SharedCollect>();
 
-  function add(wallet: NamedWallet, caller: string): Flight {
-    const flight: Flight = {
+  function add(wallet: NamedWallet, caller: string): SharedCollect {
+    const shared: SharedCollect = {
       wallet,
-      collect: undefined,
+      inFlight: undefined,
       waiters: new Set(),
       mints: new Set(wallet.coins.map(({ mint }) => mint)),
       others: new Map(),
       payers: new Map([[caller, undefined]]),
     };
-    flights.set(wallet.account.address, flight);
-    waiting.add(flight);
-    return flight;
+    collects.set(wallet.account.address, shared);
+    waiting.add(shared);
+    return shared;
   }
 
   /** Starts as many waiting collects as may be in flight, and refuses those that do not fit into the queue. */
   function startWaiting(): void {
     while (waiting.size > 0 && running.size < MAX_IN_FLIGHT) start(nextWaiting());
     if (waiting.size <= MAX_WAITING) return;
-    for (const flight of inFairOrder([...waiting], callersOf).slice(MAX_WAITING)) {
-      remove(flight);
-      for (const { reject } of flight.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
+    for (const shared of inFairOrder([...waiting], callersOf).slice(MAX_WAITING)) {
+      remove(shared);
+      for (const { reject } of shared.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
     }
   }
 
   /** The oldest waiting collect of the callers with the fewest collects in flight. */
-  function nextWaiting(): Flight {
+  function nextWaiting(): SharedCollect {
     const counts = new Map<string, number>();
-    for (const flight of running)
-      for (const caller of callersOf(flight)) counts.set(caller, (counts.get(caller) ?? 0) + 1);
-    const countOf = (flight: Flight) => Math.min(...callersOf(flight).map((each) => counts.get(each) ?? 0));
-    return [...waiting].reduce((best, flight) => (countOf(flight) < countOf(best) ? flight : best));
+    for (const shared of running)
+      for (const caller of callersOf(shared)) counts.set(caller, (counts.get(caller) ?? 0) + 1);
+    const countOf = (shared: SharedCollect) =>
+      Math.min(...callersOf(shared).map((each) => counts.get(each) ?? 0));
+    return [...waiting].reduce((best, shared) => (countOf(shared) < countOf(best) ? shared : best));
   }
 
-  function remove(flight: Flight): void {
-    flights.delete(flight.wallet.account.address);
-    running.delete(flight);
-    waiting.delete(flight);
+  function remove(shared: SharedCollect): void {
+    collects.delete(shared.wallet.account.address);
+    running.delete(shared);
+    waiting.delete(shared);
   }
 
-  function start(flight: Flight): void {
-    const { wallet, waiters, payers } = flight;
-    waiting.delete(flight);
-    running.add(flight);
-    flight.collect = startCollect(wallet, payers);
+  function start(shared: SharedCollect): void {
+    const { wallet, waiters, payers } = shared;
+    waiting.delete(shared);
+    running.add(shared);
+    shared.inFlight = startCollect(wallet, payers);
     const end = (result: string) => {
-      remove(flight);
+      remove(shared);
       metrics.ended(result);
       startWaiting();
     };
-    flight.collect.outcome.then(
+    shared.inFlight.outcome.then(
       (outcome) => {
         end(outcome.kind);
         for (const { resolve } of waiters) resolve(outcome);
@@ -117,18 +118,18 @@ export function createCollector(needs: CollectNeeds) {
    * up, and this caller joined too late to pay.
    */
   async function join(
-    flight: Flight,
+    shared: SharedCollect,
     caller: string,
     startedAt: number,
   ): Promise<CollectOutcome | undefined> {
-    const { waiters, payers } = flight;
+    const { waiters, payers } = shared;
     if (!payers.has(caller)) payers.set(caller, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
     startWaiting();
     const timer = setTimeout(
       () => {
-        waiter.reject(flight.collect?.timeoutError() ?? new CollectError({ kind: "not-started" }));
+        waiter.reject(shared.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
       },
       Math.max(0, startedAt + timeoutMs - performance.now()),
     );
@@ -142,7 +143,7 @@ export function createCollector(needs: CollectNeeds) {
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
-      if (waiters.size === 0 && waiting.has(flight)) remove(flight);
+      if (waiters.size === 0 && waiting.has(shared)) remove(shared);
     }
   }
 
@@ -167,32 +168,33 @@ export function createCollector(needs: CollectNeeds) {
           if (joined?.kind === "collected") return joined;
           throw new CollectError({ kind: "not-started" });
         }
-        const current = flights.get(account.address);
-        const flight = current ?? add({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
-        const others = own.filter(([mint]) => !flight.mints.has(mint));
-        for (const [mint, coin] of others) flight.others.set(mint, coin);
-        const outcome = await join(flight, caller, startedAt);
+        const current = collects.get(account.address);
+        const shared = current ?? add({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
+        const others = own.filter(([mint]) => !shared.mints.has(mint));
+        for (const [mint, coin] of others) shared.others.set(mint, coin);
+        const outcome = await join(shared, caller, startedAt);
         if (!outcome) continue;
         // Fees may have arrived after it read the vaults, and before this caller asked.
         const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
         if (others.length === 0 && !mayHaveMissed)
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
         joined = outcome;
-        wanted = new Map([...own, ...flight.others]);
+        wanted = new Map([...own, ...shared.others]);
       }
     },
 
     /** Resolves when no collect is in flight. */
     async settled(): Promise<void> {
-      while (running.size > 0) await Promise.allSettled([...running].map(({ collect }) => collect!.outcome));
+      while (running.size > 0)
+        await Promise.allSettled([...running].map(({ inFlight }) => inFlight!.outcome));
     },
 
     /** The signatures of the transactions in flight. */
-    openSignatures: () => [...new Set([...running].flatMap(({ collect }) => collect?.signature() ?? []))],
+    openSignatures: () => [...new Set([...running].flatMap(({ inFlight }) => inFlight?.signature() ?? []))],
   };
 }
 
-const callersOf = ({ payers }: Flight) => [...payers.keys()];
+const callersOf = ({ payers }: SharedCollect) => [...payers.keys()];
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";

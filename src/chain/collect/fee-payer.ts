@@ -118,8 +118,9 @@ export function createFeePayer(needs: {
 
     /**
      * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
-     * ({@link SharesRefused} if there are several shares), or `fee-payer-short` when `spendable` does not cover the transactions in flight, {@link RpcError} when the chain's
-     * blockhash is invalid, and any other error when the message is not safe to sign.
+     * ({@link SharesRefused} if there are several shares), or `fee-payer-short` when `spendable` does not cover the
+     * transactions in flight, {@link RpcError} when the chain's blockhash is invalid, and any other error when the
+     * message is not safe to sign.
      */
     async sign(message: Message, { spendable, rent, sweeps, shares }: Spending): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });

@@ -1,7 +1,7 @@
 import { withoutParent } from "../../observability/tracing.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balance, Balances } from "../balances.ts";
-import { takeOneCall, type NamedWallet } from "../wallets.ts";
+import { identityOf, takeOneCall, type NamedWallet } from "../wallets.ts";
 
 /** How often a wallet is read while few are watched. */
 const PERIOD_MS = 2_000;
@@ -47,7 +47,7 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
   let backsOffUntil = 0;
 
   function join(named: NamedWallet): Watched {
-    const wallet = wallets.get(toKey(named)) ?? {
+    const wallet = wallets.get(identityOf(named)) ?? {
       ...named,
       ...{ watchers: 0, balance: undefined, version: 0, isStale: false },
       ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
@@ -59,19 +59,19 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
   function leave(wallet: Watched): void {
     wallet.watchers--;
     if (wallet.watchers > 0) return;
-    wallets.delete(toKey(wallet));
+    wallets.delete(identityOf(wallet));
     changed.delete(wallet);
   }
 
   /** Reads wallets in one call. Returns whether the chain answered. */
-  async function read(batch: readonly Watched[], signal: AbortSignal): Promise<boolean> {
+  async function read(batch: readonly Watched[], signal?: AbortSignal): Promise<boolean> {
     const startedAt = performance.now();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
       changed.delete(wallet);
       // Moves it to the end.
-      wallets.delete(toKey(wallet));
-      wallets.set(toKey(wallet), wallet);
+      wallets.delete(identityOf(wallet));
+      wallets.set(identityOf(wallet), wallet);
     }
     const results = await balances
       .getBalances(batch, signal)
@@ -79,7 +79,7 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
     batch.forEach((wallet, i) => {
       const result = results[i]!;
       if (!(result instanceof Error)) show(wallet, result, startedAt);
-      else if (!signal.aborted) wallet.isStale = true;
+      else if (!signal?.aborted) wallet.isStale = true;
     });
     return !results.every((result) => result instanceof Error);
   }
@@ -100,8 +100,7 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
   async function readNext(): Promise<void> {
     isReading = true;
     nextCallAt = Math.max(nextCallAt, performance.now()) + CALL_MS;
-    const batch = takeOneCall(new Set([...changed, ...wallets.values()]));
-    const hasAnswered = await read(batch, new AbortController().signal);
+    const hasAnswered = await read(takeOneCall(new Set([...changed, ...wallets.values()])));
     failures = hasAnswered ? 0 : failures + 1;
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
     backsOffUntil = hasAnswered ? 0 : performance.now() + backoffMs;
@@ -121,8 +120,8 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
 
   return {
     /**
-     * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after an outage also if
-     * it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
+     * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
+     * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
      */
     watch(named: NamedWallet, signal: AbortSignal): AsyncIterableIterator<Balance> {
       const done = { done: true, value: undefined } as const;
@@ -170,8 +169,4 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
       schedule();
     },
   };
-}
-
-function toKey({ account, coins }: NamedWallet): string {
-  return [account.address, ...coins.map(({ mint }) => mint)].join();
 }

@@ -1,6 +1,7 @@
 import { Kind, type FieldNode, type OperationDefinitionNode, type ValueNode } from "graphql";
 
-export type Variables = Readonly<Record<string, unknown>>;
+/** The variables of a request. */
+export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The value of a field's argument; undefined if it is absent. */
 export function argumentOf(node: FieldNode, name: string): ValueNode | undefined {
@@ -16,7 +17,7 @@ export function createVariableLength(operation: OperationDefinitionNode) {
     ]),
   );
   return (name: string, variables: Variables): number =>
-    Object.hasOwn(variables, name) ? lengthOf(variables[name]) : (defaults.get(name) ?? 0);
+    variables && Object.hasOwn(variables, name) ? lengthOf(variables[name]) : (defaults.get(name) ?? 0);
 }
 
 /** The length of a list in the document. */

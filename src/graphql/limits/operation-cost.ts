@@ -1,11 +1,11 @@
 import { Kind, type DocumentNode, type GraphQLSchema, type OperationDefinitionNode } from "graphql";
 import { metadataOf } from "../../schema/field-metadata.ts";
-import { countsWith, type OperationSize } from "./operation-size.ts";
+import type { Counts } from "./operation-size.ts";
 import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
 import { argumentOf, createVariableLength, literalLength, type Variables } from "./list-length.ts";
 
 /**
- * Returns a function of the variables: the number of requests that an operation takes from the caller's rate limit,
+ * Returns a function of the variables, and of the operation's counts with them: the number of requests that an operation takes from the caller's rate limit,
  * which is the sum over its root fields, at least one, and one more for each page of a history. Known before anything
  * runs: root fields with the same response name count once, and a field under `@skip` counts too.
  */
@@ -13,8 +13,7 @@ export function operationCost(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  size: OperationSize,
-): (variables: Variables | null | undefined) => number {
+): (variables: Variables, counts: Pick<Counts, "histories">) => number {
   const fields = schema.getRootType(operation.operation)?.getFields() ?? {};
   const variableLength = createVariableLength(operation);
   const costsByName = new Map<string, (variables: Variables) => number>();
@@ -28,8 +27,8 @@ export function operationCost(
       list?.kind === Kind.VARIABLE ? requests * variableLength(list.name.value, variables) : requests * items,
     );
   }
-  return (variables) => {
-    const requests = costsByName.values().reduce((sum, cost) => sum + cost(variables ?? {}), 0);
-    return Math.max(1, requests) + countsWith(size, variables ?? {}).histories;
+  return (variables, { histories }) => {
+    const requests = costsByName.values().reduce((sum, cost) => sum + cost(variables), 0);
+    return Math.max(1, requests) + histories;
   };
 }

@@ -19,7 +19,8 @@ import {
   MAX_WALLETS,
 } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
-import { countsWith, measureOperation, type Counts, type OperationSize } from "./operation-size.ts";
+import type { Variables } from "./list-length.ts";
+import { countsWith, measureOperation, type Counts } from "./operation-size.ts";
 
 /** 100 aliased wallets with all fields and `__typename`, each with its own variable, have 3,305 tokens. */
 const MAX_TOKENS = 4_000;
@@ -49,8 +50,6 @@ const LIMITS: readonly {
   { count: "introspection", max: 300, name: "introspection fields" },
 ];
 
-type Variables = Readonly<Record<string, unknown>> | null | undefined;
-
 /**
  * Checks the limits of a document's text, then parses it.
  *
@@ -69,17 +68,15 @@ export function parseWithinLimits(text: string): DocumentNode {
 export function validateWithinLimits(
   schema: GraphQLSchema,
   document: DocumentNode,
-  { operationName, variables }: { operationName?: string | undefined; variables?: Variables },
+  { operationName, variables }: { operationName?: string | undefined; variables?: Variables | undefined },
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
   const size = operation && measureOperation(schema, document, operation);
-  const exceeded = size && exceededLimit(size, variables);
+  const counts = size && countsWith(size, variables);
+  const exceeded = counts && exceededLimit(counts);
   if (exceeded) throw exceeded;
   // Each event would read it again.
-  if (
-    operation?.operation === OperationTypeNode.SUBSCRIPTION &&
-    countsWith(size!, variables ?? {}).histories > 0
-  )
+  if (operation?.operation === OperationTypeNode.SUBSCRIPTION && counts!.histories > 0)
     throw badRequest("A subscription has no `history`. Query it after an event.");
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
   const errors = validate(schema, document, undefined, options);
@@ -112,9 +109,8 @@ const isClosing = (kind: TokenKind) =>
 const textTooLarge = (max: number, name: string) =>
   badRequest(`Too many ${name}: the maximum is ${max} per document.`);
 
-/** The error for the limit that an operation exceeds with these variables; undefined if it is within all limits. */
-export function exceededLimit(size: OperationSize, variables: Variables): GraphQLError | undefined {
-  const counts = countsWith(size, variables ?? {});
+/** The error for the limit that an operation with these counts exceeds; undefined if it is within all limits. */
+export function exceededLimit(counts: Counts): GraphQLError | undefined {
   for (const { count, max, name, code } of LIMITS) {
     if (counts[count] > max) {
       const message = `Too many ${name}: ${counts[count]} requested, the maximum is ${max} per operation.`;

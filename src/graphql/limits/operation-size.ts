@@ -79,7 +79,7 @@ export function countsWith(
   const total = { ...counts };
   for (const [name, perItem] of perItemOfVariable) addItems(total, perItem, variableLength(name, variables));
   for (const [name, pages] of pagesOfVariable) {
-    const given = Object.hasOwn(variables, name) ? variables[name] : defaultIntegers.get(name);
+    const given = variables && Object.hasOwn(variables, name) ? variables[name] : defaultIntegers.get(name);
     const first = typeof given === "number" ? Math.max(0, given) : DEFAULT_TRANSFERS;
     total.transfers += first * pages.count;
     for (const [list, perItem] of pages.perItemOfVariable)

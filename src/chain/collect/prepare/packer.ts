@@ -4,12 +4,11 @@ import type { Logger } from "../../../observability/log.ts";
 import { createBatcher } from "../../../upstream/batcher.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports } from "../../lamports.ts";
-import { priorityFee } from "../../priority-fee.ts";
-import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
+import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { SharesRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../sign/message.ts";
 import { createSignAlone, type Candidate, type GetBlockhash, type Signed } from "./sign-alone.ts";
-import { SIMULATION_TERMS, type PartsSimulator } from "./simulate-parts.ts";
+import { assertFeePayerPays, SIMULATION_TERMS, type PartsSimulator } from "./simulate-parts.ts";
 import type { Simulator } from "./simulation.ts";
 
 /** What became of a candidate: signed (undefined when too little would move), or it needs a transaction of its own. */
@@ -141,20 +140,15 @@ export function createPacker(needs: {
     for (const member of late) verdicts.set(member, new CollectError({ kind: "timed-out" }));
     if (late.length > 0) return;
 
-    const { feePayerAfter } = simulated;
+    const terms = { unitLimit, price };
     const { rentMinimum } = members[0]!.prospect.fees.vaults;
-    const priority = priorityFee(price, unitLimit);
     try {
-      const transaction = await feePayer.sign(
-        composer.compose(parts, { unitLimit, price, guard: 1n }, blockhash),
-        {
-          // The simulation pays the base fee only.
-          spendable: feePayerAfter === undefined ? undefined : feePayerAfter - priority - rentMinimum,
-          rent: toLamports(0),
-          sweeps: [],
-          shares: members.map(({ payers }, i) => ({ moved: moved[i]!, payers })),
-        },
-      );
+      const transaction = await feePayer.sign(composer.compose(parts, { ...terms, guard: 1n }, blockhash), {
+        spendable: partsSimulator.spendableAfter(simulated, terms, rentMinimum),
+        rent: toLamports(0),
+        sweeps: [],
+        shares: members.map(({ payers }, i) => ({ moved: moved[i]!, payers })),
+      });
       share(members, transaction, lastValidBlockHeight).forEach((signed, i) => {
         verdicts.set(members[i]!, { signed });
       });
@@ -168,10 +162,7 @@ export function createPacker(needs: {
 
   /** The member that failed a simulation; undefined if it is unknown. Throws when the fee payer is short. */
   function findFailed(members: readonly Candidate[], err: TransactionError): Candidate | undefined {
-    if (isFeePayerShort(err)) {
-      const detail = `the simulation failed: ${JSON.stringify(err)}`;
-      throw new CollectError({ kind: "fee-payer-short", detail });
-    }
+    assertFeePayerPays(err);
     const culprit = composer.findCulprit(members.map(partOf), SIMULATION_TERMS, err);
     return members.find((member) => partOf(member) === culprit?.part);
   }

@@ -1,8 +1,9 @@
 import { VersionedTransaction, type PublicKey } from "@solana/web3.js";
+import { CollectError } from "../../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
-import { BASE_FEE_LAMPORTS, choosePrice, type PricePolicy } from "../../priority-fee.ts";
+import { BASE_FEE_LAMPORTS, choosePrice, priorityFee, type PricePolicy } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
-import type { TransactionError } from "../../rpc/transaction-error.ts";
+import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import type { CollectPart, Composer, TransactionTerms } from "../sign/message.ts";
 
 /** What a simulated transaction did. */
@@ -81,10 +82,28 @@ export function createPartsSimulator(
       return Math.min(Math.max(units, least), MAX_UNIT_LIMIT);
     },
 
+    /** The fee payer's lamports above `rentMinimum`, after all fees and rents; undefined when unknown. */
+    spendableAfter(
+      { feePayerAfter }: Simulated,
+      { unitLimit, price }: Pick<TransactionTerms, "unitLimit" | "price">,
+      rentMinimum: Lamports,
+    ): bigint | undefined {
+      if (feePayerAfter === undefined) return undefined;
+      // The simulation pays the base fee only: the priority fee depends on the units that it measures.
+      return feePayerAfter - priorityFee(price, unitLimit) - rentMinimum;
+    },
+
     /** The price per compute unit for a transaction with these parts. Never rejects. */
     priceOf: (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
       choosePrice(rpc, parts.flatMap(writableOf), unitLimit, needs),
   };
+}
+
+/** Throws {@link CollectError} `fee-payer-short` if that is why a simulation failed. */
+export function assertFeePayerPays(err: TransactionError): void {
+  if (!isFeePayerShort(err)) return;
+  const detail = `the simulation failed: ${JSON.stringify(err)}`;
+  throw new CollectError({ kind: "fee-payer-short", detail });
 }
 
 function writableOf({ account, withAmm, sweeps }: CollectPart): string[] {

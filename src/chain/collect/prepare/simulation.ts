@@ -3,8 +3,7 @@ import type { AccountAddresses } from "../../addresses.ts";
 import type { Balances, UncollectedFees } from "../../balances.ts";
 import { CollectError } from "../../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
-import { priorityFee } from "../../priority-fee.ts";
-import { isFeePayerShort, isReceiverBelowRent } from "../../rpc/transaction-error.ts";
+import { isReceiverBelowRent } from "../../rpc/transaction-error.ts";
 import {
   chooseSweeps,
   collectableWith,
@@ -16,7 +15,12 @@ import {
 } from "../../sweeps.ts";
 import type { NamedWallet } from "../../wallets.ts";
 import type { CollectPart, Composer, TransactionTerms } from "../sign/message.ts";
-import { SIMULATION_TERMS, type PartsSimulator, type Simulated } from "./simulate-parts.ts";
+import {
+  assertFeePayerPays,
+  SIMULATION_TERMS,
+  type PartsSimulator,
+  type Simulated,
+} from "./simulate-parts.ts";
 
 /** A transaction that succeeds in the simulation. */
 interface Simulation {
@@ -128,10 +132,7 @@ export function createSimulator(needs: {
       const culprit = composer.findCulprit([part], SIMULATION_TERMS, err);
       const isSweep = typeof culprit?.step === "object";
       if (!isSweep && isReceiverBelowRent(err)) return undefined;
-      if (isFeePayerShort(err)) {
-        const detail = `the simulation failed: ${JSON.stringify(err)}`;
-        throw new CollectError({ kind: "fee-payer-short", detail });
-      }
+      assertFeePayerPays(err);
       if (part.sweeps.length > 0 && simulations >= MAX_SIMULATIONS_WITH_SWEEPS) leaveOut("sweeps", error);
       else if (culprit && typeof culprit.step === "object") leaveOut(culprit.step, error);
       else if (part.withAmm && (culprit?.step === "amm" || part.sweeps.length === 0)) {
@@ -170,20 +171,18 @@ export function createSimulator(needs: {
     simulated: Simulated,
     reserved: Lamports,
   ): Promise<Simulation | undefined> {
-    const { feePayerAfter, rent } = simulated;
+    const { rent } = simulated;
     const moved = movedBy(part, vaults, simulated.vaultsAfter?.[0]);
     if (moved === undefined) return undefined;
 
     const unitLimit = partsSimulator.unitLimitOf([part], simulated);
     const price = await partsSimulator.priceOf([part], unitLimit);
-    // The simulation pays the base fee only: the priority fee depends on the units that it measures.
-    const fee = priorityFee(price, unitLimit);
-    const spendable = feePayerAfter === undefined ? undefined : feePayerAfter - fee - vaults.rentMinimum;
+    const terms = { unitLimit, price };
     const expectedRent = rentOf(part.sweeps);
     return {
       parts: [part],
-      terms: { unitLimit, price },
-      spendable,
+      terms,
+      spendable: partsSimulator.spendableAfter(simulated, terms, vaults.rentMinimum),
       rent: part.sweeps.length > 0 && rent !== undefined && rent > expectedRent ? rent : expectedRent,
       moved,
       reserved,
