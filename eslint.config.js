@@ -32,7 +32,7 @@ export default tseslint.config(
   },
   {
     // Runs in browsers without a build step.
-    files: ["src/http/pages/assets/*.js"],
+    files: ["src/http/pages/assets/**/*.js"],
     rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error", "prefer-const": "error" },
   },
   { files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"], rules: { "no-console": "off" } },

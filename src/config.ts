@@ -57,6 +57,8 @@ export function readConfig(env: Environment, sandbox?: Environment) {
     adminPort: data.ADMIN_PORT,
     /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
     basePath: data.BASE_PATH,
+    /** The home page's URL for its visitors, with a trailing slash. */
+    publicUrl: data.PUBLIC_URL,
     logLevel: data.LOG_LEVEL,
     /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
     trustedProxies: data.TRUST_PROXY,

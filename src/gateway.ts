@@ -14,7 +14,7 @@ import { createRouter, withRateLimit, type RequestContext, type Route } from "./
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
-import { checkUpstreams } from "./preflight.ts";
+import { checkUpstreams, nameOfCluster } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
 import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
@@ -96,7 +96,11 @@ export function createGateway(
   });
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({ ...shared, rpc: chain.rpc, refreshWarnings: refreshBalance });
-  const pages = createPages({ basePath: config.basePath, schema, sandboxAccounts });
+  const pages = createPages({
+    ...{ basePath: config.basePath, publicUrl: config.publicUrl, schema, sandboxAccounts },
+    handlePattern: format.pattern,
+    cluster: () => nameOfCluster(chain.rpc.genesisHash()),
+  });
 
   const routes: Record<string, Route> = {
     "/wallet/lookup": {

@@ -20,6 +20,14 @@ export const Variables = z.object({
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
     .default(""),
+  PUBLIC_URL: z
+    .string()
+    .transform(parsedBy((text) => parseUrl(text.endsWith("/") ? text : `${text}/`)))
+    .refine(
+      (url) => !url.username && !url.password && !url.search && !url.hash,
+      "expected a URL without user, password, query and fragment",
+    )
+    .optional(),
   SOCIAL_API_URL: required("the base URL of the social network's API, v2")
     .transform(parsedBy((text) => parseUrl(text)))
     .refine((url) => !url.username && !url.password, {

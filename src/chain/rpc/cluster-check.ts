@@ -104,6 +104,9 @@ export function createClusterCheck(needs: {
       byEndpoint.get(endpoint)!.isCurrent = false;
     },
 
+    /** The cluster's genesis hash; undefined until an endpoint has answered. */
+    genesisHash: () => rightHash,
+
     /** Reads every endpoint's genesis hash, in order of preference; undefined for an endpoint that does not answer. */
     readAll: () =>
       Promise.all(

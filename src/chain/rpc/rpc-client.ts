@@ -189,6 +189,9 @@ export function createRpc(needs: {
     /** Each endpoint's host and cluster, in order of preference; without a genesis hash if it does not answer. */
     readClusters: clusters.readAll,
 
+    /** The genesis hash of the cluster in use; undefined until an endpoint has answered. */
+    genesisHash: clusters.genesisHash,
+
     /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has reached the required slot. */
     getSlot: () => call("getSlot", [readOptions()]),
 

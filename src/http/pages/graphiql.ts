@@ -8,6 +8,8 @@ export interface SandboxAccount {
   readonly handle: string;
   /** The numeric id as decimal digits. */
   readonly id: string;
+  /** The coins with this account as their creator. */
+  readonly coins?: readonly { readonly mint: string }[];
 }
 
 /** Whether a browser requests the page. Every other request to the endpoint is an operation. */

@@ -3,6 +3,7 @@ import { extname } from "node:path";
 import { css as graphiqlCss } from "@graphql-yoga/render-graphiql/graphiql";
 import { printSchema, type GraphQLSchema } from "graphql";
 import { exampleOperations, graphiqlScript, type SandboxAccount } from "./graphiql.ts";
+import { createHomePage } from "./home.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
@@ -18,6 +19,8 @@ const POLICY = {
   "base-uri": "'none'",
 };
 
+/** Profile pictures come from the network's host for them. Nothing else of it may load. */
+const HOME_POLICY = { ...POLICY, "img-src": "'self' https://pbs.twimg.com", "form-action": "'self'" };
 /** Swagger UI and GraphiQL add inline styles. */
 const DOCS_POLICY = { ...POLICY, "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" };
 const GRAPHIQL_POLICY = { ...DOCS_POLICY, "font-src": "data:", "worker-src": "blob:" };
@@ -29,15 +32,45 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   // Browsers display plain text but download Markdown.
   ".md": "text/plain; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
+  ".png": "image/png",
   ".svg": "image/svg+xml",
 };
+
+/** The home page's assets. Each module comes after those that it imports. */
+const HOME_ASSETS = [
+  "home/home.css",
+  "home/preview.png",
+  "home/touch-icon.png",
+  "home/dom.js",
+  "home/pasted.js",
+  "home/messages.js",
+  "home/api.js",
+  "home/card.js",
+  "home/coins.js",
+  "home/plot.js",
+  "home/history.js",
+  "home/collect.js",
+  "home/sandbox.js",
+  "home/home.js",
+];
+
+/** Adds its version to the URL of each module that a home page's asset imports. */
+function readHomeAssets(): Record<string, StaticFile> {
+  const files: Record<string, StaticFile> = {};
+  for (const name of HOME_ASSETS) {
+    const content = read(`./assets/${name}`);
+    const withVersions = (text: string) =>
+      text.replace(/(?<= from "\.\/)[a-z]+\.js(?=")/g, (file) => `${file}?v=${files[`home/${file}`]!.version}`);
+    files[name] = toFile(name, extname(name) === ".js" ? withVersions(content.toString()) : content);
+  }
+  return files;
+}
 
 /** Read and hashed once per process: some are large, and none changes. */
 const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
   Object.entries({
     "icon.svg": read("./assets/icon.svg"),
     "page.css": read("./assets/page.css"),
-    "index.js": read("./assets/index.js"),
     "docs.css": read("./assets/docs.css"),
     "docs.js": read("./assets/docs.js"),
     "swagger-ui.css": read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")),
@@ -47,10 +80,12 @@ const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
   }).map(([name, content]) => [name, toFile(name, content)]),
 );
 
+const HOME_FILES = readHomeAssets();
+
 /** GraphiQL's script with each set of examples. It is 8 MB, so the gateways of a process share it. */
 const graphiqlScripts = new Map<string, StaticFile>();
 
-/** The most sandbox accounts that the home page shows. */
+/** The most sandbox accounts without coins that the home page shows. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
 /**
@@ -60,31 +95,35 @@ const MAX_SHOWN_ACCOUNTS = 5;
 export function createPages(needs: {
   basePath: string;
   schema: GraphQLSchema;
+  handlePattern: RegExp;
+  publicUrl: URL | undefined;
+  /** The chain's cluster, such as `devnet`. */
+  cluster: () => string;
   sandboxAccounts: readonly SandboxAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler } {
   const assets: Record<string, StaticFile> = {
     ...FIXED_ASSETS,
+    ...HOME_FILES,
     "graphiql-viewer.js": graphiqlViewer(exampleOperations(needs.sandboxAccounts)),
   };
-  const notice = sandboxNotice(needs.sandboxAccounts.slice(0, MAX_SHOWN_ACCOUNTS));
+  const urlOf = (asset: string) => `assets/${asset}?v=${assets[asset]!.version}`;
 
-  /** Reads a page, inserts the sandbox notice, and adds the version to the URL of each asset. */
-  function page(name: string, policy: Record<string, string>): StaticFile {
-    const html = read(`./assets/${name}`)
+  /** Reads a page, and adds the version to the URL of each asset. */
+  const readPage = (name: string) =>
+    read(`./assets/${name}`)
       .toString()
-      .replace("<!-- sandbox -->", notice)
-      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"assets/${asset}?v=${assets[asset]!.version}"`);
-    return toFile(name, html, {
-      "content-security-policy": Object.entries(policy)
-        .map((directive) => directive.join(" "))
-        .join("; "),
-      vary: "Accept, Accept-Encoding",
-    });
-  }
+      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"${urlOf(asset)}"`);
+  const page = (name: string, policy: Record<string, string>) =>
+    toFile(name, readPage(name), pageHeaders(policy)).handle;
 
+  const home = createHomePage({
+    ...needs,
+    html: readPage("home/home.html").replace("<!-- sandbox -->", sandboxNotice(needs.sandboxAccounts)),
+    headers: { "content-type": CONTENT_TYPES[".html"]!, ...pageHeaders(HOME_POLICY) },
+    previewImage: urlOf("home/preview.png"),
+    isSandbox: needs.sandboxAccounts.length > 0,
+  });
   const files: Record<string, StaticFile> = {
-    "/": page("index.html", { ...POLICY, "form-action": "'self'" }),
-    "/docs": page("docs.html", DOCS_POLICY),
     "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
@@ -92,10 +131,21 @@ export function createPages(needs: {
   return {
     routes: {
       ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
+      "/": { GET: home },
+      "/docs": { GET: page("docs.html", DOCS_POLICY) },
       // The page's relative URLs need the trailing slash of the base path.
       "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
     },
-    graphiql: page("graphiql.html", GRAPHIQL_POLICY).handle,
+    graphiql: page("graphiql.html", GRAPHIQL_POLICY),
+  };
+}
+
+function pageHeaders(policy: Record<string, string>): Record<string, string> {
+  return {
+    "content-security-policy": Object.entries(policy)
+      .map((directive) => directive.join(" "))
+      .join("; "),
+    vary: "Accept, Accept-Encoding",
   };
 }
 
@@ -123,10 +173,13 @@ function redirect(location: string): Response {
   return new Response(null, { status: 308, headers: { location } });
 }
 
+/** Names the accounts to try: the first few, and those with coins, whose links name the coins. */
 function sandboxNotice(accounts: readonly SandboxAccount[]): string {
   if (accounts.length === 0) return "";
-  const links = accounts.map(
-    ({ handle }) => `<a href="wallet/lookup?handle=${handle}" data-handle>${handle}</a>`,
-  );
-  return `<aside><strong>This is a sandbox: no real money.</strong> Handles to try: ${links.join(", ")}.</aside>`;
+  const shown = accounts.filter(({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0);
+  const links = shown.map(({ handle, coins = [] }) => {
+    const mints = coins.map(({ mint }) => `&amp;mint=${mint}`).join("");
+    return `<a href="./?handle=${handle}${mints}">${handle}</a>`;
+  });
+  return `<aside><p><strong>This is a sandbox: no real money.</strong> Handles to try: ${links.join(", ")}</p></aside>`;
 }

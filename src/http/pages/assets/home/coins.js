@@ -1,0 +1,33 @@
+import { byId, create, shorten } from "./dom.js";
+import { describeCoin } from "./messages.js";
+
+const STAGES = { CURVE: "Bonding curve", POOL: "AMM pool" };
+
+/** Lists what waits in each place of the coins that the URL names. `remove` takes a mint. */
+export function showCoins(coins, remove) {
+  byId("coins").replaceChildren(...coins.map((coin, i) => toRow(coin, i, coins, remove)));
+}
+
+function toRow(coin, i, coins, remove) {
+  const { mint, stage, waiting, collectable, reason } = coin;
+  const problem = collectable ? undefined : describeCoin(reason);
+  const name = create("span", { className: "what" }, create("code", { title: mint }, shorten(mint)));
+  if (stage) name.append(create("span", { className: "tag" }, STAGES[stage]));
+  const row = create(
+    "li",
+    { className: collectable ? "" : "off" },
+    create("div", {}, name, explain(problem)),
+    create("span", { className: "sum" }, waiting === null ? "–" : `${waiting} SOL`),
+  );
+  // A coin with two places has one button.
+  const isFirst = coins.findIndex((other) => other.mint === mint) === i;
+  const button = { type: "button", className: "quiet remove", "aria-label": `Remove coin ${shorten(mint)}` };
+  row.append(isFirst ? create("button", { ...button, onclick: () => remove(mint) }, "×") : create("span"));
+  return row;
+}
+
+function explain(problem) {
+  const className = "hint";
+  if (!problem) return create("p", { className }, "Counts in what waits.");
+  return create("p", { className }, create("strong", {}, `${problem.title}.`), ` ${problem.text}`);
+}

@@ -1,0 +1,102 @@
+import type { Handler } from "../router.ts";
+import { toSocialId } from "../../contract/social-id.ts";
+import { createStaticFile } from "./static-file.ts";
+
+/** The account that the URL of the home page names. */
+type Named = { readonly handle: string } | { readonly socialId: string };
+
+const DESCRIPTION =
+  "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
+
+/**
+ * The home page. `?handle=` and `?socialId=` show an account: the page's script looks it up, and here only the head
+ * names it. The server looks nothing up, so a view of the page costs no call to the network or the chain. Link
+ * previews need `publicUrl`, the public URL of this page; the `Host` header decides nothing.
+ */
+export function createHomePage(needs: {
+  /** The HTML, with its assets' URLs. */
+  html: string;
+  headers: Readonly<Record<string, string>>;
+  handlePattern: RegExp;
+  publicUrl: URL | undefined;
+  /** The URL of the preview's picture, relative to the page. */
+  previewImage: string;
+  isSandbox: boolean;
+  /** The chain's cluster, such as `devnet`. */
+  cluster: () => string;
+}): Handler {
+  const { html, headers, handlePattern, publicUrl, previewImage, isSandbox, cluster } = needs;
+
+  function read(parameters: URLSearchParams): Named | undefined {
+    const socialId = toSocialId(parameters.get("socialId") ?? "");
+    if (socialId !== undefined) return { socialId };
+    const handle = parameters.get("handle") ?? "";
+    return handlePattern.test(handle) ? { handle } : undefined;
+  }
+
+  /** Link previews: Open Graph, which other networks read too. */
+  function preview(title: string, description: string, named: Named | undefined): string[] {
+    if (!publicUrl) return [];
+    const page = new URL(publicUrl);
+    page.search = new URLSearchParams(named).toString();
+    const properties = {
+      type: named ? "profile" : "website",
+      site_name: "Tributary",
+      title,
+      description,
+      url: page.href,
+      image: new URL(previewImage, publicUrl).href,
+      "image:width": "1200",
+      "image:height": "630",
+      "image:alt": "Tributary: fees for creators",
+    };
+    return [
+      ...Object.entries(properties).map(
+        ([name, content]) => `<meta property="og:${name}" content="${escape(content)}" />`,
+      ),
+      '<meta name="twitter:card" content="summary_large_image" />',
+    ];
+  }
+
+  return (request, scope, url) => {
+    const { searchParams } = url;
+    const named = read(searchParams);
+    const [title, description] = describe(named);
+    const isAboutPerson = searchParams.has("handle") || searchParams.has("socialId");
+    const head = [
+      `<title>${escape(title)}</title>`,
+      `<meta name="description" content="${escape(description)}" />`,
+      ...(isAboutPerson ? ['<meta name="robots" content="noindex" />'] : []),
+      ...preview(title, description, named),
+    ];
+    const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escape(cluster())}">`;
+    const page = html
+      .replace("<!-- head -->", () => head.join("\n    "))
+      .replace("<body>", () => body);
+    return createStaticFile(page, headers).handle(request, scope, url);
+  };
+}
+
+function describe(named: Named | undefined): [title: string, description: string] {
+  if (!named) return ["Tributary", DESCRIPTION];
+  if ("socialId" in named)
+    return [
+      "A creator’s fees · Tributary",
+      "See the trading fees that wait for this creator, and collect them. Anyone can, and Tributary pays for the transaction.",
+    ];
+  return [
+    `@${named.handle} · Tributary`,
+    `See the trading fees that wait for @${named.handle}, and collect them. Anyone can, and Tributary pays for the transaction.`,
+  ];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
+
+function escape(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => ENTITIES[character]!);
+}
