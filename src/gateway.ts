@@ -11,6 +11,7 @@ import { wantsGraphiQL, type SandboxAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
 import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
+import { createSandboxFeesHandler, type Trade } from "./http/sandbox-fees.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
@@ -39,18 +40,19 @@ const WRITE_OUTCOMES_MS = 5_000;
 
 /**
  * Builds the gateway from its parts. It does not listen: `fetch` takes a Request, with the socket's address in
- * its context, and returns a Response, so any fetch runtime can host it. The pages show `sandboxAccounts` as
- * handles to try. `redisAnswerTimeoutMs` replaces the default of {@link createRedis}.
+ * its context, and returns a Response, so any fetch runtime can host it. On a `sandbox`, the pages show its
+ * accounts as handles to try, and `POST /sandbox/fees` lets trading happen. `redisAnswerTimeoutMs` replaces the default
+ * of {@link createRedis}.
  */
 export function createGateway(
   config: Config,
   {
     log = createLogger(config.logLevel),
-    sandboxAccounts = [],
+    sandbox,
     redisAnswerTimeoutMs,
   }: {
     log?: Logger;
-    sandboxAccounts?: readonly SandboxAccount[] | undefined;
+    sandbox?: { readonly accounts: readonly SandboxAccount[]; readonly trade: Trade } | undefined;
     redisAnswerTimeoutMs?: number;
   } = {},
 ) {
@@ -97,9 +99,12 @@ export function createGateway(
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({ ...shared, rpc: chain.rpc, refreshWarnings: refreshBalance });
   const pages = createPages({
-    ...{ basePath: config.basePath, publicUrl: config.publicUrl, schema, sandboxAccounts },
+  const pages = createPages({
+    ...{ basePath: config.basePath, publicUrl: config.publicUrl, schema },
     handlePattern: format.pattern,
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
+    sandboxAccounts: sandbox?.accounts ?? [],
+  });
   });
 
   const routes: Record<string, Route> = {
@@ -118,6 +123,7 @@ export function createGateway(
     "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
     "/openapi.json": { GET: () => respondJson(200, openApi) },
     ...pages.routes,
+    ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(createSandboxFeesHandler(sandbox.trade)) } }),
   };
   /** Served on ADMIN_PORT if it is set, else on PORT with the other routes. */
   const adminRoutes: Record<string, Route> = {

@@ -99,7 +99,7 @@ async function serve(): Promise<void> {
   const config = readConfig(process.env, sandbox?.env);
   const log = createLogger(config.logLevel);
   for (const warning of warnAboutUnknown(process.env, VARIABLE_NAMES)) log.warn(warning);
-  const gateway = createGateway(config, { log, sandboxAccounts: sandbox?.accounts });
+  const gateway = createGateway(config, { log, sandbox });
   collectDefaultMetrics({ register: gateway.registry });
   const server = await listen(gateway.handleNode, config);
   const { host, adminPort } = config;

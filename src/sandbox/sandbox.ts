@@ -17,6 +17,8 @@ import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
+import { createTrading } from "./trading.ts";
+import type { Trade } from "./trading.ts";
 
 /** A seed account with its addresses on the chain. */
 export interface SandboxAccount extends NetworkAccount, AccountAddresses {
@@ -32,6 +34,7 @@ export interface Sandbox {
   readonly social: SocialNetwork;
   /** To launch and migrate coins, and to add fees to them. */
   readonly coins: Coins;
+  readonly trade: Trade;
   /** The accounts of seed.json, with their coins, in its order. */
   readonly accounts: readonly SandboxAccount[];
   /** The banner to print once a gateway listens at `gatewayUrl`. */
@@ -132,6 +135,7 @@ export async function startSandbox({
     rpc,
     social,
     coins,
+    trade: createTrading({ chain, coins, launchpad, accounts }),
     accounts,
     describe: (gatewayUrl) =>
       describeSandbox({ gatewayUrl, rpcUrl: rpc.url, socialUrl: social.url, example: accounts[0]! }),

@@ -43,7 +43,7 @@ export async function startWorld(
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log, sandboxAccounts: sandbox.accounts });
+  const gateway = createGateway(config, { log, sandbox });
   collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
   const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });

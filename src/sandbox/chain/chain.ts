@@ -75,7 +75,7 @@ export interface Chain
   simulate(transaction: WireTransaction): Simulation;
   /** The transaction with that signature (base58), if it landed. */
   landed(signature: string): LandedTransaction | undefined;
-  /** All landed transactions, oldest first. */
+  /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
   ledger(): LandedTransaction[];
   /** Calls `listener` with each transaction that lands from now on, right after it. */
   onLanded(listener: (transaction: LandedTransaction) => void): void;
@@ -91,6 +91,9 @@ const RENT = new Rent(5080n, 1.0, 50);
 
 /** Small enough that every balance is exact as a JSON number. */
 const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
+
+/** Each takes a few kilobytes. More than any benchmark sends. */
+const KEPT_TRANSACTIONS = 20_000;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
@@ -166,6 +169,7 @@ export function createChain(options: {
       innerInstructions: innerInstructionsOf(meta),
     };
     ledger.set(transaction.signature, landed);
+    if (ledger.size > KEPT_TRANSACTIONS) ledger.delete(ledger.keys().next().value!);
     for (const listener of listeners) listener(landed);
     return err;
   }

@@ -1,0 +1,49 @@
+import { ContractError, quote } from "../contract/contract-error.ts";
+import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
+import { isJson } from "../graphql/media-types.ts";
+import { readBody } from "../rest/body.ts";
+import { respondJson } from "../rest/respond.ts";
+import { parseJson } from "../upstream/parse-json.ts";
+import type { Handler } from "./router.ts";
+
+const SOURCES = ["VAULT", "CURVE", "POOL"] as const;
+type Source = (typeof SOURCES)[number];
+
+/** Lets trading happen in the sandbox. Returns undefined for an id that none of its accounts has. */
+export type Trade = (
+  socialId: string,
+  source: Source,
+) => { readonly lamports: bigint; readonly mint: string | null } | undefined;
+
+const MAX_BODY_BYTES = 1024;
+const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is ${SOURCES.join(", ")}.`;
+
+/** `POST /sandbox/fees`: lets trading happen that earns an account fees. Only gateways on a sandbox have it. */
+export function createSandboxFeesHandler(trade: Trade): Handler {
+  return async (request, scope) => {
+    const body = await readBody(request, MAX_BODY_BYTES);
+    const isTooLarge = body === "too large";
+    const isJsonBody = !isTooLarge && isJson(request.headers.get("content-type"));
+    const value = isJsonBody ? parseJson(new TextDecoder().decode(body)) : undefined;
+    const { socialId, source } = (value ?? {}) as { socialId?: unknown; source?: unknown };
+    if (!isSource(source)) {
+      // No error code of the contract fits, and the contract does not know this route.
+      scope.recordCode("BAD_REQUEST");
+      const headers = isTooLarge ? { connection: "close" } : {};
+      return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED }, headers);
+    }
+    const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
+    if (id === undefined) throw invalidSocialId(socialId);
+    const earned = trade(id, source);
+    if (!earned) {
+      throw new ContractError("INVALID_SOCIAL_ID", {
+        message: `The sandbox has no account with the id ${quote(id)}.`,
+      });
+    }
+    return respondJson(200, { lamports: String(earned.lamports), mint: earned.mint });
+  };
+}
+
+function isSource(value: unknown): value is Source {
+  return SOURCES.some((source) => source === value);
+}
