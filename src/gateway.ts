@@ -99,12 +99,10 @@ export function createGateway(
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({ ...shared, rpc: chain.rpc, refreshWarnings: refreshBalance });
   const pages = createPages({
-  const pages = createPages({
     ...{ basePath: config.basePath, publicUrl: config.publicUrl, schema },
     handlePattern: format.pattern,
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
     sandboxAccounts: sandbox?.accounts ?? [],
-  });
   });
 
   const routes: Record<string, Route> = {

@@ -60,7 +60,10 @@ function readHomeAssets(): Record<string, StaticFile> {
   for (const name of HOME_ASSETS) {
     const content = read(`./assets/${name}`);
     const withVersions = (text: string) =>
-      text.replace(/(?<= from "\.\/)[a-z]+\.js(?=")/g, (file) => `${file}?v=${files[`home/${file}`]!.version}`);
+      text.replace(
+        /(?<= from "\.\/)[a-z]+\.js(?=")/g,
+        (file) => `${file}?v=${files[`home/${file}`]!.version}`,
+      );
     files[name] = toFile(name, extname(name) === ".js" ? withVersions(content.toString()) : content);
   }
   return files;

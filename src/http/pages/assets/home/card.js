@@ -85,7 +85,9 @@ export function showFigures(balance, coins) {
   }
   const places = coins.filter(({ collectable }) => collectable).length;
   byId("waits-where").textContent =
-    places === 0 ? "Fees to collect" : `In the vault and ${places === 1 ? "1 place" : `${places} places`} of coins`;
+    places === 0
+      ? "Fees to collect"
+      : `In the vault and ${places === 1 ? "1 place" : `${places} places`} of coins`;
 }
 
 function lightUp(element) {

@@ -1,7 +1,7 @@
 import { byId, create, shorten } from "./dom.js";
 import { describeCoin } from "./messages.js";
 
-const STAGES = { CURVE: "Bonding curve", POOL: "AMM pool" };
+const STAGES = { CURVE: "Curve", POOL: "Pool" };
 
 /** Lists what waits in each place of the coins that the URL names. `remove` takes a mint. */
 export function showCoins(coins, remove) {
@@ -16,13 +16,14 @@ function toRow(coin, i, coins, remove) {
   const row = create(
     "li",
     { className: collectable ? "" : "off" },
-    create("div", {}, name, explain(problem)),
+    name,
     create("span", { className: "sum" }, waiting === null ? "–" : `${waiting} SOL`),
   );
   // A coin with two places has one button.
   const isFirst = coins.findIndex((other) => other.mint === mint) === i;
   const button = { type: "button", className: "quiet remove", "aria-label": `Remove coin ${shorten(mint)}` };
   row.append(isFirst ? create("button", { ...button, onclick: () => remove(mint) }, "×") : create("span"));
+  row.append(explain(problem));
   return row;
 }
 

@@ -56,7 +56,8 @@ async function run(target, onCollected) {
     waitSeconds = error.retryAfterSeconds;
   }
   clearInterval(timer);
-  if (waitSeconds) await countDown(waitSeconds, (left) => showBusy(`Collect again in ${left} s`), current.signal);
+  if (waitSeconds)
+    await countDown(waitSeconds, (left) => showBusy(`Collect again in ${left} s`), current.signal);
   if (!current.signal.aborted) setIdle();
 }
 
@@ -85,7 +86,11 @@ function label() {
   const hasNothing = offer?.vault === NOTHING;
   button.ariaDisabled = null;
   button.disabled = !offer || hasNothing;
-  button.textContent = !offer ? "Collect" : hasNothing ? "Nothing to collect yet" : `Collect ${offer.vault} SOL`;
+  button.textContent = !offer
+    ? "Collect"
+    : hasNothing
+      ? "Nothing to collect yet"
+      : `Collect ${offer.vault} SOL`;
 }
 
 function showSuccess({ collected, txSignature, remaining, remainingLamports }) {

@@ -51,7 +51,8 @@ export function showHistoryProblem(text, retry) {
 
 function render() {
   if (transfers.length === 0) {
-    const text = "Nothing has arrived at the address yet. What is collected shows here, transfer by transfer.";
+    const text =
+      "Nothing has arrived at the address yet. What is collected shows here, transfer by transfer.";
     byId("history").replaceChildren(create("p", { className: "hint" }, text));
     return;
   }
@@ -65,7 +66,8 @@ function drawArrivals() {
     .reverse();
   if (arrivals.length === 0) return [];
   const total = toSol(arrivals.reduce((sum, { lamports }) => sum + lamports, 0n));
-  const count = arrivals.length === 1 ? "1 transfer" : `${hasOlder ? "the last " : ""}${arrivals.length} transfers`;
+  const count =
+    arrivals.length === 1 ? "1 transfer" : `${hasOlder ? "the last " : ""}${arrivals.length} transfers`;
   const since = formatTime(arrivals[0].at);
   const label = `${total} SOL arrived in ${count} since ${since}`;
   return [
@@ -110,6 +112,7 @@ function formatTime(at) {
   const date = new Date(at);
   const now = new Date();
   if (date.toDateString() === now.toDateString()) return date.toLocaleTimeString("en", TIME);
-  if (date.getFullYear() !== now.getFullYear()) return date.toLocaleDateString("en", { ...DAY, year: "numeric" });
+  if (date.getFullYear() !== now.getFullYear())
+    return date.toLocaleDateString("en", { ...DAY, year: "numeric" });
   return date.toLocaleString("en", { ...DAY, ...TIME });
 }

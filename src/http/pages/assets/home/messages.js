@@ -61,7 +61,11 @@ export function describeCollect({ code, message, retryAfterSeconds, requestId })
       text: "It would not be worth a transaction. Come back after more trading.",
     };
   if (code === "RATE_LIMITED")
-    return { kind: "refused", title: "Too many requests", text: "Wait for the countdown, then collect again." };
+    return {
+      kind: "refused",
+      title: "Too many requests",
+      text: "Wait for the countdown, then collect again.",
+    };
   if (code === "INSUFFICIENT_FUNDS")
     return {
       kind: "refused",
@@ -83,7 +87,10 @@ const REASONS = {
   CASHBACK: [NEVER, "Its creator fees go back to its traders."],
   OTHER_CURRENCY: ["Not in SOL", "It trades in another currency. Only SOL can be collected here."],
   NOTHING_WAITING: ["Nothing waits yet", "Fees appear here as the coin trades."],
-  RENT_TOO_HIGH: ["Too little yet", "Moving the fees would cost more than 2% of them. Wait for more trading."],
+  RENT_TOO_HIGH: [
+    "Too little yet",
+    "Moving the fees would cost more than 2% of them. Wait for more trading.",
+  ],
   BELOW_AMM_MINIMUM: ["Too little yet", "The AMM moves no amount as small as this. Wait for more trading."],
 };
 
