@@ -8,6 +8,11 @@ export function showCoins(coins, remove) {
   byId("coins").replaceChildren(...coins.map((coin, i) => toRow(coin, i, coins, remove)));
 }
 
+/** Shows a placeholder for each coin. */
+export function showCoinsLoading({ mints }) {
+  byId("coins").replaceChildren(...mints.map(() => create("li", { className: "skeleton" })));
+}
+
 function toRow(coin, i, coins, remove) {
   const { mint, stage, waiting, collectable, reason } = coin;
   const problem = collectable ? undefined : describeCoin(reason);

@@ -13,14 +13,10 @@ const KINDS = {
 let transfers = [];
 let hasOlder = false;
 
-/** Shows placeholders of the usual size. */
+/** Shows a placeholder. */
 export function showHistoryLoading() {
   transfers = [];
-  const rows = Array.from({ length: 3 }, () => create("li", { className: "skeleton" }));
-  byId("history").replaceChildren(
-    create("div", { className: "plot skeleton" }),
-    create("ul", { className: "rows" }, ...rows),
-  );
+  byId("history").replaceChildren(create("div", { className: "plot skeleton" }));
 }
 
 /** Shows a page of transfers, newest first. */
@@ -34,9 +30,12 @@ export function showHistory({ nodes, pageInfo }) {
 }
 
 /** Adds what this page has just collected. */
-export function addCollected({ txSignature, collected, lamports }) {
+export function addCollected({ txSignature, collected, collectedLamports }) {
   const at = new Date().toISOString();
-  const own = { kind: "COLLECTED", amount: collected, lamports, signature: txSignature, at, isOwn: true };
+  const own = {
+    ...{ kind: "COLLECTED", amount: collected, lamports: collectedLamports },
+    ...{ signature: txSignature, at, isOwn: true },
+  };
   transfers = [own, ...transfers.filter(({ signature }) => signature !== txSignature)];
   render();
 }
