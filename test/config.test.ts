@@ -102,6 +102,12 @@ describe("an invalid variable", () => {
     ["PORT", "4e3", "expected a whole number"],
     ["ADMIN_PORT", "admin", "expected a whole number from 0 to 65535"],
     ["BASE_PATH", "api/", "expected a path such as /api"],
+    ["PUBLIC_URL", "tributary.example", "expected a URL that starts with http:// or https://"],
+    [
+      "PUBLIC_URL",
+      "https://tributary.example/?a",
+      "expected a URL without user, password, query and fragment",
+    ],
     ["RATE_LIMIT_MAX", "0", "expected a whole number from 1"],
     ["NODE_ENV", "prod", "expected development, test or production"],
     ["SANDBOX", "yes", "expected true or false"],

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { createGateway } from "../../../src/gateway.ts";
 import type { Answer } from "../../support/client.ts";
+import { eventually } from "../../support/eventually.ts";
+import { isMethod } from "../../support/sandbox.ts";
 import { startWorld, type World } from "../../support/world.ts";
 
 const HTML = { accept: "text/html" };
@@ -119,7 +121,7 @@ it("/errors.md is the page of error codes, and /docs links to it", async () => {
   expect(urlsIn((await world.request("/docs")).body)).toContain("errors.md");
 });
 
-it("the first page mentions a sandbox only in a sandbox", async () => {
+it("the first page mentions a sandbox only in a sandbox, and the cluster elsewhere", async () => {
   const { body } = await world.request("/");
   expect(body).toContain("<strong>This is a sandbox: no real money.</strong>");
   expect(body).toContain('href="./?handle=creator"');
@@ -131,6 +133,17 @@ it("the first page mentions a sandbox only in a sandbox", async () => {
   expect(text).toContain("<title>Tributary</title>");
   expect(text).not.toContain("<aside>");
   expect(text).toContain('data-cluster="an unknown cluster"');
+
+  const { faults } = world.sandbox.rpc;
+  const devnet = { jsonrpc: "2.0", id: 1, result: "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG" };
+  faults.add({ when: isMethod("getGenesisHash"), then: { status: 200, body: JSON.stringify(devnet) } });
+  const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent" }));
+  await eventually(async () => {
+    const page = await gateway.fetch("http://localhost/");
+    expect(await page.text()).toContain('data-cluster="devnet"');
+  });
+  gateway.close();
+  faults.clear();
 });
 
 describe("the head of the first page", () => {

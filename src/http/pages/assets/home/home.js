@@ -12,6 +12,8 @@ import { startSandbox } from "./sandbox.js";
 const HIDDEN_SECONDS = 60;
 /** The history is read again when something arrives, but not more often: it costs two requests. */
 const HISTORY_SECONDS = 30;
+/** The most that the API takes. */
+const MAX_COINS = 10;
 
 /**
  * The account that the page shows: `target` is what the URL names, `wallet` what is known of it, and `historyPda` the
@@ -19,23 +21,26 @@ const HISTORY_SECONDS = 30;
  */
 let view;
 
-/** Shows the account that the URL names, or the start page. */
-function open(target, { isSameAccount = false } = {}) {
+/** Shows the account that the URL names, or the start page. Other coins of the same account change only the figures. */
+function open(target) {
   const previous = view;
   previous?.closing.abort();
-  previous?.following?.abort();
+  previous?.following.abort();
   view = undefined;
   document.body.dataset.view = target ? "creator" : "start";
   byId("notice").hidden = true;
   byId("creator").hidden = !target;
-  byId("mint-problem").textContent = "";
-  byId("handle-problem").textContent = "";
+  for (const id of ["live", "mint-problem", "handle-problem"]) byId(id).textContent = "";
+  byId("handle").value = target?.handle === undefined ? "" : `@${target.handle}`;
   if (!target) {
     document.title = "Tributary";
     return;
   }
-  view = { target, closing: new AbortController(), wallet: undefined, historyPda: undefined };
-  byId("handle").value = target.handle === undefined ? "" : `@${target.handle}`;
+  view = { target, closing: new AbortController(), following: new AbortController() };
+  const isSameAccount =
+    previous?.wallet &&
+    previous.target.handle === target.handle &&
+    previous.target.socialId === target.socialId;
   if (isSameAccount) {
     view.historyPda = previous.historyPda;
   } else {
@@ -44,7 +49,7 @@ function open(target, { isSameAccount = false } = {}) {
     showHistoryLoading();
     showCoinsLoading(target);
   }
-  void load(view, !isSameAccount);
+  void load(view, view.historyPda === undefined);
   void follow(view);
 }
 
@@ -61,17 +66,16 @@ async function load(of, withHistory) {
     if (wallet.history) {
       of.historyPda = wallet.balance?.pdaLamports;
       showHistory(wallet.history);
-    } else if (withHistory) failHistory(of, problemOf("history"));
+    } else if (withHistory) failHistory(problemOf("history"));
   } catch (error) {
     if (signal.aborted) return;
     if (!of.wallet) await showNotice(of, error);
-    else if (withHistory) failHistory(of, error);
+    else if (withHistory) failHistory(error);
   }
 }
 
 /** Shows each change of the wallet, until the page shows another account. */
 function follow(of) {
-  of.following = new AbortController();
   return watchWallet(of.target, {
     signal: of.following.signal,
     show: (wallet) => show(of, wallet),
@@ -122,11 +126,11 @@ async function updateHistory(of) {
   if (!of.closing.signal.aborted) void updateHistory(of);
 }
 
-function failHistory(of, error) {
+function failHistory(error) {
   const { title } = describeLookup(error ?? {});
   showHistoryProblem(`The transfers could not be read: ${title.toLowerCase()}.`, () => {
     showHistoryLoading();
-    void load(of, true);
+    void load(view, true);
   });
 }
 
@@ -163,17 +167,18 @@ function showCollected({ success, wallet, ...result }) {
 }
 
 /** Goes to another account, or to the same one with other coins. */
-function visit(target, options) {
+function visit(target) {
   history.pushState(null, "", toPageUrl(target));
-  open(target, options);
+  open(target);
 }
 
 function setCoins(mints) {
-  visit({ ...view.target, mints }, { isSameAccount: view.wallet !== undefined });
+  visit({ ...view.target, mints });
 }
 
 function addCoin(mint) {
-  if (view && !view.target.mints.includes(mint)) setCoins([...view.target.mints, mint]);
+  const { mints } = view.target;
+  if (mints.length < MAX_COINS && !mints.includes(mint)) setCoins([...mints, mint]);
 }
 
 function removeCoin(mint) {
@@ -194,11 +199,11 @@ byId("lookup").addEventListener("submit", (event) => {
 byId("add-coin").addEventListener("submit", (event) => {
   event.preventDefault();
   const mint = readMint(byId("mint").value);
-  if (!mint) {
-    byId("mint-problem").textContent =
-      "There is no mint in this. A mint has 32 to 44 letters and digits; the coin’s page shows it.";
-    return;
-  }
+  const problem = !mint
+    ? "There is no mint in this. A mint has 32 to 44 letters and digits; the coin’s page shows it."
+    : view.target.mints.length >= MAX_COINS && `The page shows at most ${MAX_COINS} coins. Remove one first.`;
+  byId("mint-problem").textContent = problem || "";
+  if (problem) return;
   byId("mint").value = "";
   addCoin(mint);
 });
@@ -208,7 +213,10 @@ document.addEventListener("visibilitychange", async () => {
   if (!current) return;
   current.waking?.abort();
   if (!document.hidden) {
-    if (current.following.signal.aborted) void follow(current);
+    if (current.following.signal.aborted) {
+      current.following = new AbortController();
+      void follow(current);
+    }
     return;
   }
   current.waking = new AbortController();

@@ -10,10 +10,11 @@ export function startSandbox(getAccount, addCoin) {
   if (document.body.dataset.cluster !== "sandbox") return;
   byId("sandbox").hidden = false;
   for (const button of document.querySelectorAll("[data-source]"))
-    button.addEventListener("click", () => void trade(button, getAccount(), addCoin));
+    button.addEventListener("click", () => void trade(button, getAccount, addCoin));
 }
 
-async function trade(button, socialId, addCoin) {
+async function trade(button, getAccount, addCoin) {
+  const socialId = getAccount();
   if (!socialId || button.ariaDisabled === "true") return;
   button.ariaDisabled = "true";
   const { source } = button.dataset;
@@ -21,7 +22,7 @@ async function trade(button, socialId, addCoin) {
     const { lamports, mint } = await post({ socialId, source });
     const sol = Number(lamports) / 1e9;
     byId("sandbox-outcome").textContent = `${sol.toFixed(4)} SOL of fees appeared ${NAMES[source]}.`;
-    if (mint) addCoin(mint);
+    if (mint && getAccount() === socialId) addCoin(mint);
   } catch (error) {
     byId("sandbox-outcome").textContent = error.message;
   }
