@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { createGateway } from "../../../src/gateway.ts";
 import type { Answer } from "../../support/client.ts";
-import { eventually } from "../../support/eventually.ts";
 import { isMethod } from "../../support/sandbox.ts";
 import { startWorld, type World } from "../../support/world.ts";
 
@@ -138,10 +137,8 @@ it("the first page mentions a sandbox only in a sandbox, and the cluster elsewhe
   const devnet = { jsonrpc: "2.0", id: 1, result: "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG" };
   faults.add({ when: isMethod("getGenesisHash"), then: { status: 200, body: JSON.stringify(devnet) } });
   const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent" }));
-  await eventually(async () => {
-    const page = await gateway.fetch("http://localhost/");
-    expect(await page.text()).toContain('data-cluster="devnet"');
-  });
+  await gateway.start();
+  expect(await (await gateway.fetch("http://localhost/")).text()).toContain('data-cluster="devnet"');
   gateway.close();
   faults.clear();
 });
