@@ -70,9 +70,7 @@ export function createHomePage(needs: {
       ...preview(title, description, named),
     ];
     const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escape(cluster())}">`;
-    const page = html
-      .replace("<!-- head -->", () => head.join("\n    "))
-      .replace("<body>", () => body);
+    const page = html.replace("<!-- head -->", () => head.join("\n    ")).replace("<body>", () => body);
     return createStaticFile(page, headers).handle(request, scope, url);
   };
 }
