@@ -39,7 +39,7 @@ export async function readWallet(target, { withHistory, signal }) {
 export async function collect({ socialId, mints }) {
   const query = `mutation Collect($socialId: String!, $mints: [String!]) {
     collect(socialId: $socialId, mints: $mints) {
-      success collected newBalanceLamports txSignature remaining remainingLamports error message wallet {${BALANCE} }
+      success collected collectedLamports newBalanceLamports txSignature remaining remainingLamports error message wallet {${BALANCE} }
     }
   }`;
   const { data } = await run({ query, variables: { socialId, mints } });

@@ -9,13 +9,13 @@ const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFracti
 export function showLoading({ handle, socialId }) {
   const name = handle === undefined ? `Account ${socialId}` : `@${handle}`;
   byId("name").textContent = name;
-  byId("about").textContent = "Looking up…";
+  byId("about").textContent = name;
   byId("avatar").replaceChildren();
   byId("verified").setAttribute("hidden", "");
   byId("doubt").hidden = true;
   for (const id of AMOUNTS) byId(id).textContent = "0.0000";
   byId("address").textContent = "1".repeat(44);
-  byId("social-id").textContent = "";
+  byId("social-id").textContent = "0".repeat(16);
   setLoading(true);
   say(`Looking up ${name}`);
 }
@@ -30,7 +30,7 @@ export function setLoading(isLoading) {
 export function showIdentity({ handle, socialId, address, profile }) {
   const name = profile?.name ?? (handle === null ? `Account ${socialId}` : `@${handle}`);
   byId("name").textContent = name;
-  byId("about").textContent = describe(handle, profile);
+  byId("about").replaceChildren(...describe(handle, profile).map((part) => create("span", {}, part)));
   byId("verified").toggleAttribute("hidden", !profile?.verified);
   showPicture(name, profile?.pictureUrl);
   byId("address").textContent = address;
@@ -44,7 +44,7 @@ function describe(handle, profile) {
   const parts = [handle !== null && `@${handle}`];
   if (typeof followers === "number")
     parts.push(`${compact.format(followers)} ${followers === 1 ? "follower" : "followers"}`);
-  return parts.filter(Boolean).join(" · ");
+  return parts.filter(Boolean);
 }
 
 /** The initials, and above them the picture once it has loaded. */
@@ -81,11 +81,12 @@ export function showFigures(balance, coins) {
     const element = byId(id);
     const hasChanged = element.textContent !== balance[id];
     element.textContent = balance[id];
+    element.classList.toggle("zero", balance[id] === "0.0000");
     if (isUpdate && hasChanged) lightUp(element);
   }
-  const places = coins.filter(({ collectable }) => collectable).length;
+  const count = new Set(coins.filter(({ collectable }) => collectable).map(({ mint }) => mint)).size;
   byId("waits-where").textContent =
-    places === 0 ? "Fees to collect" : `In the vault and ${places === 1 ? "1 place" : `${places} places`} of coins`;
+    count === 0 ? "Fees to collect" : `In the vault and on ${count === 1 ? "1 coin" : `${count} coins`}`;
 }
 
 function lightUp(element) {

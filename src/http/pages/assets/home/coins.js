@@ -1,11 +1,16 @@
 import { byId, create, shorten } from "./dom.js";
 import { describeCoin } from "./messages.js";
 
-const STAGES = { CURVE: "Bonding curve", POOL: "AMM pool" };
+const STAGES = { CURVE: "Curve", POOL: "Pool" };
 
 /** Lists what waits in each place of the coins that the URL names. `remove` takes a mint. */
 export function showCoins(coins, remove) {
   byId("coins").replaceChildren(...coins.map((coin, i) => toRow(coin, i, coins, remove)));
+}
+
+/** Shows a placeholder for each coin. */
+export function showCoinsLoading({ mints }) {
+  byId("coins").replaceChildren(...mints.map(() => create("li", { className: "skeleton" })));
 }
 
 function toRow(coin, i, coins, remove) {
@@ -16,13 +21,14 @@ function toRow(coin, i, coins, remove) {
   const row = create(
     "li",
     { className: collectable ? "" : "off" },
-    create("div", {}, name, explain(problem)),
+    name,
     create("span", { className: "sum" }, waiting === null ? "–" : `${waiting} SOL`),
   );
   // A coin with two places has one button.
   const isFirst = coins.findIndex((other) => other.mint === mint) === i;
   const button = { type: "button", className: "quiet remove", "aria-label": `Remove coin ${shorten(mint)}` };
   row.append(isFirst ? create("button", { ...button, onclick: () => remove(mint) }, "×") : create("span"));
+  row.append(explain(problem));
   return row;
 }
 

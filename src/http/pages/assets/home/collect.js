@@ -43,20 +43,16 @@ async function run(target, onCollected) {
   tick();
   show("running", "Waiting for the transaction to confirm", "This takes a few seconds.");
 
-  let waitSeconds;
-  try {
-    const result = await api.collect(target);
-    if (current.signal.aborted) return;
-    onCollected(result);
-    if (result.success) showSuccess(result);
-    else showError({ code: result.error, message: result.message });
-  } catch (error) {
-    if (current.signal.aborted) return;
-    showError(error);
-    waitSeconds = error.retryAfterSeconds;
-  }
+  const result = await api.collect(target).catch((error) => error);
+  if (current.signal.aborted) return;
   clearInterval(timer);
-  if (waitSeconds) await countDown(waitSeconds, (left) => showBusy(`Collect again in ${left} s`), current.signal);
+  if (result instanceof Error) showError(result);
+  else if (result.success) showSuccess(result);
+  else showError({ code: result.error });
+  if (!(result instanceof Error)) onCollected(result);
+  const waitSeconds = result.retryAfterSeconds;
+  if (waitSeconds)
+    await countDown(waitSeconds, (left) => showBusy(`Collect again in ${left} s`), current.signal);
   if (!current.signal.aborted) setIdle();
 }
 
@@ -77,6 +73,7 @@ function setIdle() {
 function showBusy(text, isSpinning = false) {
   // Not `disabled`, which would lose the focus.
   button.ariaDisabled = "true";
+  button.classList.toggle("waiting", !isSpinning);
   const spinner = create("span", { className: "spinner", "aria-hidden": "true" });
   button.replaceChildren(...(isSpinning ? [spinner, text] : [text]));
 }
@@ -84,8 +81,13 @@ function showBusy(text, isSpinning = false) {
 function label() {
   const hasNothing = offer?.vault === NOTHING;
   button.ariaDisabled = null;
+  button.classList.remove("waiting");
   button.disabled = !offer || hasNothing;
-  button.textContent = !offer ? "Collect" : hasNothing ? "Nothing to collect yet" : `Collect ${offer.vault} SOL`;
+  button.textContent = !offer
+    ? "Collect"
+    : hasNothing
+      ? "Nothing to collect yet"
+      : `Collect ${offer.vault} SOL`;
 }
 
 function showSuccess({ collected, txSignature, remaining, remainingLamports }) {

@@ -13,14 +13,10 @@ const KINDS = {
 let transfers = [];
 let hasOlder = false;
 
-/** Shows placeholders of the usual size. */
+/** Shows a placeholder. */
 export function showHistoryLoading() {
   transfers = [];
-  const rows = Array.from({ length: 3 }, () => create("li", { className: "skeleton" }));
-  byId("history").replaceChildren(
-    create("div", { className: "plot skeleton" }),
-    create("ul", { className: "rows" }, ...rows),
-  );
+  byId("history").replaceChildren(create("div", { className: "plot skeleton" }));
 }
 
 /** Shows a page of transfers, newest first. */
@@ -34,9 +30,12 @@ export function showHistory({ nodes, pageInfo }) {
 }
 
 /** Adds what this page has just collected. */
-export function addCollected({ txSignature, collected, lamports }) {
+export function addCollected({ txSignature, collected, collectedLamports }) {
   const at = new Date().toISOString();
-  const own = { kind: "COLLECTED", amount: collected, lamports, signature: txSignature, at, isOwn: true };
+  const own = {
+    ...{ kind: "COLLECTED", amount: collected, lamports: collectedLamports },
+    ...{ signature: txSignature, at, isOwn: true },
+  };
   transfers = [own, ...transfers.filter(({ signature }) => signature !== txSignature)];
   render();
 }
@@ -51,7 +50,8 @@ export function showHistoryProblem(text, retry) {
 
 function render() {
   if (transfers.length === 0) {
-    const text = "Nothing has arrived at the address yet. What is collected shows here, transfer by transfer.";
+    const text =
+      "Nothing has arrived at the address yet. What is collected shows here, transfer by transfer.";
     byId("history").replaceChildren(create("p", { className: "hint" }, text));
     return;
   }
@@ -65,7 +65,8 @@ function drawArrivals() {
     .reverse();
   if (arrivals.length === 0) return [];
   const total = toSol(arrivals.reduce((sum, { lamports }) => sum + lamports, 0n));
-  const count = arrivals.length === 1 ? "1 transfer" : `${hasOlder ? "the last " : ""}${arrivals.length} transfers`;
+  const count =
+    arrivals.length === 1 ? "1 transfer" : `${hasOlder ? "the last " : ""}${arrivals.length} transfers`;
   const since = formatTime(arrivals[0].at);
   const label = `${total} SOL arrived in ${count} since ${since}`;
   return [
@@ -110,6 +111,7 @@ function formatTime(at) {
   const date = new Date(at);
   const now = new Date();
   if (date.toDateString() === now.toDateString()) return date.toLocaleTimeString("en", TIME);
-  if (date.getFullYear() !== now.getFullYear()) return date.toLocaleDateString("en", { ...DAY, year: "numeric" });
+  if (date.getFullYear() !== now.getFullYear())
+    return date.toLocaleDateString("en", { ...DAY, year: "numeric" });
   return date.toLocaleString("en", { ...DAY, ...TIME });
 }

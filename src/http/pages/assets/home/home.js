@@ -1,6 +1,6 @@
 import { readWallet, watchWallet } from "./api.js";
 import { setLoading, showDoubt, showFigures, showIdentity, showLoading } from "./card.js";
-import { showCoins } from "./coins.js";
+import { showCoins, showCoinsLoading } from "./coins.js";
 import { offerCollect, resetCollect, startCollect } from "./collect.js";
 import { byId, copies, countDown, say, sleep } from "./dom.js";
 import { addCollected, showHistory, showHistoryLoading, showHistoryProblem } from "./history.js";
@@ -42,7 +42,7 @@ function open(target, { isSameAccount = false } = {}) {
     resetCollect();
     showLoading(target);
     showHistoryLoading();
-    showCoins([], removeCoin);
+    showCoinsLoading(target);
   }
   void load(view, !isSameAccount);
   void follow(view);
@@ -132,7 +132,7 @@ function failHistory(of, error) {
 
 /** Shows why there is no account to show. Tries again by itself after an error that passes. */
 async function showNotice(of, error) {
-  const { kind, title, text, action, waitSeconds } = describeLookup(error);
+  const { kind, title, text, action, waitSeconds } = describeLookup(error, of.target);
   byId("creator").hidden = true;
   byId("notice").hidden = false;
   byId("notice").className = `card notice ${kind}`;

@@ -37,9 +37,10 @@ const LOOKUP_FAILED = {
   kind: "failed",
 };
 
-/** How to show an error of a lookup. An error that passes by itself has no action: the page tries again. */
-export function describeLookup({ code, retryAfterSeconds }) {
-  const message = LOOKUP[code] ?? LOOKUP_FAILED;
+/** How to show an error of the lookup of a `target`. An error that passes by itself has no action: the page tries again. */
+export function describeLookup({ code, retryAfterSeconds }, { handle } = {}) {
+  const message = { ...(LOOKUP[code] ?? LOOKUP_FAILED) };
+  if (code === "SOCIAL_NOT_FOUND" && handle) message.title = `There is no @${handle}`;
   const isFinal = ["SOCIAL_NOT_FOUND", "INVALID_HANDLE", "INVALID_SOCIAL_ID"].includes(code);
   const isWaiting = message.kind !== "failed" && retryAfterSeconds !== undefined;
   return {
@@ -61,7 +62,11 @@ export function describeCollect({ code, message, retryAfterSeconds, requestId })
       text: "It would not be worth a transaction. Come back after more trading.",
     };
   if (code === "RATE_LIMITED")
-    return { kind: "refused", title: "Too many requests", text: "Wait for the countdown, then collect again." };
+    return {
+      kind: "refused",
+      title: "Too many requests",
+      text: "Wait for the countdown, then collect again.",
+    };
   if (code === "INSUFFICIENT_FUNDS")
     return {
       kind: "refused",
@@ -70,8 +75,11 @@ export function describeCollect({ code, message, retryAfterSeconds, requestId })
     };
   if (code === "UNREACHABLE") return { kind: "failed", title: "The connection broke", text: AGAIN };
   if (retryAfterSeconds !== undefined) return { kind: "refused", title: "Not now", text: message };
-  const request = requestId ? ` Request ${requestId}.` : "";
-  return { kind: "failed", title: "The collect failed", text: `${message}${request}` };
+  // The service's general message is for programs.
+  const isGeneral = !message || message.includes("X-Request-Id");
+  const report = requestId ? ` If it fails again, tell the operator the request: ${requestId}.` : "";
+  const text = isGeneral ? `Try again in a minute.${report}` : message;
+  return { kind: "failed", title: "The collect failed", text };
 }
 
 const NEVER = "Never pays this address";
@@ -83,7 +91,10 @@ const REASONS = {
   CASHBACK: [NEVER, "Its creator fees go back to its traders."],
   OTHER_CURRENCY: ["Not in SOL", "It trades in another currency. Only SOL can be collected here."],
   NOTHING_WAITING: ["Nothing waits yet", "Fees appear here as the coin trades."],
-  RENT_TOO_HIGH: ["Too little yet", "Moving the fees would cost more than 2% of them. Wait for more trading."],
+  RENT_TOO_HIGH: [
+    "Too little yet",
+    "Moving the fees would cost more than 2% of them. Wait for more trading.",
+  ],
   BELOW_AMM_MINIMUM: ["Too little yet", "The AMM moves no amount as small as this. Wait for more trading."],
 };
 

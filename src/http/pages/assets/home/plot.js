@@ -27,7 +27,13 @@ export function drawPlot(arrivals, now, label) {
   line += `H${WIDTH - MARGIN}`;
   return createSvg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label, class: "plot" },
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": label,
+      class: "plot",
+    },
     createSvg("path", { class: "area", d: `${line}V${HEIGHT}H0Z` }),
     createSvg("path", { class: "line", d: line }),
     // A line without length, whose round ends do not stretch.

@@ -30,9 +30,11 @@ async function trade(button, socialId, addCoin) {
 
 async function post(body) {
   const headers = { "content-type": "application/json" };
-  const response = await fetch("sandbox/fees", { method: "POST", headers, body: JSON.stringify(body) }).catch(() => {
-    throw new Error("The server is unreachable. Try again.");
-  });
+  const response = await fetch("sandbox/fees", { method: "POST", headers, body: JSON.stringify(body) }).catch(
+    () => {
+      throw new Error("The server is unreachable. Try again.");
+    },
+  );
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(answer.message ?? `The server answered ${response.status}. Try again.`);
   return answer;
