@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { AxeResults } from "axe-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -17,7 +18,7 @@ const VIEWS = [
 async function seriousViolations(page: WatchedPage): Promise<string[]> {
   await page.evaluate(AXE);
   const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
+    const { axe } = globalThis as unknown as { axe: { run: () => Promise<AxeResults> } };
     return (await axe.run()).violations;
   });
   return violations
