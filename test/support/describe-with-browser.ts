@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe } from "vitest";
+import { afterAll, afterEach, beforeAll, describe } from "vitest";
 
 /** Path of the Debian package. */
 const CHROMIUM = "/usr/bin/chromium";
@@ -28,7 +28,7 @@ export interface WatchedPage extends Page {
 
 /**
  * Tests that need a browser; the block shares one. Without Chromium they are skipped with a note, and fail in
- * CI. `visit` opens the address in a new browser profile.
+ * CI. `visit` opens the address in a new browser profile, until the end of the test.
  */
 export function describeWithBrowser(
   name: string,
@@ -40,9 +40,13 @@ export function describeWithBrowser(
       browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: TIMEOUT_MS });
     });
     afterAll(() => browser.close());
+    const pages: Page[] = [];
+    // An open page may hold a connection, and a caller may have only some.
+    afterEach(() => Promise.all(pages.splice(0).map((page) => page.close())));
 
     tests(async (url) => {
       const page = await browser.newPage();
+      pages.push(page);
       page.setDefaultTimeout(TIMEOUT_MS);
       const offences: string[] = [];
       page.on("request", (request) => {

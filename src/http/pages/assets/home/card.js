@@ -30,7 +30,7 @@ export function setLoading(isLoading) {
 export function showIdentity({ handle, socialId, address, profile }) {
   const name = profile?.name ?? (handle === null ? `Account ${socialId}` : `@${handle}`);
   byId("name").textContent = name;
-  byId("about").replaceChildren(...describe(handle, profile).map((part) => create("span", {}, part)));
+  byId("about").replaceChildren(...describe(handle, profile));
   byId("verified").toggleAttribute("hidden", !profile?.verified);
   showPicture(name, profile?.pictureUrl);
   byId("address").textContent = address;
@@ -41,10 +41,14 @@ export function showIdentity({ handle, socialId, address, profile }) {
 
 function describe(handle, profile) {
   const followers = profile?.followers;
-  const parts = [handle !== null && `@${handle}`];
-  if (typeof followers === "number")
-    parts.push(`${compact.format(followers)} ${followers === 1 ? "follower" : "followers"}`);
-  return parts.filter(Boolean);
+  const parts = [];
+  if (handle !== null) parts.push(create("span", {}, `@${handle}`));
+  if (typeof followers === "number") {
+    if (parts.length > 0) parts.push(create("span", { className: "dot" }, " · "));
+    const noun = followers === 1 ? "follower" : "followers";
+    parts.push(create("span", {}, `${compact.format(followers)} ${noun}`));
+  }
+  return parts;
 }
 
 /** The initials, and above them the picture once it has loaded. */

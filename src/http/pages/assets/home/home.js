@@ -80,7 +80,7 @@ function follow(of) {
 }
 
 function setLive(isLive) {
-  byId("live").textContent = isLive ? "Live" : "Reconnecting…";
+  byId("live").textContent = isLive ? "Live" : "Updates paused";
   byId("live").classList.toggle("on", isLive);
 }
 

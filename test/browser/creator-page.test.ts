@@ -1,0 +1,427 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
+import { eventually } from "../support/eventually.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+const REFUSED = /^Failed to load resource: /;
+/** More requests than the tests of a gateway make. */
+const NO_LIMIT = { RATE_LIMIT_MAX: "100000" };
+
+/** What the page of an account shows. */
+function partsOf(page: WatchedPage) {
+  const card = page.locator("#creator > section").first();
+  return {
+    card,
+    name: card.getByRole("heading", { level: 1 }),
+    amount: (label: string) => card.locator(".figures > div", { hasText: label }).locator("dd").first(),
+    collect: page.locator("#collect"),
+    outcome: page.locator("#outcome"),
+    history: page.getByRole("region", { name: "What arrived" }),
+    coins: page.getByRole("region", { name: "Coins" }),
+  };
+}
+
+/** Waits until the page shows an account, with its history, and is connected. */
+async function waitForAll(page: WatchedPage): Promise<void> {
+  await page.getByText("Live").waitFor();
+  await page.locator("#history :is(.rows, .hint)").first().waitFor();
+}
+
+/** What axe finds, with animations off, because it measures contrast. */
+async function violationsOn(page: WatchedPage): Promise<unknown[]> {
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<{ violations: { id: string; nodes: { target: unknown }[] }[] }>(
+    "axe.run()",
+  );
+  return violations.map(({ id, nodes }) => [id, nodes.map(({ target }) => target)]);
+}
+
+const consoleErrors = (page: WatchedPage) => page.offences.filter((offence) => !REFUSED.test(offence));
+
+describeWithBrowser("the page of a creator", (visit) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld({ ...NO_LIMIT, BASE_PATH: "/some/base" });
+  });
+  afterAll(() => world.close());
+
+  const addFees = (handle: string) =>
+    world.request("/sandbox/fees", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ socialId: world.account(handle).id, source: "VAULT" }),
+    });
+
+  it("opens by keyboard alone, collects inside the card, and shows the transfer", async () => {
+    const page = await visit(`${world.url}/`);
+    await page.getByText("This is a sandbox: no real money.").first().waitFor();
+    await page.getByLabel("Handle").fill("@creator");
+    await page.keyboard.press("Enter");
+    const { card, name, amount, collect, outcome, history } = partsOf(page);
+    await amount("Waiting").getByText("3.1000").waitFor();
+    expect(await amount("At the address").innerText()).toBe("5.2000 SOL");
+    expect(await amount("Withdrawable").innerText()).toBe("8.1340 SOL");
+    expect(await name.innerText()).toBe("The Creator");
+    await name.getByRole("img", { name: "Verified" }).waitFor();
+    expect(await card.innerText()).toContain("@creator · 1.3M followers");
+    expect(await card.innerText()).toContain(world.account("creator").address);
+    expect(page.url()).toBe(`${world.url}/?handle=creator`);
+    expect(await page.title()).toBe("The Creator (@creator) · Tributary");
+    await history.getByText("Nothing has arrived").waitFor();
+
+    await collect.focus();
+    await page.keyboard.press("Enter");
+    await outcome.getByText("Collected 3.1000 SOL").waitFor();
+    expect(await card.locator("#outcome").count()).toBe(1);
+    const signature = (await outcome.locator("code").getAttribute("title"))!;
+    expect(world.sandbox.chain.landed(signature)?.err).toBeNull();
+    await history.getByText("+3.1000 SOL").waitFor();
+    await history.getByRole("img", { name: /^3\.1000 SOL arrived in 1 transfer since/ }).waitFor();
+    expect(await history.getByRole("link").count()).toBe(0);
+    await page.getByRole("button", { name: "Nothing to collect yet", disabled: true }).waitFor();
+    // A disabled button has no focus.
+    await eventually(async () => {
+      expect(await outcome.evaluate((element) => element.matches(":focus"))).toBe(true);
+    });
+    expect(page.offences).toEqual([]);
+  });
+
+  it("shows what others add and collect, in the figures and the history, without reload", async () => {
+    const page = await visit(`${world.url}/?handle=artist002`);
+    await waitForAll(page);
+    const { amount, history } = partsOf(page);
+    const before = await amount("Waiting").innerText();
+    await addFees("artist002");
+    await eventually(async () => {
+      expect(await amount("Waiting").innerText()).not.toBe(before);
+    });
+    const { body } = await world.collect(world.account("artist002").id);
+    await amount("Waiting").getByText("0.0000").waitFor();
+    await history.getByText(`+${body.collected} SOL`).waitFor();
+  });
+
+  it("goes back and forward between accounts", async () => {
+    const page = await visit(`${world.url}/`);
+    const { name } = partsOf(page);
+    for (const handle of ["graduate", "newcomer"]) {
+      await page.getByLabel("Handle").fill(handle);
+      await page.keyboard.press("Enter");
+      await name.getByText(new RegExp(handle, "i")).waitFor();
+    }
+    await page.goBack();
+    await name.getByText("Graduate").waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: /^Every creator/ }).waitFor();
+    expect(await page.title()).toBe("Tributary");
+    await page.goForward();
+    await name.getByText("Graduate").waitFor();
+  });
+
+  it("copies the address, and a link that survives a rename", async () => {
+    const { coins, address, id } = world.account("launcher");
+    const mint = coins[0]!.mint;
+    const page = await visit(`${world.url}/?handle=launcher&mint=${mint}`);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const clipboard = () => page.evaluate<string>("navigator.clipboard.readText()");
+    await waitForAll(page);
+    await page.getByRole("button", { name: "Copy" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await clipboard()).toBe(address);
+    await page.getByRole("button", { name: "Share" }).click();
+    await eventually(async () => {
+      expect(await clipboard()).toBe(`${world.url}/?socialId=${id}&mint=${mint}`);
+    });
+
+    world.sandbox.social.rename("launcher", "relaunched");
+    const shared = await visit(await clipboard());
+    await shared.getByText("@relaunched").waitFor();
+    await shared.getByText("In the vault and on 1 coin").waitFor();
+    world.sandbox.social.rename("relaunched", "launcher");
+  });
+
+  it.each([
+    "https://x.com/Graduate?s=20",
+    "twitter.com/graduate/",
+    "https://mobile.twitter.com/@graduate/status/1",
+  ])("understands the pasted %s", async (text) => {
+    const page = await visit(`${world.url}/`);
+    await page.getByLabel("Handle").fill(` ${text} `);
+    await page.keyboard.press("Enter");
+    await partsOf(page).name.getByText("Graduate").waitFor();
+    expect(page.url()).toMatch(/\/\?handle=graduate$/i);
+  });
+
+  it("says what to paste when an address is no profile", async () => {
+    const page = await visit(`${world.url}/`);
+    await page.getByLabel("Handle").fill("https://example.com/creator");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").getByText("This is no profile.").waitFor();
+  });
+
+  it("adds and removes a coin, and explains one that never pays the address", async () => {
+    const { coins } = world.account("variety");
+    const [pays, , , holders] = coins.map(({ mint }) => mint);
+    const page = await visit(`${world.url}/?handle=variety`);
+    await waitForAll(page);
+    const { amount, coins: list } = partsOf(page);
+    const input = page.getByLabel("Count the fees that wait on a coin");
+    await input.fill("no mint");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").getByText("There is no mint in this.").waitFor();
+
+    await input.fill(`https://launch.example/coin/${pays}?tab=chart`);
+    await page.keyboard.press("Enter");
+    await list.getByText("Counts in what waits.").waitFor();
+    await amount("Waiting").getByText("0.8500").waitFor();
+    await input.fill(holders!);
+    await page.keyboard.press("Enter");
+    await list.getByText("Never pays this address. Its creator fees go to its holders.").waitFor();
+    expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([pays, holders]);
+
+    await list
+      .getByRole("button", { name: /^Remove coin/ })
+      .first()
+      .click();
+    await amount("Waiting").getByText("0.4000").waitFor();
+    expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([holders]);
+    expect(page.offences).toEqual([]);
+  });
+
+  it("lets the whole flow be played with the mouse", async () => {
+    const page = await visit(`${world.url}/`);
+    await page.getByRole("link", { name: "newcomer" }).click();
+    const { collect, outcome, amount, coins } = partsOf(page);
+    await page.getByText("Live").waitFor();
+    for (const place of ["in the vault", "on a curve", "in a pool"]) {
+      const before = await amount("Waiting").innerText();
+      await page.getByRole("button", { name: place }).click();
+      await eventually(async () => {
+        expect(await amount("Waiting").innerText()).not.toBe(before);
+      });
+    }
+    await coins.getByText("Curve").waitFor();
+    await coins.getByText("Pool").waitFor();
+    expect(new URL(page.url()).searchParams.getAll("mint")).toHaveLength(2);
+    const waiting = await amount("Waiting").innerText();
+    await collect.click();
+    await outcome.getByText(`Collected ${waiting}`).waitFor();
+    await amount("At the address").getByText(waiting.split(" ")[0]!).waitFor();
+    expect(page.offences).toEqual([]);
+  });
+
+  it("keeps its layout when the account arrives, and has no violation while it loads", async () => {
+    const release = hold(world.sandbox.rpc);
+    const page = await visit(`${world.url}/?handle=artist003`);
+    try {
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.getByText("@artist003").first().waitFor();
+      const boxes = () =>
+        Promise.all(["#collect", ".address", "#add-coin"].map((id) => page.locator(id).boundingBox()));
+      const before = await boxes();
+      expect(await violationsOn(page)).toEqual([]);
+      release();
+      await waitForAll(page);
+      expect(await boxes()).toEqual(before);
+    } finally {
+      release();
+    }
+  });
+
+  it.each([
+    ["mainnet-beta", (signature: string) => `https://solscan.io/tx/${signature}`],
+    ["devnet", (signature: string) => `https://explorer.solana.com/tx/${signature}?cluster=devnet`],
+  ])("links transactions to the explorer of %s", async (cluster, toUrl) => {
+    const handle = cluster === "devnet" ? "artist012" : "artist015";
+    const page = await visit(`${world.url}/?handle=${handle}`);
+    await page.evaluate(`document.body.dataset.cluster = "${cluster}"`);
+    const { outcome, history } = partsOf(page);
+    await page.getByRole("button", { name: /^Collect \d/ }).click();
+    const link = outcome.getByRole("link", { name: /^Transaction .* in the explorer$/ });
+    const signature = (await link.locator("code").getAttribute("title"))!;
+    expect(await link.getAttribute("href")).toBe(toUrl(signature));
+    expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+    expect(await history.getByRole("link").getAttribute("href")).toBe(toUrl(signature));
+    expect(await violationsOn(page)).toEqual([]);
+  });
+
+  it("counts the seconds while it collects", async () => {
+    const release = hold(world.sandbox.rpc, isMethod("sendTransaction"));
+    try {
+      const page = await visit(`${world.url}/?handle=artist006`);
+      const { collect, outcome } = partsOf(page);
+      await page.getByRole("button", { name: /^Collect 2/ }).click();
+      await page.getByRole("button", { name: /^Collecting… [1-9]\d* s$/, disabled: true }).waitFor();
+      expect(await collect.locator(".spinner").count()).toBe(1);
+      expect(await violationsOn(page)).toEqual([]);
+      release();
+      await outcome.getByText("Collected 22.4277 SOL").waitFor();
+      expect(await violationsOn(page)).toEqual([]);
+    } finally {
+      release();
+    }
+  });
+
+  it("has nothing to collect for an empty vault, or one with less than it shows", async () => {
+    for (const handle of ["artist010", "dusty"]) {
+      const page = await visit(`${world.url}/?handle=${handle}`);
+      await page.getByRole("button", { name: "Nothing to collect yet", disabled: true }).waitFor();
+    }
+  });
+
+  it("shows a failed collect in red, with what to do", async () => {
+    const remove = world.sandbox.rpc.faults.add({
+      when: isMethod("simulateTransaction"),
+      then: { status: 500, body: "" },
+    });
+    const page = await visit(`${world.url}/?handle=artist001`);
+    const { outcome } = partsOf(page);
+    await page.getByRole("button", { name: /^Collect 0/ }).click();
+    await outcome.getByText("The collect failed").waitFor();
+    expect(await outcome.innerText()).toMatch(/Try again in a minute\. .*: [\da-f-]{36}\.$/);
+    expect(await outcome.getAttribute("class")).toContain("failed");
+    expect(await violationsOn(page)).toEqual([]);
+    remove();
+  });
+
+  it("shows a refused collect in neutral colours, with what to do", async () => {
+    const { chain, feePayer } = world.sandbox;
+    const balance = chain.balance(feePayer);
+    const page = await visit(`${world.url}/?handle=artist009`);
+    await page.getByRole("button", { name: /^Collect 23/ }).waitFor();
+    chain.setBalance(feePayer, 0n);
+    const { collect, outcome } = partsOf(page);
+    await collect.click();
+    await outcome.getByText("Nothing was moved. Try again later.").waitFor();
+    expect(await outcome.getAttribute("class")).toContain("refused");
+    expect(await violationsOn(page)).toEqual([]);
+    chain.setBalance(feePayer, balance);
+  });
+
+  it("shows the network's picture without telling where it is shown, and initials if there is none", async () => {
+    const { id } = world.account("graduate");
+    const url = "https://pbs.twimg.com/profile_images/1/face_normal.png";
+    const user = { id, name: "Graduate Artist", username: "graduate", profile_image_url: url };
+    const remove = world.sandbox.social.faults.add({
+      then: {
+        status: 200,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ data: [user] }),
+      },
+    });
+    const page = await visit(`${world.url}/`);
+    const requested: (string | undefined)[] = [];
+    await page.route("https://pbs.twimg.com/**", (route) => {
+      requested.push(route.request().url(), route.request().headers().referer);
+      return requested.length === 2
+        ? route.fulfill({ path: "src/http/pages/assets/home/touch-icon.png" })
+        : route.abort();
+    });
+    await page.goto(`${world.url}/?socialId=${id}`);
+    await page.locator("#avatar img.loaded").waitFor();
+    expect(requested).toEqual([url.replace("_normal", "_400x400"), undefined]);
+    await page.reload();
+    await waitForAll(page);
+    await eventually(async () => {
+      expect(await page.locator("#avatar img").count()).toBe(0);
+    });
+    expect(await page.locator("#avatar").innerText()).toBe("GA");
+    remove();
+  });
+
+  it("says that there is no such account, and warns of an id that the network does not know", async () => {
+    const page = await visit(`${world.url}/?handle=suspended`);
+    await page.getByRole("heading", { name: "There is no @suspended" }).waitFor();
+    expect(await violationsOn(page)).toEqual([]);
+    await page.goto(`${world.url}/?socialId=123456`);
+    await page.getByText("Check the link before you rely on this address.").waitFor();
+    await page.goto(`${world.url}/?handle=creator&mint=nonsense`);
+    await page.getByRole("button", { name: "Show the creator without coins" }).click();
+    await partsOf(page).name.getByText("The Creator").waitFor();
+    expect(consoleErrors(page)).toEqual([]);
+  });
+
+  it("tries again when the server was unreachable", async () => {
+    const page = await visit(`${world.url}/`);
+    await page.route("**/graphql", (route) => route.abort());
+    await page.getByRole("link", { name: "graduate" }).click();
+    await page.getByRole("heading", { name: "The server is unreachable" }).waitFor();
+    expect(await violationsOn(page)).toEqual([]);
+    await page.unroute("**/graphql");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await partsOf(page).name.getByText("Graduate").waitFor();
+  });
+
+  it.each([
+    ["light", 1280],
+    ["dark", 390],
+  ] as const)("has no violation that axe finds, in %s mode at %d pixels", async (colorScheme, width) => {
+    const { coins } = world.account("variety");
+    const mints = coins.map(({ mint }) => `&mint=${mint}`).join("");
+    const page = await visit(`${world.url}/`);
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 844 });
+    expect(await violationsOn(page)).toEqual([]);
+    for (const query of ["handle=creator", "handle=artist010", `handle=variety${mints}`]) {
+      await page.goto(`${world.url}/?${query}`);
+      await waitForAll(page);
+      expect(await violationsOn(page)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+    }
+  });
+
+  describe("with the default rate limit", () => {
+    let limited: World;
+    beforeAll(async () => {
+      limited = await startWorld();
+    });
+    afterAll(() => limited.close());
+    let callers = 0;
+
+    /** Opens an account's page from an address that no other test uses. */
+    async function visitAlone(handle: string) {
+      const page = await visit(`${limited.url}/`);
+      const address = `192.0.2.${++callers}`;
+      await page.setExtraHTTPHeaders({ "x-forwarded-for": address });
+      await page.goto(`${limited.url}/?handle=${handle}`);
+      return { page, address: { "x-forwarded-for": address } };
+    }
+    const remainingIn = (headers: Headers) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+
+    it("costs three requests for a view with its history and live updates", async () => {
+      const { page, address } = await visitAlone("creator");
+      await waitForAll(page);
+      const { headers } = await limited.lookup("creator", address);
+      expect(remainingIn(headers)).toBe(20 - 3 - 1);
+    });
+
+    it("counts down after a rate limit, and then collects again", async () => {
+      const { page, address } = await visitAlone("graduate");
+      await waitForAll(page);
+      await page.clock.install();
+      for (let left = 17; left > 0; left--) await limited.lookup("graduate", address);
+      const { collect, outcome } = partsOf(page);
+      await collect.click();
+      await page.getByRole("button", { name: /^Collect again in \d+ s$/, disabled: true }).waitFor();
+      await outcome.getByText("Wait for the countdown").waitFor();
+      expect(await outcome.getAttribute("class")).toContain("refused");
+      expect(await violationsOn(page)).toEqual([]);
+      await page.clock.fastForward(61_000);
+      await page.getByRole("button", { name: "Collect 1.5000 SOL", disabled: false }).waitFor();
+    });
+
+    it("counts down to another try when the account itself is refused", async () => {
+      const { page, address } = await visitAlone("newcomer");
+      await waitForAll(page);
+      for (let left = 17; left > 0; left--) await limited.lookup("graduate", address);
+      await page.clock.install();
+      await page.reload();
+      await page.getByText(/Trying again in \d+ s\./).waitFor();
+      expect(await violationsOn(page)).toEqual([]);
+    });
+  });
+});
