@@ -1,35 +1,21 @@
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import type { AxeResults } from "axe-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
+import { violationsOn } from "../support/violations.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 const NOT_FOUND = /^Failed to load resource: the server responded with a status of 404/;
 const VIEWS = [
   { width: 1280, height: 900, colorScheme: "light" },
-  { width: 1280, height: 900, colorScheme: "dark" },
-  { width: 390, height: 844, colorScheme: "light" },
   { width: 390, height: 844, colorScheme: "dark" },
 ] as const;
 
-/** What axe calls serious or critical, with the elements. */
-async function seriousViolations(page: WatchedPage): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run: () => Promise<AxeResults> } };
-    return (await axe.run()).violations;
-  });
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
-}
+/** The violations that axe calls serious or critical. Swagger UI's headings and landmarks have moderate ones. */
+const seriousViolations = async (page: WatchedPage) =>
+  (await violationsOn(page)).filter(({ impact }) => impact === "serious" || impact === "critical");
 
 async function setView(page: WatchedPage, { width, height, colorScheme }: (typeof VIEWS)[number]) {
   await page.setViewportSize({ width, height });
-  // Without transitions, so that axe sees the final colours.
-  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  await page.emulateMedia({ colorScheme });
 }
 
 /** How far the page is higher and wider than the window. */
@@ -114,7 +100,7 @@ describeWithBrowser("the pages for programs", (visit) => {
     await page.getByRole("heading", { name: "There is nothing at this address." }).waitFor();
     for (const view of VIEWS) {
       await setView(page, view);
-      expect([view, await seriousViolations(page)]).toEqual([view, []]);
+      expect([view, await violationsOn(page)]).toEqual([view, []]);
       const { height, width } = await overflowOf(page);
       expect([view, height <= 0, width <= 0]).toEqual([view, true, true]);
     }
