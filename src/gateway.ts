@@ -1,6 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
 import type { Config } from "./config.ts";
+import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
 import { createGraphQLEndpoint } from "./graphql/endpoint.ts";
 import { createClientAddress } from "./http/client-address.ts";
@@ -27,7 +28,7 @@ import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
 import { createOpenApiDocument } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
-import { respondJson } from "./rest/respond.ts";
+import { respondError, respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
 import { createChain, createSocial, type Shared } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
@@ -138,12 +139,15 @@ export function createGateway(
     metrics: createRequestMetrics(registry),
     log,
   };
-  const serve = (served: Record<string, Route>) => {
+  const serve = (served: Record<string, Route>, notFound: (request: Request) => Response) => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
-    const router = createRouter({ ...scopeNeeds, routes: new Map(paths) });
+    const router = createRouter({ ...scopeNeeds, routes: new Map(paths), notFound });
     return createServerAdapter<RequestContext>(router);
   };
-  const adapter = serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes);
+  const adapter = serve(
+    config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
+    pages.notFound,
+  );
 
   void chain.balances.warmUp();
 
@@ -168,7 +172,7 @@ export function createGateway(
     }),
 
     /** The entry for node:http on ADMIN_PORT. */
-    handleAdmin: serve(adminRoutes).handle,
+    handleAdmin: serve(adminRoutes, () => respondError(new ContractError("NOT_FOUND"))).handle,
 
     /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
     drain() {

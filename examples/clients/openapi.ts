@@ -195,7 +195,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=<name>.
+             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
              *
              *     `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
              *

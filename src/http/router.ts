@@ -27,7 +27,13 @@ export interface RequestContext {
 }
 
 /** Finds the route of a request, runs its handler, and adds the headers that every response has. */
-export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> }) {
+export function createRouter(
+  needs: RequestScopeNeeds & {
+    routes: ReadonlyMap<string, Route>;
+    /** Answers at unknown paths. */
+    notFound: (request: Request) => Response;
+  },
+) {
   async function handle(
     request: Request,
     scope: HttpRequestScope,
@@ -67,7 +73,10 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
     const received = () => ({ method: request.method, path, route: route && path, headers: request.headers });
     const response = await scope.answer(route?.operation ?? "other", received, async () => {
       try {
-        if (!url || !route) throw new ContractError("NOT_FOUND");
+        if (!url || !route) {
+          scope.recordCode("NOT_FOUND");
+          return needs.notFound(request);
+        }
         return await handle(request, scope, url, route);
       } catch (error) {
         return respondFailure(error, scope);

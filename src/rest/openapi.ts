@@ -172,7 +172,7 @@ function toResponse(
       ...answers.map(({ fixed, description }) =>
         fixed?.error ? `\`${fixed.error}\`: ${description}` : description,
       ),
-      ...errors.map(({ code, message }) => `\`${code}\`: ${message}`),
+      ...errors.map(({ code, message }) => `\`${code}\`: ${toMarkdown(message)}`),
     ].join("\n\n"),
     headers: { ...headers, ...toRetryAfter(errors) },
     content: {
@@ -182,6 +182,11 @@ function toResponse(
       },
     },
   };
+}
+
+/** Descriptions are Markdown, in which `<name>` would be an HTML element. */
+function toMarkdown(text: string): string {
+  return text.replaceAll("<", "\\<");
 }
 
 function toRetryAfter(errors: readonly ContractError[]): object {

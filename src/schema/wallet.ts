@@ -82,6 +82,8 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
 
 export const HANDLE =
   "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
+const HANDLES =
+  "Handles without the @, case-insensitive: each 1-15 alphanumeric characters, and underscores if the operator allows them.";
 export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, and ${MAX_MINTS_PER_OPERATION} per operation.`;
 export const SOCIAL_ID = `${SOCIAL_ID_EXPECTED}.`;
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
@@ -114,7 +116,7 @@ builder.queryFields((t) => ({
     nullable: { list: false, items: true },
     ...withMetadata({ cost: { wallets: 1, perItemOf: "handles" } }),
     description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
-    args: { handles: t.arg.stringList({ required: true, description: HANDLE }) },
+    args: { handles: t.arg.stringList({ required: true, description: HANDLES }) },
     resolve: (_root, { handles }, context) => handles.map((handle) => findWallet(handle, context)),
   }),
 }));

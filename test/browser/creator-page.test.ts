@@ -1,12 +1,10 @@
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
 import { eventually } from "../support/eventually.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
+import { violationsOn } from "../support/violations.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 const REFUSED = /^Failed to load resource: /;
 /** More requests than the tests of a gateway make. */
 const NO_LIMIT = { RATE_LIMIT_MAX: "100000" };
@@ -29,16 +27,6 @@ function partsOf(page: WatchedPage) {
 async function waitForAll(page: WatchedPage): Promise<void> {
   await page.getByText("Live").waitFor();
   await page.locator("#history :is(.rows, .hint)").first().waitFor();
-}
-
-/** What axe finds, with animations off, because it measures contrast. */
-async function violationsOn(page: WatchedPage): Promise<unknown[]> {
-  await page.emulateMedia({ reducedMotion: "reduce" });
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate<{ violations: { id: string; nodes: { target: unknown }[] }[] }>(
-    "axe.run()",
-  );
-  return violations.map(({ id, nodes }) => [id, nodes.map(({ target }) => target)]);
 }
 
 const consoleErrors = (page: WatchedPage) => page.offences.filter((offence) => !REFUSED.test(offence));

@@ -59,7 +59,7 @@ const keyOf = (operationId: string, status: number | string, code: string | unde
 
 /** Headers of HTTP, browser security and caching, which the document does not list. */
 const GENERAL_HEADERS =
-  /^(date|connection|keep-alive|transfer-encoding|content-(length|type)|cache-control|access-control-.*|content-security-policy|x-content-type-options)$/;
+  /^(date|connection|keep-alive|transfer-encoding|content-(length|type)|cache-control|vary|access-control-.*|content-security-policy|x-content-type-options)$/;
 
 /** Checks a response against the documentation of its status. */
 function check(response: any, { headers, body }: Answer): void {

@@ -4,6 +4,7 @@ import { css as graphiqlCss } from "@graphql-yoga/render-graphiql/graphiql";
 import { printSchema, type GraphQLSchema } from "graphql";
 import { exampleOperations, graphiqlScript, type SandboxAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
+import { createNotFound } from "./not-found.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
@@ -21,9 +22,14 @@ const POLICY = {
 
 /** Profile pictures come from the network's host for them. Nothing else of it may load. */
 const HOME_POLICY = { ...POLICY, "img-src": "'self' https://pbs.twimg.com", "form-action": "'self'" };
-/** Swagger UI and GraphiQL add inline styles. */
-const DOCS_POLICY = { ...POLICY, "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" };
-const GRAPHIQL_POLICY = { ...DOCS_POLICY, "font-src": "data:", "worker-src": "blob:" };
+/** GraphiQL adds inline styles, and contains its images and fonts. */
+const GRAPHIQL_POLICY = {
+  ...POLICY,
+  "style-src": "'self' 'unsafe-inline'",
+  "img-src": "'self' data:",
+  "font-src": "data:",
+  "worker-src": "blob:",
+};
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
@@ -78,9 +84,9 @@ const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
     "page.css": read("./assets/page.css"),
     "docs.css": read("./assets/docs.css"),
     "docs.js": read("./assets/docs.js"),
-    "swagger-ui.css": read(import.meta.resolve("swagger-ui-dist/swagger-ui.css")),
     "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
     "graphiql.css": read("./assets/graphiql.css"),
+    "not-found.css": read("./assets/not-found.css"),
     "graphiql-viewer.css": graphiqlCss,
   }).map(([name, content]) => [name, toFile(name, content)]),
 );
@@ -105,7 +111,7 @@ export function createPages(needs: {
   /** The chain's cluster, such as `devnet`. */
   cluster: () => string;
   sandboxAccounts: readonly SandboxAccount[];
-}): { routes: Record<string, Route>; graphiql: Handler } {
+}): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: Request) => Response } {
   const assets: Record<string, StaticFile> = {
     ...FIXED_ASSETS,
     ...HOME_FILES,
@@ -137,11 +143,16 @@ export function createPages(needs: {
     routes: {
       ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
       "/": { GET: home },
-      "/docs": { GET: page("docs.html", DOCS_POLICY) },
+      "/docs": { GET: page("docs.html", POLICY) },
       // The page's relative URLs need the trailing slash of the base path.
       "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
     },
     graphiql: page("graphiql.html", GRAPHIQL_POLICY),
+    // At an unknown path, of any depth, only absolute URLs work.
+    notFound: createNotFound(
+      readPage("not-found.html").replaceAll(/(href|src)="(?:\.\/)?/g, `$1="${needs.basePath}/`),
+      { "content-type": CONTENT_TYPES[".html"]!, "referrer-policy": "no-referrer", ...pageHeaders(POLICY) },
+    ),
   };
 }
 

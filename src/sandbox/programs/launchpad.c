@@ -7,7 +7,7 @@
  * "creator-vault", creator; owned by the System program, no data) to the creator.
  *
  * `sweep_creator_fee` moves the creator fee that waits on a coin's bonding curve to the creator vault of the curve's
- * creator or, if the coin trades in another currency than SOL, to that vault's token account. The payer pays to grow
+ * creator or, if the coin trades in a currency other than SOL, to that vault's token account. The payer pays to grow
  * a curve of an older layout, to fund the vault up to its rent-exempt minimum, or to create the token account.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md
  *

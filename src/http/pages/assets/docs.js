@@ -1,15 +1,46 @@
 /* global SwaggerUIBundle */
+const viewer = document.getElementById("viewer");
+
 SwaggerUIBundle({
   url: "openapi.json",
-  dom_id: "#viewer",
+  domNode: viewer,
   tryItOutEnabled: true,
   deepLinking: true,
   displayRequestDuration: true,
+  // Each response shows its schema.
+  defaultModelsExpandDepth: -1,
+  defaultModelExpandDepth: 3,
+  // Its colours are inline styles, with too little contrast for one of the two modes.
+  syntaxHighlight: false,
   // The default would send the document to an external validator.
   validatorUrl: null,
+  plugins: [collapsibleHeaders],
 });
 
-const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-const setMode = () => document.documentElement.classList.toggle("dark-mode", prefersDark.matches);
-prefersDark.addEventListener("change", setMode);
-setMode();
+/** Shows a response's headers, which nearly all responses share, only on demand. */
+function collapsibleHeaders({ React }) {
+  const collapsible = (Headers) => (props) =>
+    React.createElement(
+      "details",
+      { className: "headers-on-demand" },
+      React.createElement("summary", null, "Headers"),
+      React.createElement(Headers, props),
+    );
+  return { wrapComponents: { headers: collapsible } };
+}
+
+const NAMES = {
+  ".information-container section": "About",
+  ".examples-select-element": "Example",
+  ".content-type": "Media type",
+  ".body-param__text": "Request body",
+};
+
+/** Adds what screen readers need and Swagger UI leaves out. */
+function completeForScreenReaders() {
+  for (const [selector, name] of Object.entries(NAMES))
+    for (const element of viewer.querySelectorAll(selector)) element.setAttribute("aria-label", name);
+  // A link inside a button, to the address that a click on the button shows.
+  for (const link of viewer.querySelectorAll("button a[href]")) link.removeAttribute("href");
+}
+new MutationObserver(completeForScreenReaders).observe(viewer, { childList: true, subtree: true });

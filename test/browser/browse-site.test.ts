@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
+import { violationsOn } from "../support/violations.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const NOT_FOUND = /^Failed to load resource: the server responded with a status of 404/;
+const VIEWS = [
+  { width: 1280, height: 900, colorScheme: "light" },
+  { width: 390, height: 844, colorScheme: "dark" },
+] as const;
+
+/** The violations that axe calls serious or critical. Swagger UI's headings and landmarks have moderate ones. */
+const seriousViolations = async (page: WatchedPage) =>
+  (await violationsOn(page)).filter(({ impact }) => impact === "serious" || impact === "critical");
+
+async function setView(page: WatchedPage, { width, height, colorScheme }: (typeof VIEWS)[number]) {
+  await page.setViewportSize({ width, height });
+  await page.emulateMedia({ colorScheme });
+}
+
+/** How far the page is higher and wider than the window. */
+const overflowOf = (page: WatchedPage) =>
+  page.evaluate(() => {
+    const { scrollHeight, scrollWidth } = document.scrollingElement!;
+    return { height: scrollHeight - innerHeight, width: scrollWidth - innerWidth };
+  });
+
+describeWithBrowser("the pages for programs", (visit) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld({ BASE_PATH: "/some/base" });
+  });
+  afterAll(() => world.close());
+
+  describe("the API reference", () => {
+    /** Opens both operations and looks up an account, so that the page shows all it can. */
+    async function openAll(): Promise<WatchedPage> {
+      const page = await visit(`${world.url}/docs`);
+      for (const path of ["/wallet/lookup", "/collect"])
+        await page.locator(".opblock-summary-control", { hasText: path }).click();
+      await page.getByPlaceholder("handle").fill("creator");
+      await page.getByRole("button", { name: "Execute" }).first().click();
+      await page.locator(".live-responses-table").waitFor();
+      return page;
+    }
+
+    it("shows text in angle brackets", async () => {
+      const page = await openAll();
+      const descriptions = page.locator(".response-col_description .renderedMarkdown");
+      await descriptions.getByText("Use /wallet/lookup?handle=<name>.").waitFor();
+      expect(page.offences).toEqual([]);
+    });
+
+    it("has no serious violation that axe finds, and fits phones, in light and dark", async () => {
+      const page = await openAll();
+      for (const view of VIEWS) {
+        await setView(page, view);
+        expect([view, await seriousViolations(page)]).toEqual([view, []]);
+        expect([view, (await overflowOf(page)).width]).toEqual([view, 0]);
+      }
+      expect(page.offences).toEqual([]);
+    });
+
+    it("shows schemas, and a response's headers on demand", async () => {
+      const page = await openAll();
+      const response = page.locator('#get_wallet_lookup_responses tr[data-code="200"]');
+      const headers = response.getByText("X-Request-Id");
+      expect(await headers.isVisible()).toBe(false);
+      await response.getByText("Headers", { exact: true }).click();
+      await headers.waitFor();
+      await response.getByRole("tab", { name: "Schema" }).click();
+      await response.getByText("The account's handle, in the network's spelling.").waitFor();
+      expect(await seriousViolations(page)).toEqual([]);
+    });
+
+    it("opens the operation that its address names", async () => {
+      const page = await openAll();
+      const url = page.url();
+      expect(url).toMatch(/#\/default\/collectFees$/);
+      const other = await visit(url);
+      await other.getByRole("button", { name: "Execute" }).waitFor();
+      expect(await other.getByRole("button", { name: "Execute" }).count()).toBe(1);
+    });
+  });
+
+  it("GraphiQL fits the window", async () => {
+    const page = await visit(`${world.url}/graphql`);
+    for (const view of VIEWS) {
+      await setView(page, view);
+      // The editor draws its lines after the page has loaded.
+      await page.locator(".monaco-editor .view-line").nth(5).waitFor({ state: "attached" });
+      const { height, width } = await overflowOf(page);
+      expect([view, height <= 0, width <= 0]).toEqual([view, true, true]);
+    }
+    expect(page.offences).toEqual([]);
+  });
+
+  it("an unknown address shows a page with links to the others, and without violations", async () => {
+    const page = await visit(`${world.url}/nothing/here`);
+    await page.getByRole("heading", { name: "There is nothing at this address." }).waitFor();
+    for (const view of VIEWS) {
+      await setView(page, view);
+      expect([view, await violationsOn(page)]).toEqual([view, []]);
+      const { height, width } = await overflowOf(page);
+      expect([view, height <= 0, width <= 0]).toEqual([view, true, true]);
+    }
+    await page.getByRole("link", { name: "REST" }).click();
+    await page.locator(".opblock").first().waitFor();
+    expect(page.url()).toBe(`${world.url}/docs`);
+    expect(page.offences.filter((offence) => !NOT_FOUND.test(offence))).toEqual([]);
+  });
+});
