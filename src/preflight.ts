@@ -77,7 +77,11 @@ export async function checkUpstreams(needs: {
       );
       return;
     }
-    log[genesisHash ? "info" : "warn"](`SOLANA_RPC_URL: the chain is ${clusterName}`);
+    if (genesisHash) log.info(`SOLANA_RPC_URL: the chain is ${clusterName}`);
+    else
+      log.warn(
+        "SOLANA_RPC_URL: no endpoint reports its cluster yet; if this lasts, use one that supports getGenesisHash",
+      );
 
     const missing = programs.filter((_, i) => accounts[i]?.executable !== true);
     for (const [name, id] of missing) {
@@ -102,7 +106,7 @@ export async function checkUpstreams(needs: {
     // The client warns when the network refuses it.
     else if (isAccepted === undefined)
       log.warn(
-        "SOCIAL_API_URL, SOCIAL_API_TOKEN: the social network does not answer as expected yet; lookups of new handles fail until it does",
+        "SOCIAL_API_URL, SOCIAL_API_TOKEN: the social network does not answer as expected yet; lookups of new handles fail until it does; if this lasts, check the URL and the network's status page",
       );
   }
 

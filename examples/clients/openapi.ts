@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Look up the address and balance of a handle
-         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name a coin by its `mint`, up to 10 times, to see the fees that wait on it, and to count those in `balance` that a collect naming it moves. Coins with holder rewards, cashback or a sharing config never pay the address.
+         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance` then also counts those that collects of the same coins move. Coins with holder rewards, cashback or a sharing config never pay the address.
          */
         get: operations["lookUpWallet"];
         put?: never;
@@ -49,7 +49,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Balance: {
-            /** @description The fees in the launch platform's vaults that can be collected. A collect moves all of them, or nothing if they are below the operator's minimum. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             vault: string;
             /** @description The lamports at the account's address that its owner can withdraw. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             pda: string;
@@ -313,7 +313,7 @@ export interface operations {
                 "application/json": {
                     /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
                     socialId: string;
-                    /** @description The mints of coins whose waiting fees to collect too, in base58. */
+                    /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
                     mints?: string[];
                 };
             };

@@ -2,8 +2,8 @@ import type { Shortage } from "../upstream/budget/ledger.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /**
- * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended, and this
- * replica sent no transaction of its own.
+ * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended,
+ * and no transaction that this replica sent can still land.
  */
 export type CollectFailure =
   /** The request timed out before this collect started. */
@@ -72,7 +72,7 @@ function describe(failure: CollectFailure): string {
       return `the fee payer cannot pay: ${failure.detail}`;
     case "still-running":
       return failure.signature === undefined
-        ? "the caller timed out before a transaction was sent"
+        ? "the caller timed out while no transaction was in flight"
         : `the caller timed out before the outcome of transaction ${failure.signature} was known`;
     case "unknown":
       return `it is not known whether transaction ${failure.signature} landed; if it did not, it never will`;

@@ -31,7 +31,7 @@ export interface ChosenSweep extends Sweep {
   readonly rent: Lamports;
 }
 
-/** The rent of a sweep is at most this part of what it moves. */
+/** A sweep moves at least this many times its rent. */
 const MIN_AMOUNT_PER_RENT = 50n;
 
 /** Whether the service pays `rent` for a sweep of `amount`: at most 2% of it. */

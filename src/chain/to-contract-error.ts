@@ -74,7 +74,7 @@ function detailsOf(error: CollectError): ErrorDetails {
       return {
         message:
           failure.signature === undefined
-            ? "The collect is still running; no transaction has been sent yet. Collect again to wait for its result."
+            ? "The collect is still running; it has no transaction in flight yet. Collect again to wait for its result."
             : `The collect is still running; it is not known yet whether transaction ${failure.signature} lands. Look it up by its signature, or collect again to wait for it.`,
       };
     case "unknown":

@@ -8,7 +8,7 @@ import { MAX_ACCOUNTS_PER_CALL, sliceData, type Account } from "./rpc/read-accou
 import type { Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
-/** An account, and the coins whose waiting fees belong to the same reading. */
+/** An account, and the coins whose waiting fees are read with it. */
 export interface NamedWallet {
   readonly account: AccountAddresses;
   readonly coins: readonly CoinAddresses[];
@@ -77,7 +77,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
   return (wallets, signal) => batcher.load(wallets.map(toKey), signal);
 }
 
-/** The first of the wallets that one call can read, at least one. */
+/** As many of the first wallets as one call can read, at least one. */
 export function takeOneCall<Wallet extends NamedWallet>(wallets: Iterable<Wallet>): Wallet[] {
   const taken: Wallet[] = [];
   let accounts = 0;

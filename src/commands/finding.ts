@@ -1,4 +1,7 @@
-/** The result of checking a variable. `poor`: look at it. `bad`: the service cannot work with it. `text`: the fix. */
+/**
+ * The result of checking a variable. `poor`: look at it. `bad`: the service cannot work with it. `text`: what
+ * was found, and the fix unless it is good.
+ */
 export interface Finding {
   readonly state: "good" | "poor" | "bad";
   readonly variable: string;

@@ -188,7 +188,7 @@ export function createGraphQLEndpoint(needs: {
   };
 }
 
-/** OpenTelemetry's attributes for GraphQL servers, but for the document, which may hold handles. */
+/** OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles. */
 function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">): void {
   describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
 }

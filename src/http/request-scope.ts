@@ -35,7 +35,7 @@ const COMMON_HEADERS = {
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
-/** What a request's span says of it. */
+/** What the span of a request records. */
 interface Received {
   readonly method: string;
   /** Without the query, which may hold a handle. */

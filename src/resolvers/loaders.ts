@@ -24,9 +24,9 @@ export interface LoaderSources {
 
 /**
  * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
- * request, even if fields load it on different ticks; a collect makes balances be read again. Fields that load on the
- * same tick share one batch, and the process-wide batchers merge the batches of all requests. When the caller
- * disconnects, its pending reads are dropped.
+ * request, even if fields load it on different ticks; after a collect, balances are read again. Fields that
+ * load on the same tick share one batch, and the process-wide batchers merge the batches of all requests.
+ * When the caller disconnects, its pending reads are dropped.
  *
  * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
  */
@@ -63,7 +63,10 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /** The account of a canonical id. Reuses an account that this request has found by handle, or an earlier event. */
+  /**
+   * The account of a canonical id. Reuses an account that this request has found by handle, or that an
+   * earlier event has found by id.
+   */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
     const known = this.#accountsById?.get(id);
     if (known) return known;
@@ -93,8 +96,8 @@ export class Loaders {
   }
 
   /**
-   * Loaders for the next event of a stream. They read everything again but the accounts of ids: a new handle does not
-   * change the wallet, and the network charges for each account.
+   * Loaders for the next event of a stream. They read everything again, except accounts found by id: a new
+   * handle does not change the wallet, and the network charges for each account.
    */
   renew(): Loaders {
     const next = new Loaders(this.#sources, this.#caller);

@@ -2,7 +2,7 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 
-/** The service ends a stream on a connection that only a failing body can break off. */
+/** Fails a stream's body, to break off its connection where the runtime has no other way. */
 export class StreamBroken extends Error {
   override readonly name = "StreamBroken";
 }

@@ -107,7 +107,7 @@ export const COLLECT_ENDPOINT: Endpoint = {
                 type: "array",
                 maxItems: MAX_MINTS,
                 items: { type: "string", pattern: MINT_PATTERN.source },
-                description: "The mints of coins whose waiting fees to collect too, in base58.",
+                description: "The mints of coins, in base58. The fees that wait on them are collected too.",
               },
             },
           },

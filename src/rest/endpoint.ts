@@ -12,7 +12,10 @@ export interface Endpoint {
   readonly description: string;
   /** `parameters` or `requestBody` of OpenAPI. */
   readonly request: object;
-  /** The text of the GraphQL operation that it runs for a request with mints; without, it selects less. */
+  /**
+   * The text of the GraphQL operation that it runs for a request with mints. Without mints, it may run one
+   * that selects less.
+   */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
   /** Examples of the errors whose message or status is not that of the table in error-codes.ts. */

@@ -11,7 +11,7 @@ export interface NetworkAccount {
   readonly suspended?: boolean | undefined;
   readonly verified?: boolean | undefined;
   readonly followers?: number | undefined;
-  /** The real network's are https URLs; a path shows no picture. */
+  /** The real network sends https URLs. For a path, the profile has no picture. */
   readonly picture?: string | undefined;
 }
 

@@ -120,7 +120,7 @@ builder.mutationFields((t) => ({
   }),
 }));
 
-/** Returns an error instead of throwing it: graphql-jit adds an item to a list for one that rejects late. */
+/** Returns an error instead of throwing it, for the same reason as `findWallet` in wallet.ts. */
 async function findResult(socialId: string, { useCases, scope }: Context): Promise<CollectResult> {
   try {
     return await useCases.collectFees(socialId, scope);

@@ -57,7 +57,10 @@ const PROBE_MS = 100;
 /** A failing script fails on every request, so its failures are logged only this often. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
-/** Checks that Redis answers and accepts writes. Returns whether it is part of a cluster, if the user may know. */
+/**
+ * Checks that Redis answers and accepts writes. Returns the text of `INFO cluster`, or an empty string if the
+ * user may not read it.
+ */
 const PROBE: Script<string> = {
   text: `
 redis.call('SET', KEYS[1], '1', 'PX', 1000)

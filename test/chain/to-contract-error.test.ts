@@ -111,10 +111,10 @@ describe("a CollectError", () => {
     });
   });
 
-  it("of kind still-running says so when no transaction has been sent", () => {
+  it("of kind still-running says so when no transaction is in flight", () => {
     const error = new CollectError({ kind: "still-running", signature: undefined });
     expect(toContractError(error, "COLLECT_FAILED").message).toBe(
-      "The collect is still running; no transaction has been sent yet. Collect again to wait for its result.",
+      "The collect is still running; it has no transaction in flight yet. Collect again to wait for its result.",
     );
   });
 

@@ -42,7 +42,7 @@ export interface Lease {
   release(landedSlot?: number): void;
 }
 
-/** A lock without a transaction expires this long after its holder last renewed it, in case that has died. */
+/** A lock without a transaction expires this long after its last renewal, in case its holder has died. */
 const LEASE_MS = 15_000;
 /** The lock survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;

@@ -30,7 +30,7 @@ const CALLER_SHARE = 1 / 8;
 const SMALL_SHARE = 1 / 2;
 /** The part that one caller's small collects may use. Nine callers leave some of the small collects' half to others. */
 const SMALL_CALLER_SHARE = 1 / 20;
-/** The owner pays a fiftieth at withdrawal. A collect that moves this many times its fee pays for itself. */
+/** The owner pays 2% at withdrawal, so a collect that moves 50 times its fee pays for itself. */
 const FEES_MOVED = 50n;
 
 /**
@@ -73,9 +73,9 @@ export function createFeeBudget({
 
   return {
     /**
-     * Reserves the fee of a collect that moves `moved` lamports, at the expense of the first of the payers whose share
-     * is enough: whoever has used its share must not make a collect fail for the callers who join it. Throws
-     * {@link CollectError} `budget-spent`.
+     * Reserves the fee of a collect that moves `moved` lamports, at the expense of the first of the payers
+     * whose share is enough: a caller that has used its share must not make a collect fail for the callers
+     * who join it. Throws {@link CollectError} `budget-spent`.
      */
     async reserve(
       fee: Lamports,

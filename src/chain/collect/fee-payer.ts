@@ -42,9 +42,9 @@ export interface SignedTransaction {
 /** A share of the cost of a transaction. */
 export interface PaidShare {
   /**
-   * Call once: when it is certain that it will not be sent, or when its outcome is known. Until then the fee payer
-   * keeps its fee and rent for it. With `refund` they also return to the budget: only if it was never sent, or never
-   * landed.
+   * Call once: when the transaction will certainly not be sent, or is no longer in flight. Until then the fee
+   * payer sets its fee and rent aside. With `refund` they also return to the budget: only if the transaction
+   * was never sent, or never landed.
    */
   close(options: { refund: boolean }): void;
   /** Corrects the budget once it is known what a landed transaction cost besides the fee. */
@@ -87,9 +87,10 @@ export function createFeePayer(needs: {
   let openCosts = 0n;
 
   /**
-   * The least that the fee payer must hold at the end of a transaction with sweeps. Other transactions may land before
-   * it, those of other replicas included; all of them together cost at most the hour's budget. Never 0, because only a
-   * transfer of some lamports also fails if a program has taken ownership of the fee payer's account.
+   * The least that the fee payer must hold at the end of a transaction with sweeps. Other transactions may
+   * land before it, those of other replicas included; all of them together cost at most the hour's budget.
+   * Never 0, because a transfer of 0 lamports succeeds even if a program has taken ownership of the fee
+   * payer's account.
    */
   function guardOf(spendable: bigint | undefined): bigint {
     const least = (spendable ?? 0n) - budgetLamportsPerHour;

@@ -31,9 +31,9 @@ export interface InFlightCollect {
 
 /** The progress of a collect, which decides the error for a caller who times out. */
 type Progress =
-  /** Nothing is sent yet. A transaction that is being stored may turn out not to be sent. */
+  /** No transaction is in flight. One that is being stored may turn out not to be sent. */
   | { readonly kind: "preparing" }
-  /** Sent by this replica or another. It may land at any moment, unless its outcome is already unknown. */
+  /** Sent by this replica or another. It may land at any moment, or its outcome is `unknown`. */
   | { readonly kind: "sent"; readonly signature: string }
   /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
@@ -185,7 +185,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const message =
         outcome.kind === "expired"
           ? "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS"
-          : "the endpoints do not agree on whether a collect's transaction landed";
+          : "the endpoints in SOLANA_RPC_URL do not agree on whether a collect's transaction landed: look it up by its signature, and replace the endpoint that is wrong";
       log.warn({ signature, address: account.address }, message);
       return outcome;
     }

@@ -29,9 +29,9 @@ export interface WaitingFees {
   readonly amount: Lamports;
 }
 
-/** A transaction that another replica stored before this collect began. */
+/** A transaction that another replica stored, and that landed before this collect signed its own. */
 export interface EarlierTransaction extends StoredTransaction {
-  /** Whether no node knew that it had landed when this collect began. */
+  /** Whether it was not known to have landed when this collect found it. */
   readonly wasOpen: boolean;
 }
 

@@ -26,12 +26,13 @@ const AGREE_MS = 20_000;
 /**
  * Gets signed transactions confirmed.
  *
- * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless,
- * because the chain executes a signature once. A new transaction may replace it only when it can never land;
- * otherwise both could land and cost a fee each. A status at any endpoint shows that it landed. To show that it did
- * not, all endpoints that answer, at least two if several are configured, must each prove it (`getExpiryReports`), so
- * that no endpoint decides alone. If they do not agree within 20 s, the outcome is unknown: an endpoint that is stuck
- * or silent must not keep an account locked. Failed calls prove nothing and are retried.
+ * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is
+ * harmless, because the chain executes a signature once. A new transaction may replace it only when it can
+ * never land; otherwise both could land and cost a fee each. A confirmed status at any endpoint shows that it
+ * landed. To show that it did not, at least two endpoints, if several are configured, must each prove it
+ * (`getExpiryReports`), and none may contradict it, so that no endpoint decides alone. If they do not agree
+ * within 20 s, the outcome is unknown: an endpoint that is stuck or silent must not keep an account locked.
+ * Failed calls prove nothing and are retried.
  */
 export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
   const watchSignature = createSignaturePoller({ rpc, log });

@@ -11,7 +11,7 @@ import { toTransfer, type Transfer } from "./transfer.ts";
 /** A part of an account's history, newest first. */
 export interface HistoryPage {
   readonly transfers: readonly Transfer[];
-  /** The signature of the last transaction looked at; undefined if there was none. */
+  /** The signature of the last transaction looked at; if there was none, the page's `after`. */
   readonly endCursor: string | undefined;
   /** Whether there are older transactions. They may hold no transfer. */
   readonly hasNextPage: boolean;
@@ -20,17 +20,23 @@ export interface HistoryPage {
 /** Who reads a history. */
 export interface HistoryReader {
   readonly signal: AbortSignal;
-  /** Readers with the same one share a part of the calls. */
+  /** Readers in the same block share one part of the calls. */
   readonly addressBlock: string;
 }
 
 /** Enough for the largest page. Strangers can send dust, and it must not make a page cost more. */
 const MAX_LOOKED_AT = 100;
-/** Transactions read at once for a page, so that the first few of a long list do not cost a hundred calls. */
+/**
+ * The fewest transactions read at once for a page. Reading the whole list at once would cost a small page a
+ * hundred calls.
+ */
 const MIN_READ_AT_ONCE = 10;
-/** Calls in flight for all histories. Providers allow some ten calls a second and more. */
+/**
+ * Calls in flight for the lists of all histories, and as many for their transactions. Providers allow about
+ * ten calls a second or more.
+ */
 const MAX_CALLS = 8;
-/** Further reads are refused. With 0.2 s for a call, the last of them waits for half a minute. */
+/** The most reads that wait; more are refused. At 0.2 s per call the last one waits about 25 s. */
 const MAX_WAITING = 1_000;
 /** An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;

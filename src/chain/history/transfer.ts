@@ -35,8 +35,8 @@ export function toTransfer(
 }
 
 /**
- * Whether the launch platform ran an instruction for the account's vault and address. The vault's balance alone does
- * not show a collect that also filled the vault: it then ends as it began.
+ * Whether the vault's balance fell, or the launch platform ran an instruction for the vault and the address:
+ * a collect that also fills the vault may leave its balance unchanged.
  */
 function isCollect(
   { balances, instructions }: AddressTransaction,

@@ -12,8 +12,9 @@ export const UNCOLLECTABLE = {
   CASHBACK: "The coin's creator fees go back to its traders.",
   OTHER_CURRENCY: "The coin trades in a currency other than SOL.",
   NOTHING_WAITING: "No fees wait here.",
-  RENT_TOO_HIGH: "Moving the fees would cost the service more rent than it pays: at most 2% of them.",
-  BELOW_AMM_MINIMUM: "The fees in the AMM are less than it moves.",
+  RENT_TOO_HIGH:
+    "The rent to move the fees is more than 2% of them, or more than the service pays per collect.",
+  BELOW_AMM_MINIMUM: "The fees in the AMM are below its minimum: collect again after more trading.",
 } as const;
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;

@@ -5,7 +5,10 @@ import { identityOf, takeOneCall, type NamedWallet } from "../wallets.ts";
 
 /** How often a wallet is read while few are watched. */
 const PERIOD_MS = 2_000;
-/** Watching makes at most 60 calls in any minute: one in 1.2 s, and up to 10 sooner. */
+/**
+ * Besides each watcher's first read, watching makes at most 60 calls in any minute: one in 1.2 s, and up to
+ * 10 sooner.
+ */
 const CALL_MS = 1_200;
 const BURST = 10;
 /** The wait after a failed read, doubled by each further one. */

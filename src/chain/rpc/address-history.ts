@@ -33,8 +33,8 @@ export function createAddressHistory(needs: {
 
   return {
     /**
-     * The newest transactions that name an address, newest first: those before the transaction `before`, at most
-     * `limit`. Several endpoints must agree that there are none, because some keep only the last days.
+     * The newest transactions that name an address, newest first: those before the transaction `before`, at
+     * most `limit`. An empty list is checked at the other endpoints, because some keep only the last days.
      */
     listTransactions: (
       address: string,

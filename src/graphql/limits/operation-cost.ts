@@ -5,9 +5,10 @@ import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
 import { argumentOf, createVariableLength, literalLength, type Variables } from "./list-length.ts";
 
 /**
- * Returns a function of the variables, and of the operation's counts with them: the number of requests that an operation takes from the caller's rate limit,
- * which is the sum over its root fields, at least one, and one more for each page of a history. Known before anything
- * runs: root fields with the same response name count once, and a field under `@skip` counts too.
+ * Returns a function that computes how many requests an operation takes from the caller's rate limit: the sum
+ * over its root fields, at least one, plus one for each page of a history. `counts` are those with the same
+ * variables. The result is known before anything runs: root fields with the same response name count once,
+ * and a field under `@skip` counts too.
  */
 export function operationCost(
   schema: GraphQLSchema,

@@ -22,9 +22,15 @@ import { badRequest, shorten } from "../errors.ts";
 import type { Variables } from "./list-length.ts";
 import { countsWith, measureOperation, type Counts } from "./operation-size.ts";
 
-/** 100 aliased wallets with all fields and `__typename`, each with its own variable, have 3,305 tokens. */
+/**
+ * 100 aliased wallets with all fields but `profile`, `coins` and `history`, with `__typename`, each with its
+ * own variable, have 3,305 tokens.
+ */
 const MAX_TOKENS = 4_000;
-/** GraphiQL's introspection is 15 deep, all other operations 3. The parser recurses, so depth costs stack. */
+/**
+ * GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses, so depth costs
+ * stack.
+ */
 const MAX_DEPTH = 20;
 const MAX_DIRECTIVES = 200;
 /** Validation stops after this many errors. */

@@ -193,7 +193,7 @@ export function measureOperation(
   };
 }
 
-/** Adds what the items of a field's list argument count. */
+/** Adds the counts of all items in a field's list argument. */
 function addList({ counts, perItemOfVariable }: Size, node: FieldNode, argument: string, perItem: PerItem) {
   const list = argumentOf(node, argument);
   if (list?.kind === Kind.VARIABLE) addPerItem(perItemOfVariable, list.name.value, perItem);

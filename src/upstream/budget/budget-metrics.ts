@@ -10,7 +10,10 @@ type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees";
 
 /** The metrics of the budgets that all callers share. */
 export interface BudgetMetrics {
-  /** Counts accounts or collects that were refused, because the caller has used its share or the service its budget. */
+  /**
+   * Counts refused accounts, or refused payers of collects: the caller has used its share, or the service its
+   * budget.
+   */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
   /** Registers a function that returns the used part of a budget, 0 to 1; called at each scrape. */
   watch(budget: BudgetName, usedPart: () => number): void;
@@ -33,7 +36,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   });
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read, or with budget fees, collects refused. social_reads and fees: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read, or with budget fees, callers refused as payers of a collect. social_reads and fees: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });

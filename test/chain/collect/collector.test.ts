@@ -576,7 +576,7 @@ describe("a collect over HTTP", () => {
     expect(messages).toHaveLength(3);
     // A timer may fire a millisecond before the deadline; the next collect then starts and times out at once.
     for (const message of messages.slice(1))
-      expect(message).toMatch(/timed out before this collect started|no transaction has been sent yet/);
+      expect(message).toMatch(/timed out before this collect started|it has no transaction in flight yet/);
     expect(new Set(sendsOfService().map(({ params }) => params[0])).size).toBe(1);
     faults.clear();
   });

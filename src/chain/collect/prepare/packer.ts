@@ -15,7 +15,7 @@ import type { Simulator } from "./simulation.ts";
 type Verdict = { readonly signed: Signed | undefined } | "alone";
 type Verdicts = Map<Candidate, Verdict | Error>;
 
-/** Without the AMM's part, so many accounts fit into a transaction. */
+/** This many accounts without the AMM's part fit into a transaction. */
 const MAX_ACCOUNTS = 11;
 /** Transactions that are being prepared at once: a call that hangs must not hold up the others. */
 const MAX_PREPARING = 32;
@@ -23,21 +23,22 @@ const MAX_PREPARING = 32;
 const MAX_WAIT_MS = 50;
 /** How long accounts gather first while transactions are in flight. */
 const GATHER_MS = 100;
-/** How often a shared transaction is tried; then each account goes alone, so that none waits for longer. */
+/** How many times a shared transaction is tried; then each account goes alone, so that none waits longer. */
 const MAX_ATTEMPTS = 3;
 /** An account whose price is more than this many times the lowest of the others goes alone. */
 const MAX_PRICE_RATIO = 4n;
-/** How long an account that disturbed a shared transaction goes alone at once. */
+/** How long an account that disturbed a shared transaction goes alone from the start. */
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
 
 /**
- * Signs collects. Collects of different accounts that are ready at the same moment share a transaction, as many as fit.
- * A collect that finds no transaction in flight does not wait; otherwise collects gather for a moment.
+ * Signs collects. Collects of different accounts that are ready at the same moment share a transaction, as
+ * many as fit. A collect that finds no transaction in flight does not wait; otherwise collects gather for a
+ * moment.
  *
- * A transaction is all or nothing, so an account must not be able to fail the others. One that fails the simulation,
- * by its instruction or its balance, would move too little, or has a far higher price than the others, gets a
- * transaction of its own, and for ten minutes at once. Accounts with sweeps always do.
+ * A transaction is all or nothing, so an account must not be able to fail the others. It gets a transaction
+ * of its own, also for the next ten minutes, if its instruction or balance fails the simulation, if it would
+ * move too little, or if its price is far higher than the others'. Accounts with sweeps always do.
  */
 export function createPacker(needs: {
   simulator: Simulator;
@@ -63,7 +64,7 @@ export function createPacker(needs: {
     refuse: () => new CollectError({ kind: "timed-out" }),
   });
 
-  /** Resolves for all who call it within a time at once. */
+  /** Resolves at the same moment for all calls within `GATHER_MS`. */
   function gather(): Promise<void> {
     gathering ??= sleep(GATHER_MS).then(() => {
       gathering = undefined;
@@ -105,7 +106,7 @@ export function createPacker(needs: {
     return verdicts;
   }
 
-  /** Signs a transaction for the members, or else gives a verdict to those because of whom it cannot. */
+  /** Signs a transaction for the members, or gives a verdict to those that prevent it. */
   async function signTogether(members: readonly Candidate[], verdicts: Verdicts): Promise<void> {
     const separate = (some: readonly Candidate[], reason: string) => {
       for (const member of some) {
@@ -167,7 +168,7 @@ export function createPacker(needs: {
     return members.find((member) => partOf(member) === culprit?.part);
   }
 
-  /** The members that recently had to pay far more than the others to land. */
+  /** The members whose price is far above the lowest. */
   async function findExpensive(members: readonly Candidate[], unitLimit: number): Promise<Candidate[]> {
     const prices = await Promise.all(
       members.map((member) => partsSimulator.priceOf([partOf(member)], unitLimit)),

@@ -25,9 +25,9 @@ const SIMULATION_UNIT_LIMIT_PER_SWEEP = 150_000;
 const MAX_UNIT_LIMIT = 1_400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
 /**
- * The lowest limits of a part. An instruction uses less when its vault is empty, the AMM's almost none: the simulation
- * may see it empty, and fees may arrive before the transaction lands. On the sandbox a collect uses about 4,600 units,
- * the AMM's part 28,000 more.
+ * The lowest limits of a part. An instruction uses less when its vault is empty, the AMM's almost none: the
+ * simulation may see it empty, and fees may arrive before the transaction lands. On the sandbox a collect
+ * uses 5,000 to 12,000 units, depending on the addresses, and the AMM's part about 25,000 more.
  */
 const MIN_UNIT_LIMIT = 10_000;
 const MIN_UNIT_LIMIT_WITH_AMM = 60_000;

@@ -47,7 +47,7 @@ export interface Prospect {
   readonly part: CollectPart;
 }
 
-/** How often a collect is simulated with sweeps; then it leaves them all out. */
+/** How many times a collect is simulated with sweeps; then it leaves them all out. */
 const MAX_SIMULATIONS_WITH_SWEEPS = 8;
 
 export type Simulator = ReturnType<typeof createSimulator>;
@@ -108,7 +108,7 @@ export function createSimulator(needs: {
         const mints = sweeps.filter(isLeft).map(({ coin }) => coin.mint);
         log.warn(
           { address, mints, err: error },
-          "a collect leaves out coins, because their sweeps fail or cost too much",
+          "a collect leaves out coins, because their sweeps fail or cost too much: if this happens for every coin, check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID",
         );
         sweeps = sweeps.filter((sweep) => !isLeft(sweep));
       }
@@ -123,9 +123,12 @@ export function createSimulator(needs: {
       const simulated = await partsSimulator.simulate([part]);
       const { err, logs } = simulated;
       if (err === null) {
-        const tooDear = findTooDear(part, simulated.rent);
-        if (!tooDear) return toSimulation(part, vaults, sweeps, simulated, fees.reserved);
-        leaveOut(tooDear, new Error(`the simulation costs the fee payer ${simulated.rent} lamports of rent`));
+        const tooExpensive = findTooExpensive(part, simulated.rent);
+        if (!tooExpensive) return toSimulation(part, vaults, sweeps, simulated, fees.reserved);
+        leaveOut(
+          tooExpensive,
+          new Error(`the fee payer's rent in the simulation, in lamports: ${simulated.rent ?? "unknown"}`),
+        );
         continue;
       }
       const error = new CollectError({ kind: "simulation-failed", err, logs });
@@ -153,10 +156,13 @@ export function createSimulator(needs: {
   }
 
   /**
-   * A sweep to leave out because of the rent that the simulation shows. What was expected is acceptable for each
-   * sweep. The sum alone does not show which sweep costs more, so all of it must be acceptable for the smallest.
+   * A sweep to leave out because the simulation shows more rent than expected. The sum does not show which
+   * sweep costs more, so all of it must be acceptable for the smallest one.
    */
-  function findTooDear({ sweeps }: CollectPart, rent: Lamports | undefined): Sweep | "sweeps" | undefined {
+  function findTooExpensive(
+    { sweeps }: CollectPart,
+    rent: Lamports | undefined,
+  ): Sweep | "sweeps" | undefined {
     if (sweeps.length === 0) return undefined;
     if (rent === undefined) return "sweeps";
     if (rent <= rentOf(sweeps)) return undefined;

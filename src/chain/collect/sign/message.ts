@@ -43,7 +43,7 @@ interface Step extends Culprit {
 const MAX_TRANSACTION_BYTES = 1_232;
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
-/** Any value gives a transaction the same size. */
+/** Any terms with a price above 0 give a transaction the same size. */
 const SOME_TERMS: TransactionTerms = { unitLimit: 1, price: 1n, guard: 0n };
 
 export type Composer = ReturnType<typeof createComposer>;
@@ -53,8 +53,8 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
   const payerAddress = payer.toBase58();
 
   /**
-   * The steps of a part in order. Sweeps of curves come first, because they pay for a creator vault that is missing,
-   * and the AMM's part may need it; sweeps of pools come before the AMM's part, which moves what they swept.
+   * The steps of a part in order. Sweeps of curves come first, so that they pay for a missing creator vault,
+   * as `collectableWith` expects; sweeps of pools come before the AMM's part, which moves what they swept.
    */
   function stepsOf(part: CollectPart): Step[] {
     const { account, sweeps, withAmm } = part;
