@@ -232,7 +232,12 @@ fuzz("any method, path and headers get a documented response", {
     expect(status).toBeLessThan(500);
     expect(answer.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
     if (method === "HEAD") expect(read).toBe("");
-    else if (status >= 400 && read.error !== undefined) expectError(answer, BAD_INPUT);
+    else if (status >= 400 && answer.headers.get("content-type")?.startsWith("text/html")) {
+      // Only browsers at unknown paths get a page instead of an error.
+      expect([method, status]).toEqual(["GET", 404]);
+      expect(headers.accept).toMatch(/text\/(html|\*)/i);
+      expect(read).toContain("There is nothing at this address.");
+    } else if (status >= 400 && read.error !== undefined) expectError(answer, BAD_INPUT);
     else if (status >= 400) expectGraphQL(read, BAD_INPUT);
     expectNoErrorLogged(world.logLines);
   },
