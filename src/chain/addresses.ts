@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
-import { deriveAddress } from "./derive-address.ts";
+import { deriveAddress, toAddress } from "./derive-address.ts";
 import { ammVaultAuthorityOf, creatorVaultOf, type CreatorVaults } from "./launchpad/vaults.ts";
 import { wrappedSolAccountOf } from "./token-accounts.ts";
 
@@ -62,24 +62,22 @@ class DerivedAddresses implements AccountAddresses {
 
   constructor(socialId: string, programs: Programs) {
     this.#programs = programs;
-    this.address = deriveAddress([programs.escrowSeed, Buffer.from(socialId)], programs.escrow).toBase58();
+    this.address = toAddress(deriveAddress([programs.escrowSeed, Buffer.from(socialId)], programs.escrow));
   }
 
   get creatorVault(): string {
-    return (this.#creatorVault ??= creatorVaultOf(
-      new PublicKey(this.address),
-      this.#programs.launchpad,
-    ).toBase58());
+    return (this.#creatorVault ??= toAddress(
+      creatorVaultOf(new PublicKey(this.address), this.#programs.launchpad),
+    ));
   }
 
   get ammVaultAuthority(): string {
-    return (this.#ammVaultAuthority ??= ammVaultAuthorityOf(
-      new PublicKey(this.address),
-      this.#programs.amm,
-    ).toBase58());
+    return (this.#ammVaultAuthority ??= toAddress(
+      ammVaultAuthorityOf(new PublicKey(this.address), this.#programs.amm),
+    ));
   }
 
   get ammVault(): string {
-    return (this.#ammVault ??= wrappedSolAccountOf(new PublicKey(this.ammVaultAuthority)).toBase58());
+    return (this.#ammVault ??= toAddress(wrappedSolAccountOf(new PublicKey(this.ammVaultAuthority))));
   }
 }

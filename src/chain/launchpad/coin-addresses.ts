@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
-import { deriveAddress } from "../derive-address.ts";
+import { deriveAddress, toAddress } from "../derive-address.ts";
 import { WRAPPED_SOL_MINT, wrappedSolAccountOf } from "../token-accounts.ts";
 
 /** The addresses of one coin on the launch platform, in base58. They never change. */
@@ -81,16 +81,16 @@ class DerivedCoinAddresses implements CoinAddresses {
   }
 
   get curveTokens(): string {
-    return (this.#curveTokens ??= wrappedSolAccountOf(new PublicKey(this.curve)).toBase58());
+    return (this.#curveTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.curve))));
   }
 
   get pool(): string {
     const { launchpad, amm } = this.#programs;
-    return (this.#pool ??= deriveAddress(poolSeedsOf(new PublicKey(this.mint), launchpad), amm).toBase58());
+    return (this.#pool ??= toAddress(deriveAddress(poolSeedsOf(new PublicKey(this.mint), launchpad), amm)));
   }
 
   get poolTokens(): string {
-    return (this.#poolTokens ??= wrappedSolAccountOf(new PublicKey(this.pool)).toBase58());
+    return (this.#poolTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.pool))));
   }
 
   get sharingConfig(): string {
@@ -98,6 +98,6 @@ class DerivedCoinAddresses implements CoinAddresses {
   }
 
   #derive(seed: string, program: PublicKey): string {
-    return deriveAddress([Buffer.from(seed), new PublicKey(this.mint).toBuffer()], program).toBase58();
+    return toAddress(deriveAddress([Buffer.from(seed), new PublicKey(this.mint).toBuffer()], program));
   }
 }
