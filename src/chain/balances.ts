@@ -41,6 +41,8 @@ export type CoinBalance = Omit<CoinFees, "missingBytes">;
 
 /** The rent-exempt minimum changes only by a cluster-wide vote, announced weeks ahead. */
 const RENT_MINIMUM_MAX_AGE_MS = 600_000;
+/** Every read needs both minimums, so reads of the same second share one promise. */
+const RENT_PAIR_MAX_AGE_MS = 1_000;
 
 export type Balances = ReturnType<typeof createBalances>;
 
@@ -64,8 +66,12 @@ export function createBalances(needs: {
     max: MAX_SIZES,
     memoMethod: (space) => createRentMinimum(rpc, space),
   });
-  const getRentMinimum = () => rentMinimums.memo(0)();
-  const getTokenRentMinimum = () => rentMinimums.memo(TOKEN_ACCOUNT_BYTES)();
+  const getRentMinimum = rentMinimums.memo(0);
+  const getTokenRentMinimum = rentMinimums.memo(TOKEN_ACCOUNT_BYTES);
+  const getRentMinimums = memoize(
+    () => Promise.all([getRentMinimum(), getTokenRentMinimum()]),
+    RENT_PAIR_MAX_AGE_MS,
+  );
 
   /** The fees on the wallet's coins, in their order, each with the sweep that moves them. */
   function toCoinFees({ account, coins }: NamedWallet, accounts: WalletAccounts, vaults: Vaults) {
@@ -128,23 +134,25 @@ export function createBalances(needs: {
 
   return {
     async getUncollectedFees(wallet: NamedWallet): Promise<UncollectedFees> {
-      const [accounts, rentMinimum, tokenRentMinimum] = await Promise.all([
-        readWallet(wallet),
-        getRentMinimum(),
-        getTokenRentMinimum(),
-      ]);
+      const rents = getRentMinimums();
+      const accounts = await readWallet(wallet);
+      const [rentMinimum, tokenRentMinimum] = await rents;
       const vaults = toVaults(accounts, rentMinimum, tokenRentMinimum);
       const sweeps = toCoinFees(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []);
       return { vaults, sweeps, reserved: await reservedIn(accounts.address) };
     },
 
-    /** The balances of `wallets`, in order; an Error for each failed read. */
-    async getBalances(wallets: readonly NamedWallet[], signal?: AbortSignal): Promise<(Balance | Error)[]> {
-      const [read, rentMinimum, tokenRentMinimum] = await Promise.all([
-        readWallets(wallets, signal),
-        getRentMinimum(),
-        getTokenRentMinimum(),
-      ]);
+    /**
+     * The balances of `wallets`, in order; an Error for each failed read. `left`: why the caller has left, which then
+     * is the error of reads that are not sent yet; undefined while it waits.
+     */
+    async getBalances(
+      wallets: readonly NamedWallet[],
+      left?: () => Error | undefined,
+    ): Promise<(Balance | Error)[]> {
+      const rents = getRentMinimums();
+      const read = await readWallets(wallets, left);
+      const [rentMinimum, tokenRentMinimum] = await rents;
       const reserved = read.some((wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address))
         ? await Promise.all(read.map(reservedOrError))
         : [];
@@ -167,7 +175,7 @@ export function createBalances(needs: {
 
     /** Reads the rent-exempt minimums before the first lookup. Never rejects, because the lookup retries. */
     async warmUp(): Promise<void> {
-      await Promise.allSettled([getRentMinimum(), getTokenRentMinimum()]);
+      await Promise.allSettled([getRentMinimums()]);
     },
   };
 }
@@ -197,16 +205,15 @@ function toSweep(coin: CoinAddresses, fees: CoinFees, vaults: Vaults): Sweep | u
   return { coin, stage, amount: toLamports(amount), growthRent: growthRentOf(missingBytes, vaults) };
 }
 
-/** Caches the rent-exempt minimum of accounts of `space` bytes; returns the last value when a read fails. */
+/** Caches the rent-exempt minimum of accounts of `space` bytes; keeps the last value when a read fails. */
 function createRentMinimum(rpc: Rpc, space: number): () => Promise<Lamports> {
-  const read = memoize(() => rpc.getMinimumBalanceForRentExemption(space), RENT_MINIMUM_MAX_AGE_MS);
   let last: Lamports | undefined;
-  return async () => {
+  return memoize(async () => {
     try {
-      last = await read();
+      last = await rpc.getMinimumBalanceForRentExemption(space);
     } catch (error) {
       if (last === undefined) throw error;
     }
     return last;
-  };
+  }, RENT_MINIMUM_MAX_AGE_MS);
 }

@@ -16,7 +16,8 @@ export interface NamedWallet {
 
 /** Tells wallets with different coins apart. */
 export function identityOf({ account, coins }: NamedWallet): string {
-  return [account.address, ...coins.map(({ mint }) => mint)].join();
+  // Without coins not a new string, whose hash V8 would have to compute.
+  return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
 }
 
 /** The accounts of one wallet and its coins, all read in one slot, so that they are consistent. */
@@ -39,7 +40,7 @@ interface CoinAccounts {
  */
 export type ReadWallets = (
   wallets: readonly NamedWallet[],
-  signal?: AbortSignal,
+  left?: () => Error | undefined,
 ) => Promise<(WalletAccounts | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
@@ -74,7 +75,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
     sendAfterCalls: true,
     metrics,
   });
-  return (wallets, signal) => batcher.load(wallets.map(toKey), signal);
+  return (wallets, left) => batcher.load(wallets.map(toKey), undefined, left && { left });
 }
 
 /** As many of the first wallets as one call can read, at least one. */

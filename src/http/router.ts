@@ -64,6 +64,7 @@ export function createRouter(
       get signal() {
         return request.signal;
       },
+      left: () => (request.signal.aborted ? (request.signal.reason as Error) : undefined),
       disconnect,
     };
     const scope = new HttpRequestScope(needs, origin, connection);
@@ -91,7 +92,7 @@ export function createRouter(
 
 /** The response to a failed request. If the caller has disconnected, it is never sent. */
 export function respondFailure(error: unknown, scope: HttpRequestScope): Response {
-  if (scope.signal.aborted) {
+  if (scope.left()) {
     scope.log.debug({ err: error }, "the caller disconnected");
     scope.recordCode("ABORTED");
     return respondError(new ContractError("LOOKUP_FAILED"));

@@ -2,9 +2,10 @@ import DataLoader from "dataloader";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toContractError as fromChain } from "../chain/to-contract-error.ts";
 import { identityOf, type NamedWallet } from "../chain/wallets.ts";
-import type { AccountLookup, Caller } from "../social/account-lookup.ts";
+import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
+import type { RequestScope } from "./request-scope.ts";
 
 /**
  * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
@@ -15,6 +16,8 @@ export interface Reads {
   social: number;
   chain: number;
 }
+
+type Caller = Pick<RequestScope, "signal" | "left" | "addressBlock">;
 
 /** What loaders read from. */
 export interface LoaderSources {
@@ -43,7 +46,6 @@ export class Loaders {
   #accountsById: Map<string, SocialAccount> | undefined;
   #balance: DataLoader<NamedWallet, Balance, string> | undefined;
 
-  /** `caller.signal` is created on first use, so only loads that wait may read it. */
   constructor(sources: LoaderSources, caller: Caller) {
     this.#sources = sources;
     this.#caller = caller;
@@ -147,7 +149,7 @@ export class Loaders {
   async #loadBalances(wallets: readonly NamedWallet[]): Promise<(Balance | Error)[]> {
     this.reads.chain += wallets.length;
     const balances = await this.#sources.balances
-      .getBalances(wallets, this.#caller.signal)
+      .getBalances(wallets, () => this.#caller.left())
       .catch((error: unknown) => wallets.map(() => error as Error));
     return balances.map((balance) =>
       balance instanceof Error ? fromChain(balance, "LOOKUP_FAILED") : balance,

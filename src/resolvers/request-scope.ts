@@ -19,8 +19,10 @@ export interface OpenStream {
 
 /** One request, from its arrival to its response. */
 export interface RequestScope {
-  /** Aborts when the caller disconnects. Created on first use, so read it only where you wait. */
+  /** Aborts when the caller disconnects. Created on first use: where `left` is enough, use that. */
   readonly signal: AbortSignal;
+  /** The signal's reason once the caller has disconnected; undefined before. */
+  left(): Error | undefined;
   /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
   /** The caller's IPv4 /24 or IPv6 /48: callers share budgets by block. */
@@ -32,9 +34,9 @@ export interface RequestScope {
   readonly log: Logger;
   /**
    * Takes `cost` requests from the caller's rate limit. A second call replaces the first: pass the total cost.
-   * Throws ContractError RATE_LIMITED, and then takes nothing.
+   * Throws or rejects with ContractError RATE_LIMITED, and then takes nothing.
    */
-  admit(cost: number): Promise<void>;
+  admit(cost: number): Promise<void> | undefined;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;
   /** Replaces the loaders, so that the next event of a stream reads anew. Returns the new ones. */

@@ -24,6 +24,11 @@ export interface LoadRequest<Value> {
   /** After this time keys are refused instead of sent. In `performance.now()` time; default: never. */
   readonly sendBefore?: number;
   /**
+   * Instead of a signal: why the caller has left; undefined while it waits. Called when a batch is sent: keys without
+   * another caller are dropped. A signal for each request would cost more than the rest of its load.
+   */
+  readonly left?: () => Error | undefined;
+  /**
    * Called once for each key: with the answer if this load caused the call; without one if the key joined an earlier
    * load's call, or was never sent.
    */
@@ -35,8 +40,10 @@ interface Entry<Value> {
   /** When to send it at the latest, if fewer than `maxCalls` calls are in flight. In `performance.now()` time. */
   readonly sendAt: number;
   sendBefore: number;
-  /** Callers who have not left. */
+  /** Callers who have not left, as far as signals tell. */
   callers: number;
+  /** The `left` of each waiter; shorter than `waiters` if one has none. */
+  readonly left: (() => Error | undefined)[];
   names?: Set<string>;
   readonly onEnd: LoadRequest<Value>["onEnd"];
 }
@@ -76,6 +83,7 @@ export function createBatcher<Value>(options: {
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
+  let timerAt = 0;
   /** The next call's turn: not requested yet, awaited, or here and unused. */
   let turn: "needed" | "awaited" | "taken" = "needed";
   let lastGroup: unknown;
@@ -127,11 +135,15 @@ export function createBatcher<Value>(options: {
     return waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined);
   }
 
-  function join(key: string, { caller, sendBefore = Infinity, onEnd }: LoadRequest<Value>): Entry<Value> {
+  function join(
+    key: string,
+    { caller, sendBefore = Infinity, left, onEnd }: LoadRequest<Value>,
+  ): Entry<Value> {
     const earlier = pending(key);
     if (earlier) onEnd?.();
     const entry = earlier ?? add(key, onEnd);
     entry.callers++;
+    if (left) entry.left.push(left);
     entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
     if (caller !== undefined) (entry.names ??= new Set()).add(caller);
     return entry;
@@ -140,7 +152,7 @@ export function createBatcher<Value>(options: {
   function add(key: string, onEnd: LoadRequest<Value>["onEnd"]): Entry<Value> {
     const isAlone = calls === 0 && waiting.size === 0;
     const sendAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-    const entry: Entry<Value> = { waiters: [], sendAt, sendBefore: 0, callers: 0, onEnd };
+    const entry: Entry<Value> = { waiters: [], sendAt, sendBefore: 0, callers: 0, left: [], onEnd };
     waiting.set(key, entry);
     if (!isScheduled) {
       isScheduled = true;
@@ -157,10 +169,19 @@ export function createBatcher<Value>(options: {
       void sendOne();
     if (waiting.size > maxWaiting)
       for (const [key] of inFairOrder([...waiting], callersOf).slice(maxWaiting)) refuse(key);
+    if (waiting.size > 0 && calls < maxCalls && turn !== "awaited")
+      wakeAt(performance.now() + Math.max(0, millisecondsUntilSend()));
+  }
+
+  /** Calls `send` at that time or earlier: a timer that is already set is not moved. */
+  function wakeAt(time: number): void {
+    if (timer && timerAt <= time) return;
     clearTimeout(timer);
-    if (waiting.size > 0 && calls < maxCalls && turn !== "awaited") {
-      timer = setTimeout(send, Math.max(0, millisecondsUntilSend()));
-    }
+    timerAt = time;
+    timer = setTimeout(() => {
+      timer = undefined;
+      send();
+    }, time - performance.now());
   }
 
   /** Whether the next call can be made. If not, sends when its turn comes. */
@@ -205,7 +226,11 @@ export function createBatcher<Value>(options: {
 
   function takeBatch(): Map<string, Entry<Value>> {
     const now = performance.now();
-    for (const [key, { sendBefore }] of waiting) if (sendBefore < now) refuse(key);
+    for (const [key, entry] of waiting) {
+      if (entry.sendBefore < now) refuse(key);
+      else if (entry.left.length === entry.waiters.length && entry.left.every((left) => left()))
+        drop(key, entry.left[0]!()!);
+    }
     let batch = new Map<string, Entry<Value>>();
     if (waiting.size <= maxKeys && !groupOf) {
       // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
@@ -232,10 +257,14 @@ export function createBatcher<Value>(options: {
   }
 
   function refuse(key: string): void {
+    drop(key, options.refuse?.() ?? new Error("too many keys are waiting"));
+  }
+
+  function drop(key: string, reason: Error): void {
     const entry = waiting.get(key)!;
     waiting.delete(key);
     entry.onEnd?.();
-    settle(entry, options.refuse?.() ?? new Error("too many keys are waiting"));
+    settle(entry, reason);
   }
 
   return { load, isPending: (key) => pending(key) !== undefined };

@@ -67,7 +67,7 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
   }
 
   /** Reads wallets in one call. Returns whether the chain answered. */
-  async function read(batch: readonly Watched[], signal?: AbortSignal): Promise<boolean> {
+  async function read(batch: readonly Watched[], left?: () => Error | undefined): Promise<boolean> {
     const startedAt = performance.now();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
@@ -77,12 +77,12 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
       wallets.set(identityOf(wallet), wallet);
     }
     const results = await balances
-      .getBalances(batch, signal)
+      .getBalances(batch, left)
       .catch((error: unknown) => batch.map(() => error as Error));
     batch.forEach((wallet, i) => {
       const result = results[i]!;
       if (!(result instanceof Error)) show(wallet, result, startedAt);
-      else if (!signal?.aborted) wallet.isStale = true;
+      else if (!left?.()) wallet.isStale = true;
     });
     return !results.every((result) => result instanceof Error);
   }
@@ -139,7 +139,7 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
-        void read([wallet], signal).then(schedule);
+        void read([wallet], () => (signal.aborted ? (signal.reason as Error) : undefined)).then(schedule);
       }
       return {
         [Symbol.asyncIterator]() {
