@@ -1,6 +1,6 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
-import { Agent, request } from "undici";
+import { Agent } from "undici";
 import { inSpan, withTraceHeaders, type SpanDescription } from "../observability/tracing.ts";
 
 /** An upstream's response. */
@@ -50,19 +50,51 @@ export function createCallUpstream(registry: Registry) {
   });
   const agent = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
 
-  /** Uses undici's `request`: the objects that `fetch` creates for each call slow down garbage collection. */
-  async function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
-    try {
-      const answer = await request(url, {
-        ...(body === undefined ? {} : { method: "POST", body }),
-        headers,
-        signal,
-        dispatcher: agent,
-      });
-      return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
-    } catch (cause) {
-      throw signal.aborted ? signal.reason : new BrokenConnection("the connection failed", { cause });
-    }
+  /** Not undici's `request`: its streams keep the results of many calls alive until a full garbage collection. */
+  function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
+    const { origin, pathname, search } = new URL(url);
+    const method = body === undefined ? "GET" : "POST";
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = [];
+      let response: Omit<UpstreamAnswer, "text">;
+      let abortCall: ((reason: Error) => void) | undefined;
+      const abort = () => {
+        const reason = signal.reason as Error;
+        abortCall?.(reason);
+        reject(reason);
+      };
+      const fail = (cause: Error) => {
+        signal.removeEventListener("abort", abort);
+        reject(new BrokenConnection("the connection failed", { cause }));
+      };
+      if (signal.aborted) {
+        abort();
+        return;
+      }
+      signal.addEventListener("abort", abort, { once: true });
+      agent.dispatch(
+        { origin, path: pathname + search, method, headers, body: body ?? null },
+        {
+          onRequestStart(controller) {
+            if (signal.aborted) controller.abort(signal.reason as Error);
+            else abortCall = controller.abort.bind(controller);
+          },
+          onResponseStart(_controller, status, headers) {
+            response = { status, headers };
+          },
+          onResponseData(_controller, chunk) {
+            chunks.push(chunk);
+          },
+          onResponseEnd() {
+            signal.removeEventListener("abort", abort);
+            resolve({ ...response, text: Buffer.concat(chunks).toString() });
+          },
+          onResponseError: (_controller, cause) => {
+            fail(cause);
+          },
+        },
+      );
+    });
   }
 
   /**
