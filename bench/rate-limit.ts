@@ -62,8 +62,18 @@ const inMemory = createRateLimit(LIMIT);
 const inRedis = createRateLimit(LIMIT, redis);
 
 const stores: { name: string; check: Check; maxKnown: number; requests: number }[] = [
-  { name: "memory", check: (caller) => inMemory(caller, 1), maxKnown: Infinity, requests: MEASURED_REQUESTS },
-  { name: "Redis", check: (caller) => inRedis(caller, 1), maxKnown: Infinity, requests: MEASURED_REQUESTS },
+  {
+    name: "memory",
+    check: async (caller) => inMemory(caller, 1),
+    maxKnown: Infinity,
+    requests: MEASURED_REQUESTS,
+  },
+  {
+    name: "Redis",
+    check: async (caller) => inRedis(caller, 1),
+    maxKnown: Infinity,
+    requests: MEASURED_REQUESTS,
+  },
   { name: "the library's own", check: checkWithLibrary, maxKnown: 10_000, requests: 500 },
 ];
 

@@ -6,7 +6,6 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
-import { LRUCache } from "lru-cache";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import { describeSpan } from "../observability/tracing.ts";
@@ -15,8 +14,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
-import { exceededLimit, parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
-import { countsWith } from "./limits/operation-size.ts";
+import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
 import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
@@ -38,15 +36,17 @@ export function createGraphQLEndpoint(needs: {
 }) {
   const { schema, useCases } = needs;
   const cache = createOperationCache(schema);
-  const responseTypes = new LRUCache<string, ResponseType | "none", undefined>({
-    max: MAX_ACCEPT_HEADERS,
-    memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
-  });
+  const responseTypes = new Map<string, ResponseType | undefined>();
 
   /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */
   function responseType(accept: string | null | undefined): ResponseType | undefined {
-    const type = responseTypes.memo(accept ?? "");
-    return type === "none" ? undefined : type;
+    const key = accept ?? "";
+    const known = responseTypes.get(key);
+    if (known || responseTypes.has(key)) return known;
+    if (responseTypes.size === MAX_ACCEPT_HEADERS) responseTypes.clear();
+    const type = preferredType(key, RESPONSE_TYPES);
+    responseTypes.set(key, type);
+    return type;
   }
 
   /** Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text. */
@@ -81,7 +81,7 @@ export function createGraphQLEndpoint(needs: {
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
-      const cost = operation?.cost(params.variables, countsWith(operation.size, params.variables)) ?? 1;
+      const cost = operation?.weigh(params.variables).cost ?? 1;
       if (operation) traceOperation(operation);
       if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
@@ -174,10 +174,9 @@ export function createGraphQLEndpoint(needs: {
       if (!isPlain(params)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || (operation.isMutation && !mayMutate)) return undefined;
-      const counts = countsWith(operation.size, params.variables);
-      if (exceededLimit(counts)) return undefined;
+      const { cost, isWithinLimits } = operation.weigh(params.variables);
+      if (!isWithinLimits) return undefined;
       traceOperation(operation);
-      const cost = operation.cost(params.variables, counts);
       if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
@@ -193,6 +192,8 @@ function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">):
   describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
 }
 
+const PARAM_NAMES = new Set(["query", "variables", "operationName", "extensions"]);
+
 interface PlainParams {
   readonly query: string;
   readonly variables?: Readonly<Record<string, unknown>> | null;
@@ -202,13 +203,13 @@ interface PlainParams {
 /** Whether `params` has only a query, an operation name of word characters, and objects of variables and extensions. */
 function isPlain(params: unknown): params is PlainParams {
   if (typeof params !== "object" || params === null || Array.isArray(params)) return false;
-  const { query, variables, operationName = null, extensions, ...rest } = params as Record<string, unknown>;
+  for (const name in params) if (!PARAM_NAMES.has(name)) return false;
+  const { query, variables, operationName = null, extensions } = params as Record<string, unknown>;
   return (
     typeof query === "string" &&
     isObjectOrAbsent(variables) &&
     isObjectOrAbsent(extensions) &&
-    (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName))) &&
-    Object.keys(rest).length === 0
+    (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName)))
   );
 }
 
@@ -224,5 +225,5 @@ function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionR
 }
 
 function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void {
-  if (errors?.[0]) scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
+  if (errors?.[0]) scope.recordCode(scope.left() ? "ABORTED" : String(errors[0].extensions.code));
 }

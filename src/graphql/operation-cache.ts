@@ -1,22 +1,34 @@
-import { getOperationAST, OperationTypeNode, type DocumentNode, type GraphQLSchema } from "graphql";
+import {
+  getOperationAST,
+  OperationTypeNode,
+  type DocumentNode,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from "graphql";
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
+import type { Variables } from "./limits/list-length.ts";
 import { operationCost } from "./limits/operation-cost.ts";
-import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
+import { exceededLimit } from "./limits/operation-limits.ts";
+import { countsWith, measureOperation } from "./limits/operation-size.ts";
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
   /** For traces. */
   readonly type: string;
   readonly name: string | undefined;
-  /** Requests taken from the caller's rate limit, with these variables, and the counts with them. */
-  readonly cost: ReturnType<typeof operationCost>;
   readonly isMutation: boolean;
-  /** Together with a request's variables, decides whether the operation is within the limits. */
-  readonly size: OperationSize;
+  readonly weigh: (variables: Variables) => Weight;
   /** The estimated memory. */
   readonly bytes: number;
   readonly run: Run;
+}
+
+/** What an operation with its variables costs. */
+interface Weight {
+  /** The requests that it takes from the caller's rate limit: see {@link operationCost}. */
+  readonly cost: number;
+  readonly isWithinLimits: boolean;
 }
 
 /** Callers decide what is cached, so the memory for documents and compiled code is bounded. */
@@ -52,9 +64,8 @@ export function createOperationCache(schema: GraphQLSchema) {
       const operation: CachedOperation = {
         type: node.operation,
         name: node.name?.value,
-        cost: operationCost(schema, document, node),
         isMutation: node.operation === OperationTypeNode.MUTATION,
-        size: measureOperation(schema, document, node),
+        weigh: createWeigh(schema, document, node),
         get bytes() {
           return (
             BYTES_PER_CHARACTER * text.length +
@@ -71,4 +82,17 @@ export function createOperationCache(schema: GraphQLSchema) {
       return operation;
     },
   };
+}
+
+function createWeigh(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode) {
+  const size = measureOperation(schema, document, operation);
+  const cost = operationCost(schema, document, operation);
+  const weigh = (variables: Variables): Weight => {
+    const counts = countsWith(size, variables);
+    return { cost: cost(variables, counts), isWithinLimits: !exceededLimit(counts) };
+  };
+  const dependsOnVariables = size.perItemOfVariable.size + size.pagesOfVariable.size > 0;
+  if (dependsOnVariables) return weigh;
+  const always = weigh(undefined);
+  return () => always;
 }

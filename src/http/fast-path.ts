@@ -56,7 +56,7 @@ export function createFastPath(
       const cached = await graphql.answerCached(params, scope, { mayMutate: isPost });
       return cached ?? (await graphql.answer(toRequest(request, body, scope.signal), scope));
     } catch (error) {
-      if (scope.signal.aborted) return respondFailure(error, scope);
+      if (scope.left()) return respondFailure(error, scope);
       const shown = scope.toCallerError(error);
       scope.recordCode(shown.code);
       return respondGraphQLError(shown, type);
@@ -84,11 +84,10 @@ export function createFastPath(
       ? await scope.answer("graphql", received, () => answerOperation(request, type, scope))
       : await scope.answer("lookup", received, () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
     if (typeof answer === "string") {
-      const headers = Object.assign(scope.headers, JSON_HEADERS);
-      if (type) headers["content-type"] = type;
-      const length = Buffer.byteLength(answer);
-      headers["content-length"] = String(length);
       // Node writes ASCII faster as latin1.
+      const length = Buffer.byteLength(answer);
+      const headers = { ...scope.headers, ...JSON_HEADERS, "content-length": String(length) };
+      if (type) headers["content-type"] = type;
       response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
       const isStream = answer.headers.get("content-type") === EVENT_STREAM;
@@ -120,12 +119,20 @@ class Connection implements CallerConnection {
       const disconnect = new AbortController();
       this.#signal = disconnect.signal;
       const abort = () => {
-        if (!this.#response.writableFinished) disconnect.abort();
+        if (this.#isCut()) disconnect.abort();
       };
-      if (this.#response.destroyed) abort();
-      else this.#response.once("close", abort);
+      abort();
+      this.#response.once("close", abort);
     }
     return this.#signal;
+  }
+
+  left(): Error | undefined {
+    return this.#isCut() ? (this.signal.reason as Error) : undefined;
+  }
+
+  #isCut(): boolean {
+    return this.#response.destroyed && !this.#response.writableFinished;
   }
 }
 

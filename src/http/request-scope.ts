@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { SpanKind } from "@opentelemetry/api";
+import { SpanKind, type Span } from "@opentelemetry/api";
 import type { ContractError } from "../contract/contract-error.ts";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
@@ -9,7 +9,7 @@ import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { toAddressBlock, type Origin } from "./client-address.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
-import type { RateLimit } from "./rate-limit/rate-limit.ts";
+import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
 import type { CallerConnection, Streams } from "./streams.ts";
 
 /** The parts of the process that a request uses. */
@@ -92,6 +92,10 @@ export class HttpRequestScope implements RequestScope {
     return this.#connection.signal;
   }
 
+  left(): Error | undefined {
+    return this.#connection.left();
+  }
+
   get addressBlock(): string {
     return toAddressBlock(this.#caller);
   }
@@ -129,8 +133,14 @@ export class HttpRequestScope implements RequestScope {
     this.#code ??= code;
   }
 
-  async admit(cost: number): Promise<void> {
-    const decision = await this.#needs.rateLimit(this.#caller, cost, this.#admittedAt);
+  admit(cost: number): Promise<void> | undefined {
+    const decision = this.#needs.rateLimit(this.#caller, cost, this.#admittedAt);
+    if (decision instanceof Promise) return decision.then(this.#obey.bind(this));
+    this.#obey(decision);
+    return undefined;
+  }
+
+  #obey(decision: Decision): void {
     this.#admittedAt = decision.at;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;
@@ -139,21 +149,32 @@ export class HttpRequestScope implements RequestScope {
     throw decision.refusal;
   }
 
-  /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
-  async answer<A extends Response | string>(
+  /**
+   * Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. Returns a promise
+   * only if `run` does.
+   */
+  answer<A extends Response | string>(
     operation: Operation,
     received: () => Received,
-    run: () => Promise<A>,
-  ): Promise<A> {
-    const answer = await inSpan(
+    run: () => A | Promise<A>,
+  ): A | Promise<A> {
+    const answer = inSpan(
       () => describe(received()),
-      async (span) => {
-        const answer = await run();
-        span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
-        if (span && isFailure(this.#code)) markFailed(span, this.#code!);
-        return answer;
-      },
+      (span) => (span ? this.#describeAnswer(span, run()) : run()),
     );
+    return answer instanceof Promise
+      ? answer.then((later) => this.#record(operation, later))
+      : this.#record(operation, answer);
+  }
+
+  async #describeAnswer<A extends Response | string>(span: Span, running: A | Promise<A>): Promise<A> {
+    const answer = await running;
+    span.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
+    if (isFailure(this.#code)) markFailed(span, this.#code!);
+    return answer;
+  }
+
+  #record<A extends Response | string>(operation: Operation, answer: A): A {
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
     const status = typeof answer === "string" ? 200 : answer.status;

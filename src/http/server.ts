@@ -50,17 +50,24 @@ export interface Listening {
   close(): Promise<void>;
 }
 
+interface Connection {
+  /** The last one: a connection has at most one in flight. */
+  request: IncomingMessage | undefined;
+  /** The pipelined requests that wait. */
+  pipelined: number;
+  /** The bytes written at the last check, if the caller had not read all of them. */
+  unread: number | undefined;
+}
+
 /** Serves the gateway with node:http and passes it the socket's address of each request. */
 export async function listen(
   handle: HandleNode,
   { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
-  const inFlight = new Set<IncomingMessage>();
-  /** The bytes written to each connection at the last check, if the caller had not read all of them. */
-  const connections = new Map<Socket, number | undefined>();
-  /** The number of pipelined requests that wait on each connection. */
-  const pipelined = new WeakMap<Socket, number>();
+  const connections = new Map<Socket, Connection>();
+  /** The requests in flight. Not a set of them: V8 would keep them alive until a full garbage collection. */
+  let inFlight = 0;
   let isClosing = false;
   const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
     // Answer pipelined requests one at a time: a flood of them must not produce responses that nobody reads.
@@ -68,23 +75,23 @@ export async function listen(
       answer(request, response);
       return;
     }
-    const { socket } = request;
-    const ahead = pipelined.get(socket) ?? 0;
-    pipelined.set(socket, ahead + 1);
-    if (ahead === MAX_PIPELINED) {
-      socket.destroy();
+    const connection = connections.get(request.socket)!;
+    if (connection.pipelined === MAX_PIPELINED) {
+      request.socket.destroy();
       return;
     }
+    connection.pipelined++;
     response.once("socket", () => {
-      pipelined.set(socket, pipelined.get(socket)! - 1);
+      connection.pipelined--;
       answer(request, response);
     });
   });
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    inFlight.add(request);
+    connections.get(request.socket)!.request = request;
+    inFlight++;
     response.once("close", () => {
-      inFlight.delete(request);
+      inFlight--;
       closeIdle();
     });
     if (isClosing) response.setHeader("connection", "close");
@@ -99,27 +106,27 @@ export async function listen(
 
   server.maxConnections = maxConnections;
   server.on("connection", (socket) => {
-    connections.set(socket, undefined);
+    connections.set(socket, { request: undefined, pipelined: 0, unread: undefined });
     socket.once("close", () => connections.delete(socket));
   });
 
   /** Disconnects callers that have read nothing since the last check. Not `server.timeout`, which the adapter clears. */
   const stalledCheck = setInterval(() => {
-    for (const [socket, before] of connections) {
-      const written = socket.writableLength > 0 ? socket.bytesWritten : undefined;
-      if (written !== undefined && written === before) socket.resetAndDestroy();
-      else connections.set(socket, written);
+    for (const [socket, connection] of connections) {
+      const unread = socket.writableLength > 0 ? socket.bytesWritten : undefined;
+      if (unread !== undefined && unread === connection.unread) socket.resetAndDestroy();
+      else connection.unread = unread;
     }
   }, stalledMs).unref();
 
   /** Idle connections would keep a closing server open. */
   function closeIdle(): void {
-    if (isClosing && inFlight.size === 0) server.closeAllConnections();
+    if (isClosing && inFlight === 0) server.closeAllConnections();
   }
 
   /** A closing server no longer enforces `requestTimeout`, so this does. */
   function dropIncomplete(): void {
-    for (const request of inFlight) if (!request.complete) request.socket.destroy();
+    for (const [socket, { request }] of connections) if (request?.complete === false) socket.destroy();
   }
 
   await new Promise<void>((resolve, reject) => {

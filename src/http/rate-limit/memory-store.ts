@@ -1,29 +1,32 @@
-import { LRUCache } from "lru-cache";
 import type { Limit, Reservation } from "./store.ts";
 
-/** Each caller takes about 300 bytes. */
-const MAX_CALLERS = 200_000;
+/** Each caller takes about 300 bytes. There are two generations. */
+const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
  * Keeps the times of each caller's admitted requests in the memory of this process, and reserves in one
- * synchronous step. When there are too many callers, drops the one whose last admitted request is oldest.
+ * synchronous step.
+ *
+ * Callers are in two generations: those admitted since the last change of generations, and those admitted only before
+ * it. A change drops the older generation. It happens when all its callers' requests have left the window, or earlier
+ * when the newer one is full. So no request searches for callers to drop.
  */
 export function createMemoryStore({ max, windowMs }: Limit) {
-  /** Ordered by each caller's last admitted request. */
-  const callers = new LRUCache<string, number[]>({ max: MAX_CALLERS });
+  let current = new Map<string, number[]>();
+  let previous = new Map<string, number[]>();
+  let changedAt = performance.now();
 
-  /** Drops callers whose requests have all left the window. */
-  function dropExpired(now: number): void {
-    for (const caller of callers.rkeys()) {
-      if (callers.peek(caller)!.at(-1)! + windowMs > now) return;
-      callers.delete(caller);
-    }
+  function changeGenerations(now: number): void {
+    previous = current;
+    current = new Map();
+    changedAt = now;
   }
 
   return (caller: string, cost: number, replaces?: number): Reservation => {
     const at = performance.now();
-    dropExpired(at);
-    const times = callers.peek(caller) ?? [];
+    if (changedAt + windowMs <= at) changeGenerations(at);
+    const known = current.get(caller);
+    const times = known ?? previous.get(caller) ?? [];
     while (times.length > 0 && times[0]! + windowMs <= at) times.shift();
     const replaced = replaces === undefined ? -1 : times.indexOf(replaces);
     if (replaced >= 0) times.splice(replaced, 1);
@@ -32,8 +35,11 @@ export function createMemoryStore({ max, windowMs }: Limit) {
     const fits = counted + cost <= max;
     if (fits) {
       for (let i = 0; i < cost; i++) times.push(at);
-      callers.set(caller, times);
-    } else if (counted === 0) callers.delete(caller);
+      if (!known) {
+        if (current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(at);
+        current.set(caller, times);
+      }
+    }
     const next = times[fits ? 0 : Math.min(counted + cost - max, counted) - 1];
     return { counted, at, waitMs: next === undefined ? windowMs : next + windowMs - at };
   };

@@ -1,5 +1,4 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
-import { LRUCache } from "lru-cache";
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { Redis } from "../../upstream/redis.ts";
@@ -17,7 +16,7 @@ export interface RateLimitConfig {
  * Whether a request is admitted, and the response's headers. A 429 also carries `Retry-After`, which
  * `errorHeaders` takes from the refusal.
  */
-interface Decision {
+export interface Decision {
   /** Passed as `replaces` when the request turns out to cost more. */
   readonly at: number;
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
@@ -25,14 +24,14 @@ interface Decision {
   /** The header `RateLimit`. */
   readonly rateLimitHeader: string;
   /** RATE_LIMITED; absent if the request is admitted. */
-  readonly refusal?: ContractError;
+  readonly refusal?: ContractError | undefined;
 }
 
 /**
  * Takes `cost` requests from a caller's limit. They replace the request recorded at `replaces`. A refused
  * request takes nothing.
  */
-export type RateLimit = (caller: string, cost: number, replaces?: number) => Promise<Decision>;
+export type RateLimit = (caller: string, cost: number, replaces?: number) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
 const MAX_DECISIONS = 10_000;
@@ -113,7 +112,8 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     formatError: () => "refused",
   });
   const policyHeader = toPolicyHeader(config);
-  const refusals = new LRUCache<string, boolean>({ max: MAX_DECISIONS });
+  /** Whether the library refuses a request, by `counted` and cost. */
+  const refusals = new Map<string, boolean>();
 
   async function isRefused(reservation: Reservation, cost: number): Promise<boolean> {
     const message = await decide(
@@ -125,18 +125,30 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       },
       { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
+    if (refusals.size === MAX_DECISIONS) refusals.clear();
     refusals.set(`${reservation.counted},${cost}`, message !== undefined);
     return message !== undefined;
   }
 
-  return async (caller, cost, replaces) => {
-    const inRedis = reserveInRedis && (await reserveInRedis(caller, cost, replaces));
-    const reservation = inRedis ?? reserveInMemory(caller, cost, replaces);
-    const { counted, at, waitMs } = reservation;
-    const refused = refusals.get(`${counted},${cost}`) ?? (await isRefused(reservation, cost));
+  function toDecision({ counted, at, waitMs }: Reservation, cost: number, refused: boolean): Decision {
     const seconds = toRetryAfterSeconds(waitMs);
     const left = refused ? max - counted : max - counted - cost;
-    const decision = { at, policyHeader, rateLimitHeader: toRateLimitHeader(left, seconds) };
-    return refused ? { ...decision, refusal: rateLimited(config, cost, seconds) } : decision;
-  };
+    const rateLimitHeader = toRateLimitHeader(left, seconds);
+    const refusal = refused ? rateLimited(config, cost, seconds) : undefined;
+    return { at, policyHeader, rateLimitHeader, refusal };
+  }
+
+  function decideAbout(reservation: Reservation, cost: number): Decision | Promise<Decision> {
+    const refused = refusals.get(`${reservation.counted},${cost}`);
+    return refused === undefined
+      ? isRefused(reservation, cost).then((isNow) => toDecision(reservation, cost, isNow))
+      : toDecision(reservation, cost, refused);
+  }
+
+  return (caller, cost, replaces) =>
+    reserveInRedis
+      ? reserveInRedis(caller, cost, replaces).then((reservation) =>
+          decideAbout(reservation ?? reserveInMemory(caller, cost, replaces), cost),
+        )
+      : decideAbout(reserveInMemory(caller, cost, replaces), cost);
 }

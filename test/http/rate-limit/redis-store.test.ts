@@ -15,7 +15,7 @@ describeWithRedis("the rate limit in Redis", () => {
 
   it("lets exactly 20 of 1,000 concurrent requests pass, and reports the remaining requests", async () => {
     const rateLimit = createRateLimit({ max: 20, windowSeconds: 60 }, redis);
-    const verdicts = await Promise.all(Array.from({ length: 1000 }, () => rateLimit("a", 1)));
+    const verdicts = await Promise.all(Array.from({ length: 1000 }, async () => rateLimit("a", 1)));
     const passed = verdicts.filter(({ refusal }) => !refusal);
     expect(passed.map(({ rateLimitHeader }) => Number(/r=(\d+)/.exec(rateLimitHeader)![1]))).toEqual(
       Array.from({ length: 20 }, (_, i) => 19 - i),
@@ -73,7 +73,7 @@ describeWithRedis("the rate limit in Redis", () => {
     const limits = [1, 2].map(() => createRateLimit({ max: 20, windowSeconds: 60 }, redis));
     await server.stop();
     const verdicts = await Promise.all(
-      limits.flatMap((rateLimit) => Array.from({ length: 50 }, () => rateLimit("a", 1))),
+      limits.flatMap((rateLimit) => Array.from({ length: 50 }, async () => rateLimit("a", 1))),
     );
     expect(verdicts.filter(({ refusal }) => !refusal)).toHaveLength(40);
   });
