@@ -14,6 +14,7 @@ import {
   load,
   rssMb,
   start,
+  startGateway,
   stopAll,
   type Result,
 } from "./servers.ts";
@@ -46,7 +47,7 @@ const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(val
 try {
   const upstreams = await start(1, `${folder}/upstreams.ts`);
   const env = gatewayEnv(upstreams.url);
-  const gateway = await start(0, `${folder}/../../src/main.ts`, env);
+  const gateway = await startGateway(env);
   const reference = await start(0, `${folder}/reference.ts`, env);
   const limitedReference = await start(0, `${folder}/reference.ts`, { ...env, WITH_LIMIT: "1" });
   for (const { url } of [gateway, reference, limitedReference]) await cacheHandles(url, CACHED_HANDLES);

@@ -5,20 +5,36 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Keypair } from "@solana/web3.js";
+import manifest from "../../package.json" with { type: "json" };
 import { temporaryFolder } from "../../test/support/temporary-folder.ts";
 
 export const folder = import.meta.dirname;
 const started: ChildProcess[] = [];
+
+/** A started program. */
+export interface Server {
+  readonly url: string;
+  readonly child: ChildProcess;
+  readonly output: () => string;
+}
+
+/** Starts the gateway with the flags of `npm start`. */
+export function startGateway(env: Record<string, string>): Promise<Server> {
+  const [, ...args] = manifest.scripts.start.split(" ");
+  const file = `${folder}/../../${args.at(-1)!}`;
+  return start(0, file, env, args.slice(0, -1));
+}
 
 /** Starts a program on a CPU core; resolves once it prints its URL. Its output goes to a file, as in production. */
 export async function start(
   core: number,
   file: string,
   env: Record<string, string> = {},
-): Promise<{ url: string; child: ChildProcess; output: () => string }> {
+  flags: readonly string[] = [],
+): Promise<Server> {
   const path = join(temporaryFolder(), "output");
   const output = () => readFileSync(path, "utf8");
-  const child = spawn("taskset", ["-c", String(core), process.execPath, file], {
+  const child = spawn("taskset", ["-c", String(core), process.execPath, ...flags, file], {
     env: { ...process.env, NODE_ENV: "production", ...env },
     stdio: ["ignore", openSync(path, "w"), "inherit"],
   });

@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:f
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { createClient } from "../support/client.ts";
 import { spawnNode } from "../support/program.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -17,6 +18,8 @@ const lock: { packages: Record<string, { dev?: boolean; optional?: boolean; devO
 const packages = Object.entries(lock.packages)
   .filter(([path, { dev, optional, devOptional }]) => path !== "" && !dev && !optional && !devOptional)
   .map(([path]) => path);
+/** What the image runs. */
+const [command, ...args]: string[] = JSON.parse(/CMD (.*)\n$/.exec(dockerfile)![1]!);
 /** What the image has of the project, beside the packages. */
 const stage = dockerfile.split(/^FROM /m).find((text) => text.includes(" AS program\n"))!;
 const files = [...stage.matchAll(/^COPY (\S+) \S+$/gm)].map(([, path]) => path!);
@@ -40,7 +43,15 @@ describe("the image", () => {
   });
 
   const start = (env: Record<string, string>) =>
-    spawnNode(["--preserve-symlinks", "--preserve-symlinks-main", join(folder, "src/main.ts")], env);
+    spawnNode(
+      [...args.slice(0, -1), "--preserve-symlinks", "--preserve-symlinks-main", join(folder, args.at(-1)!)],
+      env,
+    );
+
+  it("runs the command of `npm start`", () => {
+    expect([command, ...args].join(" ")).toBe(manifest.scripts.start);
+    expect(readFileSync(join(ROOT, "docs/operating.md"), "utf8")).toContain(`\`${manifest.scripts.start}\``);
+  });
 
   it("has no package that only the sandbox, types or tests need", () => {
     for (const name of ["litesvm", "@solana/kit", "typescript", "vitest"]) {
