@@ -1,10 +1,12 @@
 /**
  * Fakes both upstreams as cheaply as possible: a social network on which every name exists, and a chain on which
- * all accounts have the same balance. Prints its URL; `GET /counts` returns the number of calls of each.
+ * all accounts have the same balance. Prints its URL; `GET /counts` returns the number of calls of each. The chain
+ * answers after `CHAIN_DELAY_MS`.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
+const DELAY_MS = Number(process.env.CHAIN_DELAY_MS ?? 0);
 const counts = { social: 0, chain: 0 };
 const ACCOUNT =
   '{"lamports":3100890880,"data":["","base64"],"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":0}';
@@ -44,7 +46,9 @@ const server = createServer((request, response) => {
     request.on("end", () => {
       counts.chain++;
       const { id, method, params } = JSON.parse(body) as { id: unknown; method: string; params: unknown[] };
-      answer(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${rpcResult(method, params)}}`);
+      const text = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${rpcResult(method, params)}}`;
+      if (DELAY_MS > 0) setTimeout(answer, DELAY_MS, text);
+      else answer(text);
     });
   }
 });
