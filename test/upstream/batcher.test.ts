@@ -124,6 +124,25 @@ describe("a batcher", () => {
     }
   });
 
+  it("does not send keys whose callers have all left by then, and rejects with their reason", async () => {
+    const { load, calls } = createHeldBatcher();
+    const first = load("first");
+    await turn();
+    let hasLeft = false;
+    const left = { left: () => (hasLeft ? new Error("left") : undefined) };
+    const dropped = load("dropped", undefined, left).catch(String);
+    const shared = [load("shared", undefined, left), load("shared", undefined, { left: () => undefined })];
+    const mixed = [load("mixed", undefined, left), load("mixed")];
+    hasLeft = true;
+    await vi.advanceTimersByTimeAsync(50);
+    expect(calls.map((call) => call.keys)).toEqual([["first"], ["shared", "mixed"]]);
+    expect(await dropped).toBe("Error: left");
+    for (const { end } of calls) end();
+    expect(await Promise.all([first, ...shared, ...mixed])).toEqual(
+      ["first", "shared", "shared", "mixed", "mixed"].map((key) => `value of ${key}`),
+    );
+  });
+
   it("rejects a caller who leaves, drops keys without callers, and serves the other callers", async () => {
     const { load, calls } = createHeldBatcher({ maxCalls: 1, sendAfterCalls: true });
     void load("first");
