@@ -2,10 +2,9 @@ import DataLoader from "dataloader";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toContractError as fromChain } from "../chain/to-contract-error.ts";
 import { identityOf, type NamedWallet } from "../chain/wallets.ts";
-import type { AccountLookup } from "../social/account-lookup.ts";
+import type { AccountLookup, Caller as SocialCaller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
-import type { RequestScope } from "./request-scope.ts";
 
 /**
  * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
@@ -17,7 +16,11 @@ export interface Reads {
   chain: number;
 }
 
-type Caller = Pick<RequestScope, "signal" | "left" | "addressBlock">;
+/** Who loads: the request's scope. */
+interface Caller extends SocialCaller {
+  /** The signal's reason once it has aborted. The signal itself is created on first use. */
+  left(): Error | undefined;
+}
 
 /** What loaders read from. */
 export interface LoaderSources {

@@ -1,5 +1,6 @@
 import type { BatchMetrics } from "./batch-metrics.ts";
 import { inFairOrder } from "./fair-order.ts";
+import type { LoadRequest } from "./load-request.ts";
 
 /** Merges the keys that many callers request into few calls. */
 export interface Batcher<Value> {
@@ -15,24 +16,6 @@ export interface Batcher<Value> {
   ): Promise<(Value | Error)[]>;
   /** Whether a load of the key would share the call of an earlier load. */
   isPending(key: string): boolean;
-}
-
-/** Who loads keys, and what for. */
-export interface LoadRequest<Value> {
-  /** Callers share calls and the queue equally. Absent: first come, first served. */
-  readonly caller?: string;
-  /** After this time keys are refused instead of sent. In `performance.now()` time; default: never. */
-  readonly sendBefore?: number;
-  /**
-   * Instead of a signal: why the caller has left; undefined while it waits. Called when a batch is sent: keys without
-   * another caller are dropped. A signal for each request would cost more than the rest of its load.
-   */
-  readonly left?: () => Error | undefined;
-  /**
-   * Called once for each key: with the answer if this load caused the call; without one if the key joined an earlier
-   * load's call, or was never sent.
-   */
-  readonly onEnd?: (answer?: Value | Error) => void;
 }
 
 interface Entry<Value> {
@@ -83,7 +66,6 @@ export function createBatcher<Value>(options: {
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
-  let timerAt = 0;
   /** The next call's turn: not requested yet, awaited, or here and unused. */
   let turn: "needed" | "awaited" | "taken" = "needed";
   let lastGroup: unknown;
@@ -135,10 +117,8 @@ export function createBatcher<Value>(options: {
     return waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined);
   }
 
-  function join(
-    key: string,
-    { caller, sendBefore = Infinity, left, onEnd }: LoadRequest<Value>,
-  ): Entry<Value> {
+  function join(key: string, request: LoadRequest<Value>): Entry<Value> {
+    const { caller, sendBefore = Infinity, left, onEnd } = request;
     const earlier = pending(key);
     if (earlier) onEnd?.();
     const entry = earlier ?? add(key, onEnd);
@@ -164,24 +144,19 @@ export function createBatcher<Value>(options: {
     return entry;
   }
 
+  function wake(): void {
+    timer = undefined;
+    send();
+  }
+
   function send(): void {
     while (waiting.size > 0 && calls < maxCalls && millisecondsUntilSend() <= 0 && isItsTurn())
       void sendOne();
     if (waiting.size > maxWaiting)
       for (const [key] of inFairOrder([...waiting], callersOf).slice(maxWaiting)) refuse(key);
     if (waiting.size > 0 && calls < maxCalls && turn !== "awaited")
-      wakeAt(performance.now() + Math.max(0, millisecondsUntilSend()));
-  }
-
-  /** Calls `send` at that time or earlier: a timer that is already set is not moved. */
-  function wakeAt(time: number): void {
-    if (timer && timerAt <= time) return;
-    clearTimeout(timer);
-    timerAt = time;
-    timer = setTimeout(() => {
-      timer = undefined;
-      send();
-    }, time - performance.now());
+      // A timer that is already set is never too late, because all keys wait equally long.
+      timer ??= setTimeout(wake, Math.max(0, millisecondsUntilSend()));
   }
 
   /** Whether the next call can be made. If not, sends when its turn comes. */
@@ -219,17 +194,16 @@ export function createBatcher<Value>(options: {
       const answer =
         answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`));
       entry.onEnd?.(answer);
-      settle(entry, answer);
+      for (const waiter of entry.waiters) waiter(answer);
     }
     send();
   }
 
   function takeBatch(): Map<string, Entry<Value>> {
     const now = performance.now();
-    for (const [key, entry] of waiting) {
-      if (entry.sendBefore < now) refuse(key);
-      else if (entry.left.length === entry.waiters.length && entry.left.every((left) => left()))
-        drop(key, entry.left[0]!()!);
+    for (const [key, { sendBefore, left, waiters }] of waiting) {
+      if (sendBefore < now) refuse(key);
+      else if (left.length === waiters.length && left.every((each) => each())) drop(key, left[0]!()!);
     }
     let batch = new Map<string, Entry<Value>>();
     if (waiting.size <= maxKeys && !groupOf) {
@@ -264,14 +238,10 @@ export function createBatcher<Value>(options: {
     const entry = waiting.get(key)!;
     waiting.delete(key);
     entry.onEnd?.();
-    settle(entry, reason);
+    for (const waiter of entry.waiters) waiter(reason);
   }
 
   return { load, isPending: (key) => pending(key) !== undefined };
 }
 
 const callersOf = ([, { names }]: readonly [string, { readonly names?: Set<string> }]) => names;
-
-function settle<Value>({ waiters }: Entry<Value>, answer: Value | Error): void {
-  for (const waiter of waiters) waiter(answer);
-}

@@ -36,7 +36,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
     const callers = Array.from({ length: 30 }, (_, i) => `192.0.2.${i}`);
     const passed = await Promise.all(
       callers.map(async (caller) => {
-        const verdicts = await Promise.all(Array.from({ length: 100 }, (_, i) => limits[i % 2]!(caller, 1)));
+        const verdicts = await Promise.all(
+          Array.from({ length: 100 }, async (_, i) => limits[i % 2]!(caller, 1)),
+        );
         return verdicts.filter(({ refusal }) => !refusal).length;
       }),
     );

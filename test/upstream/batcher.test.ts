@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createBatcher, type LoadRequest } from "../../src/upstream/batcher.ts";
+import { createBatcher } from "../../src/upstream/batcher.ts";
+import type { LoadRequest } from "../../src/upstream/load-request.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
