@@ -27,7 +27,7 @@ interface Programs {
  * Derives the addresses of accounts. Seeds: the escrow address from `escrowSeed` and the id; the creator
  * vault from the launch platform's `creator-vault` and the escrow address; the AMM vault's authority from
  * the AMM's `creator_vault` and the escrow address. Caches each address; derives the vaults on first use,
- * because only balances and collects need them.
+ * because not every request needs them.
  */
 export function createAddresses(ids: {
   escrowProgramId: string;

@@ -108,7 +108,7 @@ export const ERROR_CODES = {
 
   INVALID_MINT: {
     status: 400,
-    message: "A mint must be a Solana address in base58, and one request may name at most 10.",
+    message: "A mint must be a Solana address in base58, at most 10 per lookup or collect.",
     retry: CHANGE_REQUEST,
     operations: BOTH,
   },

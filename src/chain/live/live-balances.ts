@@ -33,9 +33,9 @@ interface Watched extends NamedWallet {
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
- * Watches balances for the whole process. All watchers of a wallet share its reads, and one call reads 33 wallets.
- * Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s for 1,000. During an outage
- * nothing is shown, and one read at a time probes the chain.
+ * Watches balances for the whole process. All watchers of a wallet share its reads, and one call reads up to 33
+ * wallets, fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s
+ * for 1,000 without coins. During an outage nothing is shown, and one read at a time probes the chain.
  */
 export function createLiveBalances({ balances }: { balances: Pick<Balances, "getBalances"> }) {
   /** By address and coins; the one that was read longest ago comes first. */

@@ -9,7 +9,7 @@ const SLOTS_PER_EPOCH = 432_000;
 const PRIORITY_FEE_SLOTS = 150;
 const MAX_PRIORITY_FEE_ACCOUNTS = 128;
 
-/** The only commitment for which the gateway asks. */
+/** The only commitment with which the gateway calls `isBlockhashValid`. */
 const processedConfig = z.object({ commitment: z.literal("processed") });
 
 /** The JSON-RPC methods about the chain as a whole: slots, blockhashes, prices. */

@@ -26,7 +26,7 @@ export interface BudgetPart {
 }
 
 /**
- * KEYS: the counters, with ALL last; each is a hash of amounts by minute. ARGV: the least and the most to reserve,
+ * KEYS: the counters, of which a reservation passes ALL last; each is a hash of amounts by minute. ARGV: the least and the most to reserve,
  * then the limit of each counter.
  * Returns the reserved amount, its minute, the time in seconds, the sum of the last counter, the index of the
  * counter that limits the amount or 0, and that counter's minutes and amounts.

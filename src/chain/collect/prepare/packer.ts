@@ -33,8 +33,8 @@ const MAX_APART = 10_000;
 
 /**
  * Signs collects. Collects of different accounts that are ready at the same moment share a transaction, as
- * many as fit. A collect that finds no transaction in flight does not wait; otherwise collects gather for a
- * moment.
+ * many as fit. A collect that finds no transaction in flight or being prepared does not wait; otherwise
+ * collects gather for a moment.
  *
  * A transaction is all or nothing, so an account must not be able to fail the others. It gets a transaction
  * of its own, also for the next ten minutes, if its instruction or balance fails the simulation, if it would

@@ -93,7 +93,7 @@ async function* toChunks(stream) {
   for (let next; !(next = await reader.read()).done;) yield next.value;
 }
 
-/** Runs an operation. Throws an ApiError if its root field has none of its data. */
+/** Runs an operation. Throws an ApiError if there is no data or its root field is null. */
 async function run(body, signal) {
   const response = await send(body, "application/json", signal);
   const requestId = response.headers.get("x-request-id") ?? undefined;
