@@ -6,7 +6,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The names of all variables that the service reads. */
 export const VARIABLE_NAMES: readonly string[] = Object.keys(Variables.shape);
 
-/** The variables that select the chain and the network. Without any of them the sandbox starts. */
+/** The variables that select the chain and the network. If none is set, the sandbox starts, but never in production. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
 const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIABLES.join(", ")}, and do not set NODE_ENV=production.`;
 

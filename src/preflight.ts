@@ -93,7 +93,8 @@ export async function checkUpstreams(needs: {
         );
       log.warn(`${problem} yet: deploy it, or correct the id`);
     }
-    if (missing.length === 0) log.info("the escrow program and the launch platform's programs are deployed");
+    if (missing.length === 0)
+      log.info("the escrow program, the launch platform's program and its AMM are deployed");
 
     const balance = accounts.at(-1)?.lamports ?? toLamports(0);
     log.info(`the fee payer ${feePayer} holds ${formatSol(balance)} SOL`);

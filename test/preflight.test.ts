@@ -38,7 +38,7 @@ describe("a start", () => {
     const { start, output, fetch } = createGatewayWith();
     await start();
     expect(output()).toContain("the chain is mainnet-beta");
-    expect(output()).toContain("the launch platform's programs are deployed");
+    expect(output()).toContain("the launch platform's program and its AMM are deployed");
     expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL/);
     expect(output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
     expect((await fetch("http://localhost/readyz")).status).toBe(200);

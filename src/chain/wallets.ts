@@ -16,7 +16,7 @@ export interface NamedWallet {
 
 /** Tells wallets with different coins apart. */
 export function identityOf({ account, coins }: NamedWallet): string {
-  // Without coins not a new string, whose hash V8 would have to compute.
+  // Without coins, reuse the address: V8 would have to hash a new string.
   return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
 }
 

@@ -20,8 +20,8 @@ export interface AcceptingContext {
 }
 
 /**
- * Answers subscriptions with server-sent events, to callers who accept them. An error that may pass is the
- * response's status, so that clients try again; any other is the only event.
+ * Answers subscriptions with server-sent events, to callers who accept them. An error that may pass, or that of an
+ * invalid request, is the response's status: clients try again after the first. Any other is the only event.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,

@@ -143,7 +143,7 @@ export function createSocialClient(needs: {
   }
 
   return {
-    /** Resolves when the call quota allows the next call; undefined if it can be made at once. */
+    /** Resolves when the call quota allows the next call; undefined if there is nothing to wait for. */
     turn: () => (circuitBreaker.isOpen() ? undefined : quota.turn()),
 
     /** The accounts of up to 100 lower-case handles. */

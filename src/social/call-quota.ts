@@ -98,7 +98,7 @@ export function createCallQuota({
       if (intervalMs > 0) void redis?.run(SET_INTERVAL, [keyOf(kind)], [intervalMs, leftMs]);
     },
 
-    /** Takes a turn for one call, and resolves when it comes; undefined if the call can be made at once. */
+    /** Takes a turn for one call, and resolves when it comes. Undefined, without Redis, if that is at once. */
     turn(): Promise<unknown> | undefined {
       if (redis) return takeSharedTurn(redis);
       const waitMs = takeOwnTurn();

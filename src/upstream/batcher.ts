@@ -6,8 +6,8 @@ import type { LoadRequest } from "./load-request.ts";
 export interface Batcher<Value> {
   /**
    * Resolves to the values of the keys, in order. A failed key has the Error that `ask` returned or threw, or that
-   * of `refuse`. When `signal` aborts, missing values become its reason, and waiting keys without another caller
-   * are dropped.
+   * of `refuse`. When `signal` aborts, missing values become its reason, or `refuse(reason)` for keys that wait
+   * for `turn`, and waiting keys without another caller are dropped.
    */
   load(
     keys: readonly string[],
@@ -34,7 +34,7 @@ interface Entry<Value> {
 /**
  * A batcher for the whole process. A lone request must not wait, and batches must be largest under load.
  * So a key that arrives while no call is in flight is sent at once, together with all keys of the same tick. Keys
- * that arrive while calls are in flight gather: a batch is sent when it is full, when the queue is full, when its
+ * that arrive while calls are in flight gather: a batch is sent when it is full, when the queue overflows, when its
  * oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no call is in flight. At most
  * `maxCalls` calls are in flight. With `turn`, a call also waits for the promise that `turn` returns, and takes the
  * keys that have gathered by then.

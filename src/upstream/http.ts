@@ -129,7 +129,7 @@ export function createCallUpstream(registry: Registry) {
   };
 }
 
-/** The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, but for the URL, which may hold a key. */
+/** The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, except the URL, which may hold a key. */
 const describe =
   ({ upstream, method, url, body }: UpstreamRequest) =>
   (): SpanDescription => {

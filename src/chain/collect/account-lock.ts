@@ -36,7 +36,7 @@ export interface Lease {
    */
   withdraw(): Promise<boolean>;
   /**
-   * Call when nothing was signed or the outcome is known. If the transaction landed, pass its slot, or 0 if that is
+   * Call when nothing was signed, or with any outcome, also `unknown`. If the transaction landed, pass its slot, or 0 if that is
    * unknown.
    */
   release(landedSlot?: number): void;
@@ -47,7 +47,7 @@ const LEASE_MS = 15_000;
 /** The lock survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
 /**
- * A signed transaction is stored until its outcome is known, or for this long. Blockhashes do not expire while
+ * A signed transaction is stored until its lock is released, or for this long. Blockhashes do not expire while
  * the cluster is halted; the longest halt so far took most of a day.
  */
 const SIGNED_MS = 7 * 24 * 3_600_000;
@@ -177,8 +177,8 @@ export type AccountLocks = ReturnType<typeof createAccountLocks>;
  * a transaction, then sends and confirms that transaction itself, so it does not matter whether the signer is
  * still alive. The holder renews a lock without a transaction every 5 s; 15 s after the last renewal it expires.
  * A signer that lost it finds another token in the lock when it stores, and does not send. Once a transaction is
- * stored, only a known outcome releases the lock. Any replica that knows the outcome releases it, with the token
- * it read there, so that it cannot release a later lock.
+ * sent, only its outcome (landed, expired or unknown) releases the lock. Any replica that has the outcome releases
+ * it, with the token it read there, so that it cannot release a later lock.
  *
  * Without Redis, or while Redis is down, every lease is granted. The money is still safe: the same fees never
  * move twice, so two replicas that collect an account at the same time only waste one transaction fee, which

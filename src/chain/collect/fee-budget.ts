@@ -34,7 +34,7 @@ const SMALL_CALLER_SHARE = 1 / 20;
 const FEES_MOVED = 50n;
 
 /**
- * Limits the fees of all transactions of a fee payer in any hour to `budgetLamportsPerHour`, of all replicas together
+ * Limits the fees and rents of all transactions of a fee payer in any hour to `budgetLamportsPerHour`, of all replicas together
  * while Redis is up. Each caller has a share, which is at least the highest fee.
  */
 export function createFeeBudget({

@@ -47,7 +47,7 @@ export interface Prospect {
   readonly part: CollectPart;
 }
 
-/** How many times a collect is simulated with sweeps; then it leaves them all out. */
+/** From this simulation on, one that fails leaves out all sweeps. */
 const MAX_SIMULATIONS_WITH_SWEEPS = 8;
 
 export type Simulator = ReturnType<typeof createSimulator>;

@@ -93,7 +93,7 @@ const REASONS = {
   NOTHING_WAITING: ["Nothing waits yet", "Fees appear here as the coin trades."],
   RENT_TOO_HIGH: [
     "Too little yet",
-    "Moving the fees would cost more than 2% of them. Wait for more trading.",
+    "Moving the fees would cost the service too much. Wait for more trading.",
   ],
   BELOW_AMM_MINIMUM: ["Too little yet", "The AMM moves no amount as small as this. Wait for more trading."],
 };
