@@ -4,15 +4,24 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { startRedis } from "../../test/support/redis-server.ts";
-import { cacheHandles, folder, gatewayEnv, load, rssMb, start, stopAll } from "./servers.ts";
+import {
+  cacheHandles,
+  folder,
+  GATEWAY_FLAGS,
+  gatewayEnv,
+  load,
+  rssMb,
+  start,
+  startGateway,
+  stopAll,
+} from "./servers.ts";
 
 const SECONDS = 6;
-const MAIN = `${folder}/../../src/main.ts`;
 
 try {
   const upstreams = await start(1, `${folder}/upstreams.ts`);
   const env = gatewayEnv(upstreams.url);
-  const gateway = await start(0, MAIN, env);
+  const gateway = await startGateway(env);
 
   console.log("| requested handles | requests/s | ratio | p50 ms | memory MB |\n|--:|--:|--:|--:|--:|");
   let first: number | undefined;
@@ -28,10 +37,8 @@ try {
   }
 
   console.log("\n| handles so far | heap in use MB | memory MB |\n|--:|--:|--:|");
-  const observed = await start(0, `${folder}/gateway-with-heap-output.ts`, {
-    ...env,
-    NODE_OPTIONS: "--expose-gc",
-  });
+  const withHeapOutput = `${folder}/gateway-with-heap-output.ts`;
+  const observed = await start(0, withHeapOutput, env, [...GATEWAY_FLAGS, "--expose-gc"]);
   let lookedUp = 0;
   for (const handles of [100_000, 200_000, 500_000, 1_000_000]) {
     await lookUpHandles(observed.url, lookedUp, handles);
@@ -54,7 +61,7 @@ try {
     [2, redis.url],
   ] as const) {
     const servers = [];
-    for (let i = 0; i < replicas; i++) servers.push(await start(i, MAIN, { ...env, REDIS_URL: redisUrl }));
+    for (let i = 0; i < replicas; i++) servers.push(await startGateway({ ...env, REDIS_URL: redisUrl }, i));
     for (const { url } of servers) await cacheHandles(url, 100);
     for (const { url } of servers) await load(url, { name: "rest" }, 3, 100);
     const results = await Promise.all(servers.map(({ url }) => load(url, { name: "rest" }, SECONDS, 100)));

@@ -18,12 +18,12 @@ export interface Server {
   readonly output: () => string;
 }
 
-/** Starts the gateway with the flags of `npm start`. */
-export function startGateway(env: Record<string, string>): Promise<Server> {
-  const [, ...args] = manifest.scripts.start.split(" ");
-  const file = `${folder}/../../${args.at(-1)!}`;
-  return start(0, file, env, args.slice(0, -1));
-}
+/** Node's flags in `npm start`. */
+export const GATEWAY_FLAGS = manifest.scripts.start.split(" ").filter((word) => word.startsWith("--"));
+
+/** Starts the gateway on a CPU core, as `npm start` does. */
+export const startGateway = (env: Record<string, string>, core = 0): Promise<Server> =>
+  start(core, `${folder}/../../src/main.ts`, env, GATEWAY_FLAGS);
 
 /** Starts a program on a CPU core; resolves once it prints its URL. Its output goes to a file, as in production. */
 export async function start(

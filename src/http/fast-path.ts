@@ -84,10 +84,11 @@ export function createFastPath(
       ? await scope.answer("graphql", received, () => answerOperation(request, type, scope))
       : await scope.answer("lookup", received, () => answerLookup(url.slice(lookupUrlPrefix.length), scope));
     if (typeof answer === "string") {
-      // Node writes ASCII faster as latin1.
-      const length = Buffer.byteLength(answer);
-      const headers = { ...scope.headers, ...JSON_HEADERS, "content-length": String(length) };
+      const headers = Object.assign(scope.headers, JSON_HEADERS);
       if (type) headers["content-type"] = type;
+      const length = Buffer.byteLength(answer);
+      headers["content-length"] = String(length);
+      // Node writes ASCII faster as latin1.
       response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
       const isStream = answer.headers.get("content-type") === EVENT_STREAM;
@@ -121,8 +122,8 @@ class Connection implements CallerConnection {
       const abort = () => {
         if (this.#isCut()) disconnect.abort();
       };
-      abort();
-      this.#response.once("close", abort);
+      if (this.#response.destroyed) abort();
+      else this.#response.once("close", abort);
     }
     return this.#signal;
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { SpanKind, type Span } from "@opentelemetry/api";
+import { SpanKind } from "@opentelemetry/api";
 import type { ContractError } from "../contract/contract-error.ts";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
@@ -149,32 +149,21 @@ export class HttpRequestScope implements RequestScope {
     throw decision.refusal;
   }
 
-  /**
-   * Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. Returns a promise
-   * only if `run` does.
-   */
-  answer<A extends Response | string>(
+  /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
+  async answer<A extends Response | string>(
     operation: Operation,
     received: () => Received,
-    run: () => A | Promise<A>,
-  ): A | Promise<A> {
-    const answer = inSpan(
+    run: () => Promise<A>,
+  ): Promise<A> {
+    const answer = await inSpan(
       () => describe(received()),
-      (span) => (span ? this.#describeAnswer(span, run()) : run()),
+      async (span) => {
+        const answer = await run();
+        span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
+        if (span && isFailure(this.#code)) markFailed(span, this.#code!);
+        return answer;
+      },
     );
-    return answer instanceof Promise
-      ? answer.then((later) => this.#record(operation, later))
-      : this.#record(operation, answer);
-  }
-
-  async #describeAnswer<A extends Response | string>(span: Span, running: A | Promise<A>): Promise<A> {
-    const answer = await running;
-    span.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
-    if (isFailure(this.#code)) markFailed(span, this.#code!);
-    return answer;
-  }
-
-  #record<A extends Response | string>(operation: Operation, answer: A): A {
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
     const status = typeof answer === "string" ? 200 : answer.status;

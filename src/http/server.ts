@@ -51,7 +51,7 @@ export interface Listening {
 }
 
 interface Connection {
-  /** The last one: a connection has at most one in flight. */
+  /** The one in flight. */
   request: IncomingMessage | undefined;
   /** The pipelined requests that wait. */
   pipelined: number;
@@ -75,8 +75,8 @@ export async function listen(
       answer(request, response);
       return;
     }
-    const connection = connections.get(request.socket)!;
-    if (connection.pipelined === MAX_PIPELINED) {
+    const connection = connections.get(request.socket);
+    if (!connection || connection.pipelined === MAX_PIPELINED) {
       request.socket.destroy();
       return;
     }
@@ -88,10 +88,13 @@ export async function listen(
   });
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
-    connections.get(request.socket)!.request = request;
+    const connection = connections.get(request.socket);
+    if (connection) connection.request = request;
     inFlight++;
     response.once("close", () => {
       inFlight--;
+      // A pipelined request may already be in flight.
+      if (connection?.request === request) connection.request = undefined;
       closeIdle();
     });
     if (isClosing) response.setHeader("connection", "close");

@@ -42,6 +42,14 @@ function spoil(handle: string): void {
 /** Collects at once, each from a caller of its own. */
 const collectAll = (handles: readonly string[]) =>
   Promise.all(handles.map((handle) => collector.collect(handle, `caller of ${handle}`)));
+/** Fills the accounts and collects them at once; holds their shared transaction until `release`, before it is signed. */
+async function collectHeld(handles: readonly string[]) {
+  fill(handles);
+  const release = hold(rpc, isMethod("getLatestBlockhash"));
+  const all = collectAll(handles);
+  await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
+  return { release, all };
+}
 const signaturesOf = (outcomes: readonly { readonly kind: string }[]) =>
   new Set(
     outcomes.flatMap((outcome) =>
@@ -165,10 +173,7 @@ describe("a collect that cannot succeed", () => {
 
   it("in a transaction that fails on the chain makes the others go alone once, and only itself back off", async () => {
     const handles = artists(5);
-    fill(handles);
-    const release = hold(rpc, isMethod("getLatestBlockhash"));
-    const all = collectAll(handles);
-    await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
+    const { release, all } = await collectHeld(handles);
     spoil("artist003");
     release();
     const outcomes = await all;
@@ -249,10 +254,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
 
   it("is not sent when one account's lock was lost; the others share another without it", async () => {
     const handles = artists(4);
-    fill(handles);
-    const release = hold(rpc, isMethod("getLatestBlockhash"));
-    const all = collectAll(handles);
-    await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
+    const { release, all } = await collectHeld(handles);
     const id = `${collector.feePayer}:${sandbox.account("artist002").address}`;
     await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
     const lift = sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
