@@ -60,8 +60,9 @@ export function createCallUpstream(registry: Registry) {
       let abortCall: ((reason: Error) => void) | undefined;
       const abort = () => {
         const reason = signal.reason as Error;
-        abortCall?.(reason);
+        // First, because `abortCall` calls `onResponseError` at once.
         reject(reason);
+        abortCall?.(reason);
       };
       const fail = (cause: Error) => {
         signal.removeEventListener("abort", abort);

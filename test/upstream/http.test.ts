@@ -1,0 +1,69 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Registry } from "@prometheus-io/client";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { createCallUpstream, type CallUpstream } from "../../src/upstream/http.ts";
+import { eventually } from "../support/eventually.ts";
+
+let registry: Registry;
+let callUpstream: CallUpstream;
+let server: Server;
+let url: string;
+let received: number;
+
+beforeEach(async () => {
+  registry = new Registry();
+  callUpstream = createCallUpstream(registry);
+  received = 0;
+  // Answers at /ok, breaks the connection at /broken, and never answers anything else.
+  server = createServer((request, response) => {
+    received++;
+    if (request.url === "/ok") response.end("fine");
+    else if (request.url === "/broken") request.socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const call = (path: string, signal = new AbortController().signal) =>
+  callUpstream({ upstream: "chain", method: "getSlot", url: url + path, headers: {}, signal }, ({ text }) => text);
+
+async function results(): Promise<Record<string, number>> {
+  const { values } = await registry.getSingleMetric("tributary_upstream_calls_total")!.get();
+  return Object.fromEntries(values.map(({ labels, value }) => [labels.result, value]));
+}
+
+it("returns what `read` makes of the response", async () => {
+  expect(await call("/ok")).toBe("fine");
+  expect(await results()).toEqual({ ok: 1 });
+});
+
+it.each([
+  ["a timeout", new DOMException("The operation timed out.", "TimeoutError"), "timeout"],
+  ["a caller who has left", new Error("nobody needs the result"), "aborted"],
+])("throws the signal's reason when a call in flight is aborted by %s", async (_by, reason, result) => {
+  const caller = new AbortController();
+  const failed = expect(call("/hangs", caller.signal)).rejects.toBe(reason);
+  await eventually(() => {
+    expect(received).toBe(1);
+  });
+  caller.abort(reason);
+  await failed;
+  expect(await results()).toEqual({ [result]: 1 });
+});
+
+it("throws the reason of a signal that has already aborted, and sends nothing", async () => {
+  const reason = new Error("too late");
+  await expect(call("/ok", AbortSignal.abort(reason))).rejects.toBe(reason);
+  expect(received).toBe(0);
+  expect(await results()).toEqual({ aborted: 1 });
+});
+
+it("reports a connection that breaks as unreachable", async () => {
+  await expect(call("/broken")).rejects.toMatchObject({ name: "BrokenConnection" });
+  expect(await results()).toEqual({ unreachable: 1 });
+});
