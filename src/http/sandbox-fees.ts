@@ -16,7 +16,7 @@ export type Trade = (
 ) => { readonly lamports: bigint; readonly mint: string | null } | undefined;
 
 const MAX_BODY_BYTES = 1024;
-const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is ${SOURCES.join(", ")}.`;
+const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is one of ${SOURCES.join(", ")}.`;
 
 /** `POST /sandbox/fees`: lets trading happen that earns an account fees. Only gateways on a sandbox have it. */
 export function createSandboxFeesHandler(trade: Trade): Handler {

@@ -35,7 +35,7 @@ async function* toEvents(wallet: Wallet, balances: AsyncIterable<Balance>): Asyn
   for await (const balance of balances) yield { wallet, balance };
 }
 
-/** The wallet of an event, with the event's balance. Its account is not read again once it was found. */
+/** The wallet of an event, with the event's balance. Its account is not read again once it has been found. */
 export function walletOf({ wallet, balance }: WalletEvent, scope: RequestScope): Wallet {
   scope.renewLoaders().setBalance(toNamed(wallet), balance);
   return wallet;

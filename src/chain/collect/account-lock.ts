@@ -36,8 +36,8 @@ export interface Lease {
    */
   withdraw(): Promise<boolean>;
   /**
-   * Call when nothing was signed, or with any outcome, also `unknown`. If the transaction landed, pass its slot, or 0 if that is
-   * unknown.
+   * Call when nothing was signed, or with any outcome, also `unknown`. If the transaction landed, pass its slot, or 0
+   * if that is unknown.
    */
   release(landedSlot?: number): void;
 }

@@ -34,8 +34,8 @@ const SMALL_CALLER_SHARE = 1 / 20;
 const FEES_MOVED = 50n;
 
 /**
- * Limits the fees and rents of all transactions of a fee payer in any hour to `budgetLamportsPerHour`, of all replicas together
- * while Redis is up. Each caller has a share, which is at least the highest fee.
+ * Limits the fees and rents of all transactions of a fee payer in any hour to `budgetLamportsPerHour`, of all replicas
+ * together while Redis is up. Each caller has a share, which is at least the highest fee.
  */
 export function createFeeBudget({
   feePayer,

@@ -108,8 +108,8 @@ export function createLandedOutcome(needs: {
   return {
     /**
      * The outcome of a transaction that landed. `statusErr`, from its status, counts only if the transaction itself
-     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `failed-together`:
-     * it failed and was about several accounts; any of them may be the reason. Throws
+     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee.
+     * `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
     async read(

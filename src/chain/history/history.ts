@@ -20,7 +20,7 @@ export interface HistoryPage {
 /** Who reads a history. */
 export interface HistoryReader {
   readonly signal: AbortSignal;
-  /** Readers in the same block share one part of the calls. */
+  /** Readers in the same block of IP addresses share one part of the calls. */
   readonly addressBlock: string;
 }
 

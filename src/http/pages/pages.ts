@@ -60,7 +60,7 @@ const HOME_ASSETS = [
   "home/home.js",
 ];
 
-/** Whole lines of comments, and indentation: a third of the home page's scripts and styles. */
+/** Whole lines of comments, and indentation: a sixth of the home page's scripts and styles. */
 const UNSENT = /^\s*(?:\/\*[^]*?\*\/|\/\/.*)\n|^[ \t]+/gm;
 
 /** Reads the home page's assets without comments, and adds its version to the URL of each imported module. */

@@ -26,8 +26,8 @@ export interface BudgetPart {
 }
 
 /**
- * KEYS: the counters, of which a reservation passes ALL last; each is a hash of amounts by minute. ARGV: the least and the most to reserve,
- * then the limit of each counter.
+ * KEYS: the counters, of which a reservation passes ALL last; each is a hash of amounts by minute. ARGV: the least and
+ * the most to reserve, then the limit of each counter.
  * Returns the reserved amount, its minute, the time in seconds, the sum of the last counter, the index of the
  * counter that limits the amount or 0, and that counter's minutes and amounts.
  */
