@@ -30,7 +30,10 @@ afterEach(() => {
 });
 
 const call = (path: string, signal = new AbortController().signal) =>
-  callUpstream({ upstream: "chain", method: "getSlot", url: url + path, headers: {}, signal }, ({ text }) => text);
+  callUpstream(
+    { upstream: "chain", method: "getSlot", url: url + path, headers: {}, signal },
+    ({ text }) => text,
+  );
 
 async function results(): Promise<Record<string, number>> {
   const { values } = await registry.getSingleMetric("tributary_upstream_calls_total")!.get();
