@@ -1,4 +1,5 @@
-import { editorWorkerService, graphqlWorker, js, jsonWorker } from "@graphql-yoga/render-graphiql/graphiql";
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import { preferredType, RESPONSE_TYPES } from "../../graphql/media-types.ts";
 
 const HTML = "text/html; charset=utf-8";
@@ -17,30 +18,31 @@ export function wantsGraphiQL({ method, headers }: Request): boolean {
   return method === "GET" && preferredType(headers.get("accept"), [...RESPONSE_TYPES, HTML]) === HTML;
 }
 
-/**
- * GraphiQL's script. It renders into `#root`, opens with the `examples`, sends operations to the page's own
- * path, and loads nothing from other origins.
- */
-export function graphiqlScript(examples: string): string {
-  const options = {
+/** GraphiQL's script, which renders into the page's `#root`, and its style sheet. */
+export interface GraphiQLFiles {
+  readonly script: Uint8Array<ArrayBuffer>;
+  readonly css: Uint8Array<ArrayBuffer>;
+}
+
+/** Builds GraphiQL's files in a worker, so that its package of 9 MB does not stay in memory. */
+export async function loadGraphiQL(): Promise<GraphiQLFiles> {
+  const worker = new Worker(new URL("./graphiql-worker.ts", import.meta.url));
+  const [files] = (await once(worker, "message")) as [GraphiQLFiles];
+  return files;
+}
+
+/** GraphiQL's options, as JSON. It opens with the example operations. */
+export function graphiqlOptions(accounts: readonly SandboxAccount[]): string {
+  return JSON.stringify({
     title: '<a href="./">Tributary</a>',
     logo: '<img src="assets/icon.svg" alt="" width="32" height="32" />',
     defaultEditorToolsVisibility: false,
-    defaultQuery: examples,
-  };
-  const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
-  // The editor requests its workers by these names. They are part of this script, so their URLs are blobs.
-  const start = `{
-  const workers = ${JSON.stringify(workers)};
-  const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  self.MonacoEnvironment = { globalAPI: false, getWorkerUrl: (_, name) => toUrl(workers[name]) };
-  YogaGraphiQL.renderYogaGraphiQL(document.getElementById("root"), ${JSON.stringify(options)});
-}`;
-  return `${js}\n${start}\n`;
+    defaultQuery: exampleOperations(accounts),
+  });
 }
 
 /** Example operations with the first three accounts, or with placeholders if there are none. */
-export function exampleOperations(accounts: readonly SandboxAccount[]): string {
+function exampleOperations(accounts: readonly SandboxAccount[]): string {
   const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
     JSON.stringify(handle),
   );

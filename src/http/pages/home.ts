@@ -1,5 +1,6 @@
 import type { Handler } from "../router.ts";
 import { toSocialId } from "../../contract/social-id.ts";
+import { escapeHtml } from "./escape-html.ts";
 import { createStaticFile } from "./static-file.ts";
 
 /** The account that the URL of the home page names. */
@@ -52,7 +53,7 @@ export function createHomePage(needs: {
     };
     return [
       ...Object.entries(properties).map(
-        ([name, content]) => `<meta property="og:${name}" content="${escape(content)}" />`,
+        ([name, content]) => `<meta property="og:${name}" content="${escapeHtml(content)}" />`,
       ),
       '<meta name="twitter:card" content="summary_large_image" />',
     ];
@@ -64,12 +65,12 @@ export function createHomePage(needs: {
     const [title, description] = describe(named);
     const isAboutPerson = searchParams.has("handle") || searchParams.has("socialId");
     const head = [
-      `<title>${escape(title)}</title>`,
-      `<meta name="description" content="${escape(description)}" />`,
+      `<title>${escapeHtml(title)}</title>`,
+      `<meta name="description" content="${escapeHtml(description)}" />`,
       ...(isAboutPerson ? ['<meta name="robots" content="noindex" />'] : []),
       ...preview(title, description, named),
     ];
-    const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escape(cluster())}">`;
+    const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escapeHtml(cluster())}">`;
     const page = html.replace("<!-- head -->", () => head.join("\n    ")).replace("<body>", () => body);
     return createStaticFile(page, headers).handle(request, scope, url);
   };
@@ -86,15 +87,4 @@ function describe(named: Named | undefined): [title: string, description: string
     `@${named.handle} · Tributary`,
     `See the trading fees that wait for @${named.handle}, and collect them. Anyone can, and Tributary pays for the transaction.`,
   ];
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-};
-
-function escape(text: string): string {
-  return text.replace(/[&<>"]/g, (character) => ENTITIES[character]!);
 }

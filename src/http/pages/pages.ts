@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";
-import { css as graphiqlCss } from "@graphql-yoga/render-graphiql/graphiql";
 import { printSchema, type GraphQLSchema } from "graphql";
-import { exampleOperations, graphiqlScript, type SandboxAccount } from "./graphiql.ts";
+import { memoize } from "../../upstream/memoize.ts";
+import { escapeHtml } from "./escape-html.ts";
+import { graphiqlOptions, loadGraphiQL, type SandboxAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
 import { createNotFound } from "./not-found.ts";
 import type { Handler, Route } from "../router.ts";
@@ -87,14 +88,19 @@ const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
     "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
     "graphiql.css": read("./assets/graphiql.css"),
     "not-found.css": read("./assets/not-found.css"),
-    "graphiql-viewer.css": graphiqlCss,
   }).map(([name, content]) => [name, toFile(name, content)]),
 );
 
 const HOME_FILES = readHomeAssets();
 
-/** GraphiQL's script with each set of examples. It is 8 MB, so the gateways of a process share it. */
-const graphiqlScripts = new Map<string, StaticFile>();
+/** Loaded when a browser first requests it, for all gateways of the process. */
+const graphiqlAssets = memoize(async () => {
+  const { script, css } = await loadGraphiQL();
+  return {
+    "graphiql-viewer.js": toFile("graphiql-viewer.js", Buffer.from(script.buffer)),
+    "graphiql-viewer.css": toFile("graphiql-viewer.css", Buffer.from(css.buffer)),
+  };
+}, Infinity);
 
 /** The most sandbox accounts without coins that the home page shows. */
 const MAX_SHOWN_ACCOUNTS = 5;
@@ -112,20 +118,23 @@ export function createPages(needs: {
   cluster: () => string;
   sandboxAccounts: readonly SandboxAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: Request) => Response } {
-  const assets: Record<string, StaticFile> = {
-    ...FIXED_ASSETS,
-    ...HOME_FILES,
-    "graphiql-viewer.js": graphiqlViewer(exampleOperations(needs.sandboxAccounts)),
-  };
-  const urlOf = (asset: string) => `assets/${asset}?v=${assets[asset]!.version}`;
+  const assets: Readonly<Record<string, StaticFile>> = { ...FIXED_ASSETS, ...HOME_FILES };
+  const urlOf = (asset: string, { version } = assets[asset]!) => `assets/${asset}?v=${version}`;
 
   /** Reads a page, and adds the version to the URL of each asset. */
-  const readPage = (name: string) =>
+  const readPage = (name: string, others: Readonly<Record<string, StaticFile>> = {}) =>
     read(`./assets/${name}`)
       .toString()
-      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"${urlOf(asset)}"`);
-  const page = (name: string, policy: Record<string, string>) =>
-    toFile(name, readPage(name), pageHeaders(policy)).handle;
+      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"${urlOf(asset, others[asset])}"`);
+  const graphiql = memoize(async () => {
+    const html = readPage("graphiql.html", await graphiqlAssets());
+    const options = escapeHtml(graphiqlOptions(needs.sandboxAccounts));
+    return toFile(
+      "graphiql.html",
+      html.replace('id="root"', () => `id="root" data-options="${options}"`),
+      pageHeaders(GRAPHIQL_POLICY),
+    );
+  }, Infinity);
 
   const home = createHomePage({
     ...needs,
@@ -139,15 +148,20 @@ export function createPages(needs: {
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
   for (const [name, file] of Object.entries(assets)) files[`/assets/${name}`] = file;
+  const graphiqlAsset = (name: "graphiql-viewer.js" | "graphiql-viewer.css"): Record<string, Route> => ({
+    [`/assets/${name}`]: { GET: async (...request) => (await graphiqlAssets())[name].handle(...request) },
+  });
   return {
     routes: {
       ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
+      ...graphiqlAsset("graphiql-viewer.js"),
+      ...graphiqlAsset("graphiql-viewer.css"),
       "/": { GET: home },
-      "/docs": { GET: page("docs.html", POLICY) },
+      "/docs": { GET: toFile("docs.html", readPage("docs.html"), pageHeaders(POLICY)).handle },
       // The page's relative URLs need the trailing slash of the base path.
       "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
     },
-    graphiql: page("graphiql.html", GRAPHIQL_POLICY),
+    graphiql: async (...request) => (await graphiql()).handle(...request),
     // At an unknown path, of any depth, only absolute URLs work.
     notFound: createNotFound(
       readPage("not-found.html").replaceAll(/(href|src)="(?:\.\/)?/g, `$1="${needs.basePath}/`),
@@ -163,14 +177,6 @@ function pageHeaders(policy: Record<string, string>): Record<string, string> {
       .join("; "),
     vary: "Accept, Accept-Encoding",
   };
-}
-
-function graphiqlViewer(examples: string): StaticFile {
-  const known = graphiqlScripts.get(examples);
-  if (known) return known;
-  const script = toFile("graphiql-viewer.js", graphiqlScript(examples));
-  graphiqlScripts.set(examples, script);
-  return script;
 }
 
 function toFile(
