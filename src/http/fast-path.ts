@@ -88,6 +88,7 @@ export function createFastPath(
       if (type) headers["content-type"] = type;
       const length = Buffer.byteLength(answer);
       headers["content-length"] = String(length);
+      await endOfTurn();
       // Node writes ASCII faster as latin1.
       response.writeHead(200, headers).end(answer, length === answer.length ? "latin1" : "utf8");
     } else {
@@ -101,6 +102,22 @@ export function createFastPath(
       else response.end(text);
     }
   };
+}
+
+let turn: Promise<void> | undefined;
+
+/**
+ * Resolves at the end of this turn of the event loop, when all that has arrived is handled. Responses written one
+ * after another cost a third of the CPU time of responses written between other work: the kernel wakes their readers
+ * less often.
+ */
+function endOfTurn(): Promise<void> {
+  return (turn ??= new Promise((resolve) =>
+    setImmediate(() => {
+      turn = undefined;
+      resolve();
+    }),
+  ));
 }
 
 class Connection implements CallerConnection {

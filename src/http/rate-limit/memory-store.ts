@@ -1,6 +1,6 @@
 import type { Limit, Reservation } from "./store.ts";
 
-/** Each caller takes about 300 bytes. There are two generations. */
+/** A caller takes about 125 bytes, or 450 after 20 requests. There are two generations. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
@@ -26,7 +26,7 @@ export function createMemoryStore({ max, windowMs }: Limit) {
     const at = performance.now();
     if (changedAt + windowMs <= at) changeGenerations(at);
     const known = current.get(caller);
-    const times = known ?? previous.get(caller) ?? [];
+    let times = known ?? previous.get(caller) ?? [];
     while (times.length > 0 && times[0]! + windowMs <= at) times.shift();
     const replaced = replaces === undefined ? -1 : times.indexOf(replaces);
     if (replaced >= 0) times.splice(replaced, 1);
@@ -34,9 +34,11 @@ export function createMemoryStore({ max, windowMs }: Limit) {
     const counted = times.length;
     const fits = counted + cost <= max;
     if (fits) {
-      for (let i = 0; i < cost; i++) times.push(at);
-      if (!known) {
-        if (current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(at);
+      // Most callers send one request, and an array that `push` grows has room for 17.
+      if (counted === 0) times = new Array<number>(cost).fill(at);
+      else for (let i = 0; i < cost; i++) times.push(at);
+      if (known !== times) {
+        if (!known && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(at);
         current.set(caller, times);
       }
     }
