@@ -50,7 +50,11 @@ describe("the image", () => {
 
   it("runs the command of `npm start`", () => {
     expect([command, ...args].join(" ")).toBe(manifest.scripts.start);
-    expect(readFileSync(join(ROOT, "docs/operating.md"), "utf8")).toContain(`\`${manifest.scripts.start}\``);
+    const operating = readFileSync(join(ROOT, "docs/operating.md"), "utf8");
+    expect(operating).toContain(`\`${manifest.scripts.start}\``);
+    for (const variable of /^ENV (.*)$/m.exec(dockerfile)![1]!.split(" ")) {
+      if (!variable.startsWith("HOST=")) expect(operating).toContain(`\`${variable}\``);
+    }
   });
 
   it("has no package that only the sandbox, types or tests need", () => {
