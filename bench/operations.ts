@@ -8,7 +8,6 @@
  * CPU time includes what the gateway does anyway; the rows of one second show how much. Linux counts CPU time in ticks
  * of 10 ms. Memory includes garbage, so it is only roughly that of the streams.
  */
-import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Keypair } from "@solana/web3.js";
 import { request } from "undici";
@@ -20,6 +19,7 @@ import {
   cpuMicroseconds,
   folder,
   gatewayEnv,
+  moveToLoadCore,
   rssMb,
   start,
   startGateway,
@@ -217,7 +217,7 @@ async function measureStreams(gateway: Server): Promise<void> {
   console.log(`\nResident memory with ${STREAMS.join(" and ")} streams: ${sizesMb.join(" and ")} MB`);
 }
 
-execFileSync("taskset", ["-acp", "1", `${process.pid}`]);
+moveToLoadCore();
 const sandbox = await startSandbox({ rpcPort: 0, socialPort: 0 });
 const { chain, coins } = sandbox;
 const artists = sandbox.accounts.filter(({ handle }) => handle.startsWith("artist"));

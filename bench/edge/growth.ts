@@ -53,7 +53,15 @@ try {
   observed.child.kill("SIGKILL");
 
   const redis = await startRedis();
-  console.log("\n| replicas | Redis | requests/s | ratio |\n|--:|---|--:|--:|");
+  const usedByRedis = async () => {
+    const info: string = await redis.command("INFO");
+    const numberOf = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)![1]);
+    const cpu = numberOf("used_cpu_user") + numberOf("used_cpu_sys");
+    return { cpuMicroseconds: cpu * 1e6, commands: numberOf("total_commands_processed") };
+  };
+  console.log(
+    "\n| replicas | Redis | requests/s | ratio | Redis commands per request | Redis CPU µs per request |\n|--:|---|--:|--:|--:|--:|",
+  );
   let alone: number | undefined;
   for (const [replicas, redisUrl] of [
     [1, ""],
@@ -64,12 +72,18 @@ try {
     for (let i = 0; i < replicas; i++) servers.push(await startGateway({ ...env, REDIS_URL: redisUrl }, i));
     for (const { url } of servers) await cacheHandles(url, 100);
     for (const { url } of servers) await load(url, { name: "rest" }, 3, 100);
+    const before = await usedByRedis();
     const results = await Promise.all(servers.map(({ url }) => load(url, { name: "rest" }, SECONDS, 100)));
+    const after = await usedByRedis();
     const rate = results.reduce((sum, { requests, seconds }) => sum + requests / seconds, 0);
+    const count = results.reduce((sum, { requests }) => sum + requests, 0);
     alone ??= rate;
-    console.log(
-      `| ${replicas} | ${redisUrl ? "yes" : "no"} | ${rate.toFixed(0)} | ${(rate / alone).toFixed(2)} |`,
-    );
+    const cells = [
+      ...[replicas, redisUrl ? "yes" : "no", rate.toFixed(0), (rate / alone).toFixed(2)],
+      ((after.commands - before.commands) / count).toFixed(2),
+      ((after.cpuMicroseconds - before.cpuMicroseconds) / count).toFixed(1),
+    ];
+    console.log(`| ${cells.join(" | ")} |`);
     for (const { child } of servers) child.kill("SIGKILL");
   }
   await redis.stop();
