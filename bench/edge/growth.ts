@@ -54,7 +54,7 @@ try {
 
   const redis = await startRedis();
   const usedByRedis = async () => {
-    const info: string = await redis.command("INFO");
+    const info = (await redis.command("INFO")) as string;
     const numberOf = (name: string) => Number(new RegExp(`^${name}:(.*)$`, "m").exec(info)![1]);
     const cpu = numberOf("used_cpu_user") + numberOf("used_cpu_sys");
     return { cpuMicroseconds: cpu * 1e6, commands: numberOf("total_commands_processed") };
