@@ -114,5 +114,7 @@ export const gatewayEnv = (url: string): Record<string, string> => ({
   TRUST_PROXY: "127.0.0.1",
   // Benchmarks look up more new handles than the budget allows.
   SOCIAL_READS_PER_HOUR: "0",
+  // As long as the reference: all cached handles would expire at once, in the middle of a run.
+  SOCIAL_CACHE_SECONDS: "86400",
   PORT: "0",
 });

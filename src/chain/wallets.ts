@@ -50,8 +50,9 @@ const MAX_WALLETS_PER_CALL = Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WAL
 /** Calls in flight at once: a call that hangs must not hold up the others. */
 const MAX_CALLS = 32;
 /**
- * The longest that wallets wait for a batch while another call is in flight. At most 50 calls/s, until calls are full,
- * fit the small plans of providers. `npm run bench:tail` shows the latency.
+ * The longest that wallets wait for a batch while another call is in flight. Until calls are full, this makes at most
+ * 50 calls/s to a node that takes 20 ms or longer, which fits the small plans of providers. `npm run bench:tail` shows
+ * the latency.
  */
 const MAX_WAIT_MS = 20;
 

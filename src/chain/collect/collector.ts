@@ -152,8 +152,8 @@ export function createCollector(needs: CollectNeeds) {
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
      * the coins, one more collect follows for all who named others. The cost counts in the share of `caller` (a block
      * of IP addresses), unless it joins a collect that another caller pays for. Settles within `timeoutMs` of
-     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
-     * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share one timeout); the
+     * collect continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: NamedWallet,
