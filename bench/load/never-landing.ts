@@ -36,12 +36,18 @@ export async function runNeverLanding(transactions = TRANSACTIONS): Promise<Load
 
   /** Collects every account once; each transaction is sent twice before it expires. */
   async function collectAll(): Promise<void> {
-    const enough = activity.sends + 2 * endpoints.length * accounts.length;
+    const [sentBefore, sendsBefore] = [sent.size, activity.sends];
     let waiting = accounts.length;
     const collects = accounts.map((account, i) =>
       callers.collect(account, i % replicas.length).finally(() => waiting--),
     );
-    while (waiting > 0 && activity.sends < enough) await sleep(POLL_MS);
+    const areSentTwice = () => {
+      const transactions = [...sent.values()].slice(sentBefore);
+      const collected = transactions.reduce((count, transaction) => count + transaction.accounts.length, 0);
+      const sends = activity.sends - sendsBefore;
+      return collected >= accounts.length && sends >= 2 * endpoints.length * transactions.length;
+    };
+    while (waiting > 0 && !areSentTwice()) await sleep(POLL_MS);
     system.advanceSlots(SLOTS_PAST_BLOCKHASH);
     await Promise.all(collects);
   }

@@ -10,7 +10,7 @@ describeWithRedis("two replicas under load", () => {
   }, 600_000);
 
   it("transactions that never land are reported as such, and leave no memory behind", async () => {
-    const { problems } = await runNeverLanding(400);
+    const { problems } = await runNeverLanding(120);
     expect(problems).toEqual([]);
   }, 600_000);
 });
