@@ -8,14 +8,15 @@ import { Worker } from "node:worker_threads";
 
 const CONNECTIONS = 500;
 
-/** Posts a message whenever a request is due. Node's timers would be up to 1 ms late. */
+/** Whenever a request is due, posts when it was due. Node's timers would be up to 1 ms late. */
 const CLOCK = `
   const { parentPort, workerData: { startAt, rate, count } } = require("node:worker_threads");
   const cell = new Int32Array(new SharedArrayBuffer(4));
   for (let i = 0; i < count; i++) {
-    const waitMs = startAt + (i * 1_000) / rate - performance.timeOrigin - performance.now();
+    const dueAt = startAt + (i * 1_000) / rate;
+    const waitMs = dueAt - performance.timeOrigin - performance.now();
     if (waitMs > 0) Atomics.wait(cell, 0, 0, waitMs);
-    parentPort.postMessage(undefined);
+    parentPort.postMessage(dueAt);
   }`;
 
 /** In ms, in ascending order. Both count from the time at which a request should have been sent. */
@@ -79,11 +80,9 @@ export async function sendAtRate(
       .on("data", (text: string) => {
         receive(socket, text);
       });
-  const startAt = now() + 100;
-  let due = 0;
-  const clock = new Worker(CLOCK, { eval: true, workerData: { startAt, rate, count } });
-  clock.on("error", fail).on("message", () => {
-    waiting.push(startAt + (due++ * 1_000) / rate);
+  const clock = new Worker(CLOCK, { eval: true, workerData: { startAt: now() + 100, rate, count } });
+  clock.on("error", fail).on("message", (dueAt: number) => {
+    waiting.push(dueAt);
     sendDue();
   });
   try {

@@ -42,7 +42,8 @@ for (const delayMs of DELAYS_MS) {
   try {
     const upstreams = await start(1, `${folder}/upstreams.ts`, { CHAIN_DELAY_MS: String(delayMs) });
     const env = gatewayEnv(upstreams.url);
-    const [reference, gateway] = [await start(0, `${folder}/reference.ts`, env), await startGateway(env)];
+    const reference = await start(0, `${folder}/reference.ts`, env);
+    const gateway = await startGateway(env);
     const servers: [string, Server, () => string][] = [
       ["node:http", await start(0, `${folder}/upstreams.ts`), () => "/counts"],
       ["reference", reference, toLookup],
