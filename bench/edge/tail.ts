@@ -1,9 +1,10 @@
 /**
  * Measures the latency of lookups at fixed rates, compared with the server in reference.ts. Each request has a time at
  * which it should be sent, whether or not earlier ones are answered; its latency counts from then, so a server that
- * stalls is charged for all requests that it delays. So are a generator and a machine that stall: a column shows how
- * late requests were sent, and a row how soon a node:http server answers that does nothing. The servers share one core,
- * the load generator and the fake upstreams the other.
+ * stalls is charged for all requests that it delays. So are a generator, a fake upstream and a machine that stall.
+ * Therefore a column shows how late requests were sent, another the server's own time by its packets (from a request
+ * to its response, without its chain call), and a row how soon a node:http server answers that does nothing. The
+ * servers share one core, the load generator and the fake upstreams the other.
  *
  *     node bench/edge/tail.ts [seconds for each row]
  */
@@ -19,9 +20,10 @@ import {
   stopAll,
   type Server,
 } from "./servers.ts";
-import { sendAtRate } from "./open-loop.ts";
+import { createOpenLoop } from "./open-loop.ts";
+import { ownTimes, recordPackets } from "./packets.ts";
 
-const SECONDS = Number(process.argv[2] ?? 20);
+const SECONDS = Number(process.argv[2] ?? 30);
 const WARM_UP_SECONDS = 10;
 /** At full speed: V8 optimizes by the number of calls. */
 const FULL_SPEED_SECONDS = 12;
@@ -36,7 +38,7 @@ const percentile = (sorted: readonly number[], part: number) =>
 
 moveToLoadCore();
 console.log(
-  "| chain answers after, ms | requests/s | server | p50 ms | p99 ms | p99.9 ms | sent late, p99 ms | chain calls/s | CPU µs per request |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|",
+  "| chain answers after, ms | requests/s | server | p50 ms | p99 ms | p99.9 ms | sent late, p99 ms | own time: p50 ms | p99 ms | p99.9 ms | chain calls/s | CPU µs per request |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
 );
 for (const delayMs of DELAYS_MS) {
   try {
@@ -57,15 +59,21 @@ for (const delayMs of DELAYS_MS) {
     }
     for (const rate of RATES) {
       for (const [name, { url, child }, toPath] of servers) {
-        await sendAtRate(url, { rate, seconds: WARM_UP_SECONDS, toPath });
+        const clients = createOpenLoop(url);
+        await clients.send({ rate, seconds: WARM_UP_SECONDS, toPath });
+        const stopRecording = await recordPackets([url, upstreams.url]);
         const [calls, cpu] = [await chainCalls(), cpuMicroseconds(child)];
-        const { answered, sent } = await sendAtRate(url, { rate, seconds: SECONDS, toPath });
+        const { answered, sent } = await clients.send({ rate, seconds: SECONDS, toPath });
+        const cpuPerRequest = (cpuMicroseconds(child) - cpu) / answered.length;
+        const callsPerSecond = ((await chainCalls()) - calls) / SECONDS;
+        const packets = await stopRecording();
+        const own = toPath === toLookup ? ownTimes(packets, url, upstreams.url) : [];
+        clients.close();
+        const percentiles = (times: readonly number[]) =>
+          [0.5, 0.99, 0.999].map((part) => (times.length > 0 ? percentile(times, part) : ""));
         const cells = [
-          ...[delayMs, rate, name],
-          ...[0.5, 0.99, 0.999].map((part) => percentile(answered, part)),
-          percentile(sent, 0.99),
-          Math.round(((await chainCalls()) - calls) / SECONDS),
-          ((cpuMicroseconds(child) - cpu) / answered.length).toFixed(0),
+          ...[delayMs, rate, name, ...percentiles(answered), percentile(sent, 0.99), ...percentiles(own)],
+          ...[callsPerSecond, cpuPerRequest].map((number) => number.toFixed(0)),
         ];
         console.log(`| ${cells.join(" | ")} |`);
       }
