@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 
 const MAX_CONNECTIONS = 500;
-/** Enough for the rate limit, and few enough that they fit in its memory. */
+/** So many that the rate limit refuses none, and so few that they take little of its memory. */
 const CLIENT_ADDRESSES = 20_000;
 
 /** Whenever a request is due, posts when it was due. Node's timers would be up to 1 ms late. */
