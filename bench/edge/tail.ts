@@ -68,6 +68,7 @@ for (const delayMs of DELAYS_MS) {
         const callsPerSecond = ((await chainCalls()) - calls) / SECONDS;
         const packets = await stopRecording();
         const own = toPath === toLookup ? ownTimes(packets, url, upstreams.url) : [];
+        if (toPath === toLookup && own.length !== answered.length) throw new Error("packets are missing");
         clients.close();
         const percentiles = (times: readonly number[]) =>
           [0.5, 0.99, 0.999].map((part) => (times.length > 0 ? percentile(times, part) : ""));
