@@ -31,4 +31,4 @@ EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 4000) + (process.env.BASE_PATH || '') + '/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # The flags of `npm start`. docs/measurements.md says why, and why MALLOC_ARENA_MAX is 1.
-CMD ["node", "--no-allocation-site-pretenuring", "--no-maglev", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/main.ts"]
+CMD ["node", "--no-allocation-site-pretenuring", "--no-maglev", "--no-memory-reducer", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/main.ts"]

@@ -16,6 +16,7 @@ import {
   start,
   startGateway,
   stopAll,
+  untilIdle,
   type Result,
 } from "./servers.ts";
 
@@ -87,9 +88,10 @@ try {
       cpu: [] as number[],
       calls: 0,
     }));
-    for (const { url } of servers) {
+    for (const server of servers) {
       for (let i = 0, sent = 0; i < MAX_WARM_UPS && sent < WARM_UP_REQUESTS; i++)
-        sent += (await load(url, one, 3, CACHED_HANDLES)).requests;
+        sent += (await load(server.url, one, 3, CACHED_HANDLES)).requests;
+      await untilIdle(server);
     }
     for (let round = 0; round < ROUNDS; round++) {
       for (const server of servers) {
@@ -99,6 +101,7 @@ try {
         server.calls += (await counts()).chain - before.chain;
         server.results.push(result);
         server.rates.push(result.requests / result.seconds);
+        await untilIdle(server);
       }
     }
     const [base] = servers;

@@ -65,7 +65,7 @@ export async function load(
   connections = 50,
 ): Promise<Result> {
   const { stdout } = await promisify(execFile)("taskset", [
-    ...["-c", "1", "wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "--latency"],
+    ...["-c", "1", "wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "--latency"],
     ...["-s", `${folder}/load.lua`, url, "--", name, client, String(handles)],
   ]);
   return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
@@ -98,6 +98,14 @@ export function cpuMicroseconds({ pid }: ChildProcess): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const [utime, stime] = stat.slice(stat.lastIndexOf(")")).split(" ").slice(12, 14);
   return (Number(utime) + Number(stime)) * 10_000;
+}
+
+/** Waits until a server has finished what a load leaves behind: requests whose callers have gone. */
+export async function untilIdle({ child }: Server): Promise<void> {
+  for (let last = -1, used = cpuMicroseconds(child); used !== last; used = cpuMicroseconds(child)) {
+    last = used;
+    await sleep(100);
+  }
 }
 
 export function stopAll(): void {
