@@ -83,8 +83,14 @@ export function createBalances(needs: {
     );
   }
 
-  /** The balance, as if the owner could withdraw all of the address. */
-  function toBalance(wallet: NamedWallet, accounts: WalletAccounts, vaults: Vaults): Balance {
+  function toBalance(
+    wallet: NamedWallet,
+    accounts: WalletAccounts,
+    vaults: Vaults,
+    reserved: Lamports,
+  ): Balance {
+    const pda = saturatingSubtract(accounts.address.lamports, reserved);
+    if (wallet.coins.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
     const coins = toCoinFees(wallet, accounts, vaults);
     const chosen = chooseSweeps(
       coins.flatMap(({ sweep }) => sweep ?? []),
@@ -93,7 +99,7 @@ export function createBalances(needs: {
     );
     return {
       vault: collectableWith(chosen, vaults),
-      pda: accounts.address.lamports,
+      pda,
       coins: coins.map(({ fees, sweep }) => {
         const { mint, stage, quoteMint, amount } = fees;
         const isChosen = chosen.some(
@@ -160,9 +166,7 @@ export function createBalances(needs: {
         if (accounts instanceof Error) return accounts;
         const kept = reserved[i] ?? toLamports(0);
         if (kept instanceof Error) return kept;
-        const vaults = toVaults(accounts, rentMinimum, tokenRentMinimum);
-        const balance = toBalance(wallets[i]!, accounts, vaults);
-        return { ...balance, pda: saturatingSubtract(balance.pda, kept) };
+        return toBalance(wallets[i]!, accounts, toVaults(accounts, rentMinimum, tokenRentMinimum), kept);
       });
     },
 

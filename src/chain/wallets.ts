@@ -4,7 +4,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import { toLamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { FEE_ACCOUNT_DATA } from "./launchpad/fee-accounts.ts";
-import { MAX_ACCOUNTS_PER_CALL, sliceData, type Account } from "./rpc/read-accounts.ts";
+import { MAX_ACCOUNTS_PER_CALL, withSlice, type Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
@@ -111,7 +111,7 @@ function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts {
     coins.push({ curve: accounts[i], pool: accounts[i + 1] });
   return {
     creatorVault,
-    ammVault: { ...ammVault, data: sliceData(ammVault.data, TOKEN_AMOUNT) },
+    ammVault: withSlice(ammVault, TOKEN_AMOUNT),
     address,
     coins,
   };

@@ -76,9 +76,7 @@ export function createReadAccounts(needs: {
         // An impossible slot is a sign of another cluster, where the accounts have other balances.
         if (value.length !== keys.length || !isPossibleSlot(context.slot))
           throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host);
-        const found = value.map((account) =>
-          account ? { ...account, data: sliceData(account.data, dataSlice) } : undefined,
-        );
+        const found = value.map((account) => (account ? withSlice(account, dataSlice) : undefined));
         return { found, slot: context.slot };
       } catch (error) {
         if (refusesSize(error)) learnFromRefusal(endpoint, keys.length);
@@ -132,7 +130,8 @@ export function createReadAccounts(needs: {
     failover.call((endpoint, signal) => createReader(endpoint, dataSlice, signal)(groups));
 }
 
-/** Slices the data of an account, because some nodes ignore the requested slice. */
-export function sliceData(data: Buffer, { offset, length }: DataSlice): Buffer {
-  return data.length > length ? data.subarray(offset, offset + length) : data;
+/** The account with this slice of its data, because some nodes ignore the requested slice. */
+export function withSlice(account: Account, { offset, length }: DataSlice): Account {
+  const { data } = account;
+  return data.length > length ? { ...account, data: data.subarray(offset, offset + length) } : account;
 }
