@@ -23,9 +23,8 @@ import {
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SECONDS = Number(process.argv[3] ?? 4);
 const CACHED_HANDLES = 1_000;
-/** V8 optimizes by the number of calls, so a server on a busy machine needs longer. */
-const WARM_UP_REQUESTS = 30_000;
-const MAX_WARM_UPS = 5;
+/** V8 takes about 10 s of load to optimize a server. */
+const WARM_UP_SECONDS = 12;
 const CLIENTS = ["curl", "urql", "apollo", "graphql-request"];
 
 const CASES = [
@@ -89,8 +88,7 @@ try {
       calls: 0,
     }));
     for (const server of servers) {
-      for (let i = 0, sent = 0; i < MAX_WARM_UPS && sent < WARM_UP_REQUESTS; i++)
-        sent += (await load(server.url, one, 3, CACHED_HANDLES)).requests;
+      await load(server.url, one, WARM_UP_SECONDS, CACHED_HANDLES);
       await untilIdle(server);
     }
     for (let round = 0; round < ROUNDS; round++) {
