@@ -17,14 +17,13 @@ import {
   startGateway,
   stopAll,
   untilIdle,
+  warmUp,
   type Result,
 } from "./servers.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 3);
 const SECONDS = Number(process.argv[3] ?? 4);
 const CACHED_HANDLES = 1_000;
-/** V8 takes about 10 s of load to optimize a server. */
-const WARM_UP_SECONDS = 12;
 const CLIENTS = ["curl", "urql", "apollo", "graphql-request"];
 
 const CASES = [
@@ -88,7 +87,7 @@ try {
       calls: 0,
     }));
     for (const server of servers) {
-      await load(server.url, one, WARM_UP_SECONDS, CACHED_HANDLES);
+      await warmUp(server.url, one, CACHED_HANDLES);
       await untilIdle(server);
     }
     for (let round = 0; round < ROUNDS; round++) {

@@ -13,11 +13,11 @@ import {
   cpuMicroseconds,
   folder,
   gatewayEnv,
-  load,
   moveToLoadCore,
   start,
   startGateway,
   stopAll,
+  warmUp,
   type Server,
 } from "./servers.ts";
 import { createOpenLoop } from "./open-loop.ts";
@@ -25,8 +25,6 @@ import { ownTimes, recordPackets } from "./packets.ts";
 
 const SECONDS = Number(process.argv[2] ?? 30);
 const WARM_UP_SECONDS = 10;
-/** At full speed: V8 optimizes by the number of calls. */
-const FULL_SPEED_SECONDS = 12;
 const RATES = [500, 1_000, 2_000];
 const DELAYS_MS = [0, 80];
 const CACHED_HANDLES = 1_000;
@@ -55,7 +53,7 @@ for (const delayMs of DELAYS_MS) {
       ((await (await fetch(`${upstreams.url}/counts`)).json()) as { chain: number }).chain;
     for (const { url } of [reference, gateway]) {
       await cacheHandles(url, CACHED_HANDLES);
-      await load(url, { name: "rest" }, FULL_SPEED_SECONDS, CACHED_HANDLES);
+      await warmUp(url, { name: "rest" }, CACHED_HANDLES);
     }
     for (const rate of RATES) {
       for (const [name, { url, child }, toPath] of servers) {

@@ -89,8 +89,6 @@ export function createBalances(needs: {
     vaults: Vaults,
     reserved: Lamports,
   ): Balance {
-    const pda = saturatingSubtract(accounts.address.lamports, reserved);
-    if (wallet.coins.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
     const coins = toCoinFees(wallet, accounts, vaults);
     const chosen = chooseSweeps(
       coins.flatMap(({ sweep }) => sweep ?? []),
@@ -99,7 +97,7 @@ export function createBalances(needs: {
     );
     return {
       vault: collectableWith(chosen, vaults),
-      pda,
+      pda: saturatingSubtract(accounts.address.lamports, reserved),
       coins: coins.map(({ fees, sweep }) => {
         const { mint, stage, quoteMint, amount } = fees;
         const isChosen = chosen.some(

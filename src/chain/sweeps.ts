@@ -59,6 +59,7 @@ export function chooseSweeps(
   maxRent: Lamports,
   fit: (chosen: readonly ChosenSweep[]) => boolean = () => true,
 ): ChosenSweep[] {
+  if (sweeps.length === 0) return [];
   const chosen: ChosenSweep[] = [];
   const missingRent = { ...vaults.missingRent };
 

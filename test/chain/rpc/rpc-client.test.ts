@@ -152,6 +152,25 @@ describe("a call to the chain", () => {
     await expect(callMethod(rpc(), method)).rejects.toThrow("unreadable");
   });
 
+  it.each<[string, unknown]>([
+    ["a number instead of members", 1],
+    ["no lamports", { data: ["", "base64"] }],
+    ["lamports as a string", { ...account, lamports: "1" }],
+    ["no data", { lamports: 1 }],
+    ["data in another encoding", { ...account, data: ["", "base58"] }],
+    ["data without an encoding", { ...account, data: [""] }],
+    ["data with a third item", { ...account, data: ["", "base64", ""] }],
+    ["data that is not text", { ...account, data: [1, "base64"] }],
+    ["an owner that is not text", { ...account, owner: 1 }],
+    ["a negative space", { ...account, space: -1 }],
+    ["a fractional space", { ...account, space: 0.5 }],
+    ["an executable that is not a boolean", { ...account, executable: 1 }],
+  ])("rejects an account with %s as unreadable", async (_name, value) => {
+    for (const node of nodes)
+      node.faults.add({ when: isCall, then: result({ context: { slot: 4 }, value: [value] }) });
+    await expect(callMethod(rpc(), "getAccounts")).rejects.toThrow("unreadable");
+  });
+
   it("extracts the requested slice when a node returns all of an account's data", async () => {
     const data = Buffer.alloc(165);
     data.writeBigUInt64LE(7n, 64);
