@@ -33,11 +33,11 @@ interface Entry<Value> {
 
 /**
  * A batcher for the whole process. A lone request must not wait, and batches must be largest under load.
- * So a key that arrives while no call is in flight is sent at once, together with all keys of the same tick. Keys
- * that arrive while calls are in flight gather: a batch is sent when it is full, when the queue overflows, when its
- * oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no call is in flight. At most
- * `maxCalls` calls are in flight. With `turn`, a call also waits for the promise that `turn` returns, and takes the
- * keys that have gathered by then.
+ * So a key that arrives while no call is in flight is sent at the end of this turn of the event loop, together with
+ * all keys of the turn. Keys that arrive while calls are in flight gather: a batch is sent when it is full, when the
+ * queue overflows, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no call is in
+ * flight. At most `maxCalls` calls are in flight. With `turn`, a call also waits for the promise that `turn` returns,
+ * and takes the keys that have gathered by then.
  *
  * When more keys wait than fit, each caller gets an equal number into the call, and into the queue of `maxWaiting`
  * keys; keys that do not fit into the queue are refused.
@@ -134,14 +134,17 @@ export function createBatcher<Value>(options: {
     const sendAt = performance.now() + (isAlone ? 0 : maxWaitMs);
     const entry: Entry<Value> = { waiters: [], sendAt, sendBefore: 0, callers: 0, left: [], onEnd };
     waiting.set(key, entry);
-    if (!isScheduled) {
-      isScheduled = true;
-      process.nextTick(() => {
-        isScheduled = false;
-        send();
-      });
-    }
+    sendAtEndOfTurn();
     return entry;
+  }
+
+  function sendAtEndOfTurn(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      send();
+    });
   }
 
   function wake(): void {
@@ -196,7 +199,7 @@ export function createBatcher<Value>(options: {
       entry.onEnd?.(answer);
       for (const waiter of entry.waiters) waiter(answer);
     }
-    send();
+    sendAtEndOfTurn();
   }
 
   function takeBatch(): Map<string, Entry<Value>> {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readConfig } from "../../src/config.ts";
@@ -63,10 +64,14 @@ function createSimulation(settings: Partial<typeof social> = {}, callsPerWindow?
   return { meter, newCaller };
 }
 
+/** Lets batches be sent, at the end of a real turn of the event loop, before simulated time goes on. */
+const sent = (): Promise<void> => setImmediate();
+
 /** Calls `act` every `everyMs` of simulated time, and waits for what is then in flight. */
 async function repeat(durationMs: number, everyMs: number, act: (timeMs: number) => void): Promise<void> {
   for (let timeMs = 0; timeMs < durationMs; timeMs += everyMs) {
     act(timeMs);
+    await sent();
     await vi.advanceTimersByTimeAsync(everyMs);
   }
   await vi.advanceTimersByTimeAsync(social.timeoutMs);
@@ -105,6 +110,7 @@ describe("in simulated time", () => {
     const caller = newCaller("honest");
     for (let i = 0; i < 2; i++) {
       void caller.request(1);
+      await sent();
       await vi.advanceTimersByTimeAsync(social.timeoutMs);
     }
     for (let i = 0; i < 5; i++) await caller.request(1);

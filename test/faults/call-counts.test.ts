@@ -12,7 +12,7 @@ afterEach(() => world.close());
 
 const callsTo = (method: string) => world.chainCalls().filter((called) => called === method).length;
 
-/** A REST lookup passed directly to the gateway, so that concurrent lookups arrive on the same tick. */
+/** A REST lookup passed directly to the gateway, so that concurrent lookups arrive in the same turn. */
 const lookup = async (handle: string, i: number) => {
   const request = new Request(`http://x/wallet/lookup?handle=${handle}`, {
     headers: { "x-forwarded-for": `10.1.${i >> 8}.${i & 255}` },

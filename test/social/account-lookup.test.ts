@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { createLogger } from "../../src/observability/log.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
@@ -27,8 +28,11 @@ const neverById = () => Promise.reject(new Error("must not be called by id"));
 const results = (answers: readonly unknown[]) =>
   answers.map((answer) => (answer instanceof SocialError ? answer.failure.kind : "found"));
 
-/** Resolves after one turn of the event loop: the batcher then sends the keys of that turn. */
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+/** Lets the lookup queue its keys, and then the batcher send them at the end of the turn. */
+async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
 /** Resolves after the time for which the batcher holds keys while other calls are in flight. */
 const batchSent = () => new Promise((resolve) => setTimeout(resolve, 200));
 
@@ -145,7 +149,7 @@ describe("the account lookup", () => {
   });
 
   it("caches an account for the configured time and not-found for at most 60 s, and does not cache failures", async () => {
-    vi.useFakeTimers();
+    vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
     vi.advanceTimersByTime(1);
     try {
       const findByHandles = vi.fn((keys: readonly string[]) => {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createBatcher } from "../../src/upstream/batcher.ts";
 import type { LoadRequest } from "../../src/upstream/load-request.ts";
@@ -9,7 +10,11 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+/** Lets calls end, and then the batcher send at the end of the turn. */
+async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
 const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
 /** A batcher whose calls stay in flight until the test ends them. */
@@ -39,7 +44,7 @@ function createHeldBatcher(options: Partial<Parameters<typeof createBatcher<stri
 }
 
 describe("a batcher", () => {
-  it("requests all keys of one tick in one call", async () => {
+  it("requests all keys of one turn in one call", async () => {
     const { load, sizes } = createHeldBatcher();
     for (const key of keys(4)) void load(key);
     expect(sizes()).toEqual([]);
@@ -224,19 +229,19 @@ describe("a batcher", () => {
 
   it("returns each key's own answer, and the error of a failed call for all its keys", async () => {
     const answers = [
-      Promise.resolve(
-        new Map<string, string | Error>([
-          ["a", "value"],
-          ["b", new Error("only b")],
-        ]),
-      ),
-      Promise.reject(new Error("all")),
+      new Map<string, string | Error>([
+        ["a", "value"],
+        ["b", new Error("only b")],
+      ]),
     ];
     const batcher = createBatcher<string>({
       maxKeys: 10,
       maxCalls: 1,
       maxWaitMs: 50,
-      ask: () => answers.shift()!,
+      ask: () => {
+        const answer = answers.shift();
+        return answer ? Promise.resolve(answer) : Promise.reject(new Error("all"));
+      },
     });
     const messages = async (...requested: string[]) =>
       (await batcher.load(requested)).map((answer) => (answer instanceof Error ? answer.message : answer));
