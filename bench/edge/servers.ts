@@ -21,9 +21,9 @@ export interface Server {
 /** Node's flags in `npm start`. */
 export const GATEWAY_FLAGS = manifest.scripts.start.split(" ").filter((word) => word.startsWith("--"));
 
-/** Starts the gateway on a CPU core, as the image does. */
+/** Starts the gateway on a CPU core, as `npm start` and the image do. */
 export const startGateway = (env: Record<string, string>, core = 0): Promise<Server> =>
-  start(core, `${folder}/../../src/main.ts`, { ...env, MALLOC_ARENA_MAX: "1" }, GATEWAY_FLAGS);
+  start(core, `${folder}/../../src/main.ts`, env, GATEWAY_FLAGS);
 
 /** Starts a program on a CPU core; resolves once it prints its URL. Its output goes to a file, as in production. */
 export async function start(
