@@ -36,6 +36,7 @@ export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
 /** Starts the gateway as its own process, with only these variables, on a port that it keeps when it restarts. */
 export async function startReplica(env: Readonly<Record<string, string>>) {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const folder = temporaryFolder();
@@ -63,7 +64,13 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     for (;;) {
       child = spawn(process.execPath, ["--expose-gc", GATEWAY], {
         cwd: folder,
-        env: { PATH: process.env.PATH, ...env, NODE_ENV: "production", PORT: String(port) },
+        env: {
+          PATH,
+          ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }),
+          ...env,
+          NODE_ENV: "production",
+          PORT: String(port),
+        },
         stdio: ["ignore", "pipe", "pipe"],
       });
       endWithTests(child);

@@ -9,11 +9,17 @@ const FLUSH_CHARACTERS = 65_536;
 /** When standard output is read too slowly, lines beyond this buffer are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
+/** The process has one standard output: all loggers share its buffer, and its listener for the exit. */
+let standardOutput: DestinationStream | undefined;
+
 /**
  * Logs JSON lines to standard output (pretty-printed in a terminal) or to `stream`. There is no redaction:
  * never pass secrets to the log (see `Config.secrets`).
  */
-export function createLogger(level: string, stream: DestinationStream = standardOutput()): Logger {
+export function createLogger(
+  level: string,
+  stream: DestinationStream = (standardOutput ??= openStandardOutput()),
+): Logger {
   return pino({ level, base: null }, stream);
 }
 
@@ -28,7 +34,7 @@ export function logMembers(log: Logger, members: string): void {
 }
 
 /** Never waits for a slow reader. Lines that are not yet written are written at exit. */
-function standardOutput(): DestinationStream {
+function openStandardOutput(): DestinationStream {
   if (process.stdout.isTTY) return pretty({ singleLine: true });
   const output = destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
   // A full disk loses lines but must not stop the service.
