@@ -1,7 +1,7 @@
 import { destination, pino, symbols, type DestinationStream, type Logger } from "pino";
 import pretty from "pino-pretty";
 
-export type { Logger };
+export type { DestinationStream, Logger };
 
 /** Lines are written together, after this time at the latest. */
 const FLUSH_MS = 100;
