@@ -27,7 +27,7 @@ const doctor = (env: Record<string, string> = {}) => resultOf(runMain(envWith(en
 const startDoctor = (env: Record<string, string> = {}) =>
   resultOf(startProgram(envWith(env), undefined, ["doctor"]));
 
-async function resultOf(program: Pick<Program, "exitCode" | "output">) {
+async function resultOf(program: Program) {
   const exitCode = await program.exitCode();
   const lines = program.output().trim().split("\n");
   return {

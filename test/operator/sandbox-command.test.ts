@@ -10,7 +10,7 @@ import { AMPLE_DEADLINES } from "../support/world.ts";
 const FREE_PORTS = ["sandbox", "--chain-port=0", "--social-port=0"];
 
 /** Waits for the `NAME=value` lines of `npm run sandbox`. */
-async function linesOf(program: Pick<Program, "output">) {
+async function linesOf(program: Program) {
   await eventually(() => {
     expect(program.output()).toContain("Ctrl-C");
   });

@@ -23,13 +23,13 @@ async function start(env?: Record<string, string>) {
   const { program, client } = await startProduction(sandbox, env);
   return { program, ...client };
 }
-const linesOf = (program: Pick<Program, "output">) =>
+const linesOf = (program: Program) =>
   program
     .output()
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as { level: number; msg: string; version?: string; adminUrl?: string });
-const stopped = async (program: ReturnType<typeof runMain>) => {
+const stopped = async (program: Program) => {
   program.stop();
   await program.exitCode();
   return linesOf(program);

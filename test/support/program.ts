@@ -9,11 +9,21 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 
+/** A running command. */
+export interface Program {
+  output(): string;
+  /** The first group of `label` in the output; waits until it appears. */
+  address(label: RegExp): Promise<string>;
+  exitCode(): Promise<number>;
+  /** Asks it to stop; a second time, to stop at once. */
+  stop(): void;
+}
+
 /**
  * Runs the service in this process, with only these variables and arguments, until the test ends. Libraries still see
  * the variables of this process, and what they print themselves is not in the output.
  */
-export function runMain(env: Record<string, string>, args: readonly string[] = []) {
+export function runMain(env: Record<string, string>, args: readonly string[] = []): Program {
   let stop: ((signal: "SIGINT" | "SIGTERM") => void) | undefined;
   let output = "";
   let hasEnded = false;
@@ -46,8 +56,6 @@ export function runMain(env: Record<string, string>, args: readonly string[] = [
   };
 }
 
-export type Program = ReturnType<typeof startProgram>;
-
 /**
  * Starts the service as a process with only these variables and arguments, by default in an empty folder. Killed when
  * the test ends.
@@ -69,6 +77,7 @@ export function spawnNode(args: readonly string[], env: Record<string, string>, 
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, args, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
   endWithTests(child);
+  const closed = once(child, "close");
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
@@ -79,16 +88,16 @@ export function spawnNode(args: readonly string[], env: Record<string, string>, 
       () => child.exitCode !== null,
     ),
     exitCode: async (): Promise<number> => {
-      if (child.exitCode === null) await once(child, "exit");
+      await closed;
       return child.exitCode!;
     },
+    stop: () => void child.kill("SIGTERM"),
   };
 }
 
 function reading(output: () => string, hasEnded: () => boolean) {
   return {
     output,
-    /** The first group of `label` in the output; waits until it appears. */
     address: async (label: RegExp): Promise<string> => {
       await eventually(() => {
         expect(label.test(output()) || hasEnded()).toBe(true);
