@@ -13,9 +13,14 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024;
  * Logs JSON lines to standard output (pretty-printed in a terminal) or to `stream`. There is no redaction:
  * never pass secrets to the log (see `Config.secrets`).
  */
-export function createLogger(level: string, stream: DestinationStream = standardOutput()): Logger {
+export function createLogger(
+  level: string,
+  stream: DestinationStream = level === "silent" ? NOWHERE : standardOutput(),
+): Logger {
   return pino({ level, base: null }, stream);
 }
+
+const NOWHERE: DestinationStream = { write: () => undefined };
 
 /**
  * Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. Every request logs one, and

@@ -4,6 +4,7 @@ import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
 import { runMain, type Program } from "../support/program.ts";
 import { createClient } from "../support/client.ts";
 import { runProduction, startProduction } from "../support/production.ts";
@@ -157,13 +158,15 @@ describe("ADMIN_PORT", () => {
     expect(await program.exitCode()).toBe(0);
   });
 
-  it("that is in use ends the start with a message that names it", async () => {
+  it("that is in use ends the start with a message that names it, and closes PORT", async () => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     const ADMIN_PORT = String((holder.address() as AddressInfo).port);
-    const program = runMain({ ...sandbox.env, PORT: "0", ADMIN_PORT });
+    const PORT = String(await freePort());
+    const program = runMain({ ...sandbox.env, PORT, ADMIN_PORT });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("Set ADMIN_PORT to a free port");
+    await expect.poll(() => fetch(`http://127.0.0.1:${PORT}`).catch(() => "closed")).toBe("closed");
     holder.close();
   });
 });
