@@ -36,7 +36,6 @@ export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
 /** Starts the gateway as its own process, with only these variables, on a port that it keeps when it restarts. */
 export async function startReplica(env: Readonly<Record<string, string>>) {
-  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const folder = temporaryFolder();
@@ -65,8 +64,8 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
       child = spawn(process.execPath, ["--expose-gc", GATEWAY], {
         cwd: folder,
         env: {
-          PATH,
-          ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }),
+          PATH: process.env.PATH,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
           ...env,
           NODE_ENV: "production",
           PORT: String(port),
