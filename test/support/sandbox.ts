@@ -1,4 +1,5 @@
 import { Keypair } from "@solana/web3.js";
+import type { Waits } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
@@ -6,7 +7,14 @@ import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandb
 import { newMint } from "./new-mint.ts";
 
 /** Time from a transaction to the end of its slot. */
-const SLOT_MS = 100;
+const SLOT_MS = 20;
+
+/** For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}. */
+export const SHORT_WAITS = { pollMs: 20, resendMs: 100, rereadMs: 20, finalizedMaxAgeMs: 50 } satisfies Waits;
+/** For tests of endpoints that do not agree. */
+export const SHORT_AGREE_MS = 300;
+/** Longer than any test. */
+export const NEVER_MS = 600_000;
 
 export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 
