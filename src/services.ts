@@ -3,7 +3,7 @@ import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createBalances } from "./chain/balances.ts";
 import { createAccountLocks } from "./chain/collect/account-lock.ts";
-import { createCollectMetrics } from "./chain/collect/collect-metrics.ts";
+import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
@@ -17,7 +17,7 @@ import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
 import { createReadCoinFees } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
-import { createLiveBalances } from "./chain/live/live-balances.ts";
+import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
 import type { ReportWaits } from "./chain/rpc/signature-status.ts";
 import type { Config } from "./config.ts";
@@ -34,7 +34,7 @@ import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./upstream/redis.ts";
 
 /** Tests pass shorter waits than production's, which are the parts' defaults. */
-export type Waits = ConfirmationWaits & ReportWaits;
+export type Waits = ConfirmationWaits & LiveWaits & MetricsWaits & ReportWaits;
 
 /** What several parts of the gateway use. */
 export interface Shared {
@@ -116,7 +116,7 @@ export function createChain(shared: Shared) {
     }),
   });
   const metrics = createCollectMetrics({
-    ...collect,
+    ...{ ...collect, ...waits },
     registry,
     warnings,
     feePayer: payer.toBase58(),
@@ -140,10 +140,10 @@ export function createChain(shared: Shared) {
     metrics,
     log,
   });
-  const history = createHistory({ ...chain, rpc });
+  const history = createHistory({ ...chain, ...waits, rpc });
   return {
     ...{ rpc, balances, history, collector, metrics },
-    live: createLiveBalances({ balances }),
+    live: createLiveBalances({ ...waits, balances }),
     addressesOf: createAddresses(chain),
     coinAddressesOf,
   };

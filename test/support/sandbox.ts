@@ -10,7 +10,15 @@ import { newMint } from "./new-mint.ts";
 const SLOT_MS = 20;
 
 /** For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}. */
-export const SHORT_WAITS = { pollMs: 20, resendMs: 100, rereadMs: 20, finalizedMaxAgeMs: 50 } satisfies Waits;
+export const SHORT_WAITS = {
+  pollMs: 20,
+  resendMs: 100,
+  rereadMs: 20,
+  finalizedMaxAgeMs: 50,
+  balanceMaxAgeMs: 50,
+  livePeriodMs: 50,
+  liveCallMs: 0,
+} satisfies Waits;
 /** For tests of endpoints that do not agree. */
 export const SHORT_AGREE_MS = 300;
 /** Longer than any test. */
