@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld();
+  world = await startWorld({}, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(() => {
   world.sandbox.rpc.faults.clear();

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { atOnce } from "../support/client.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeEach(async () => {
-  world = await startWorld();
+  world = await startWorld({}, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(() => world.close());
 

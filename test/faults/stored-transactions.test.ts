@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 const REFUSED = { status: 429, body: "" };
@@ -143,6 +143,7 @@ for (const [fees, onCoins] of FEES)
             withCoins: onCoins,
             redis,
             rpcs: [sandbox.rpc, sandbox.secondRpc],
+            waits: { agreeMs: SHORT_AGREE_MS },
           });
           sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
           void dying.collect("creator").catch(() => undefined);

@@ -1,10 +1,11 @@
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import type { Waits } from "../../src/services.ts";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createClient } from "./client.ts";
-import { startTestSandbox, type TestSandbox } from "./sandbox.ts";
+import { SHORT_WAITS, startTestSandbox, type TestSandbox } from "./sandbox.ts";
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
@@ -22,11 +23,12 @@ type Env = Record<string, string>;
 
 /**
  * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `overrides` are variables of
- * the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits.
+ * the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits, and
+ * `waits` replace {@link SHORT_WAITS}.
  */
 export async function startWorld(
   overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
-  limits: Partial<ConnectionLimits> = {},
+  { waits, ...limits }: Partial<ConnectionLimits> & { waits?: Waits } = {},
 ) {
   const sandbox = await startTestSandbox();
   const { secondRpc } = sandbox;
@@ -43,7 +45,7 @@ export async function startWorld(
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log, sandbox });
+  const gateway = createGateway(config, { log, sandbox, waits: { ...SHORT_WAITS, ...waits } });
   collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
   const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });
