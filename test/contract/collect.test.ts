@@ -97,7 +97,7 @@ describe("POST /collect", () => {
 
   it("sends one transaction for concurrent collects of one account, and gives each its result", async () => {
     const { id } = world.account("artist013");
-    const answers = await Promise.all(Array.from({ length: 20 }, () => world.collect(id)));
+    const answers = await world.collectTogether(id, 20);
     const signatures = new Set(answers.map(({ body }) => body.txSignature));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(signatures.size).toBe(1);

@@ -1,11 +1,12 @@
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import { vi } from "vitest";
 import type { Waits } from "../../src/services.ts";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { createClient } from "./client.ts";
-import { SHORT_WAITS, startTestSandbox, type TestSandbox } from "./sandbox.ts";
+import { atOnce, createClient } from "./client.ts";
+import { hold, isMethod, SHORT_WAITS, startTestSandbox, type TestSandbox } from "./sandbox.ts";
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
@@ -48,10 +49,16 @@ export async function startWorld(
   const gateway = createGateway(config, { log, sandbox, waits: { ...SHORT_WAITS, ...waits } });
   collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
-  const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });
+  let received = 0;
+  const handle: typeof gateway.handleNode = (...request) => {
+    received++;
+    return gateway.handleNode(...request);
+  };
+  const server = await listen(handle, config, { ...CONNECTION_LIMITS, ...limits });
+  const client = createClient(server.url + config.basePath);
 
   return {
-    ...createClient(server.url + config.basePath),
+    ...client,
     sandbox,
     secondRpc,
     /** Log lines of the gateway, of every level. */
@@ -63,6 +70,17 @@ export async function startWorld(
     forgetCalls() {
       sandbox.rpc.calls.length = 0;
       sandbox.social.calls.length = 0;
+    },
+    /** Collects an account `count` times at once: no collect ends before the gateway has received all requests. */
+    async collectTogether(id: string, count: number) {
+      const release = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+      const receivedBefore = received;
+      const answers = atOnce(count, () => client.collect(id));
+      await vi.waitUntil(() => received >= receivedBefore + count, { timeout: 200_000 });
+      // Their bodies too: an event loop reads connections in the order in which they become readable.
+      for (let round = 0; round < 3; round++) await client.request("/livez");
+      release();
+      return answers;
     },
     async close() {
       gateway.drain();
