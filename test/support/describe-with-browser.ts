@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 
-/** Path of the Debian package. */
-const CHROMIUM = "/usr/bin/chromium";
+/** Path of the Debian package. The package `chromium`, which also draws windows, takes twice the CPU time. */
+const CHROMIUM = "/usr/bin/chromium-headless-shell";
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -18,7 +18,7 @@ const FLAGS = [
 const TIMEOUT_MS = 150_000;
 
 const isInstalled = existsSync(CHROMIUM);
-const title = isInstalled ? "" : ` (no ${CHROMIUM}: apt-get install chromium)`;
+const title = isInstalled ? "" : ` (no ${CHROMIUM}: apt-get install chromium-headless-shell)`;
 
 /** A page that records violations. */
 export interface WatchedPage extends Page {
