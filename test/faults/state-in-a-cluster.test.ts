@@ -49,7 +49,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
   });
 
   it("share 100 accounts of one lookup, which are all on one node", async () => {
-    const [one, other] = replicas.map((redis) => createAccountCache({ apiUrl, cacheSeconds: 300, redis }));
+    const [one, other] = replicas.map((redis) =>
+      createAccountCache({ by: "handle", apiUrl, cacheSeconds: 300, redis }),
+    );
     const accounts = new Map<string, CachedAccount>(
       Array.from({ length: 100 }, (_, i) => [
         `handle${i}`,
