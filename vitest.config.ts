@@ -21,6 +21,9 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "forks",
     maxWorkers: 4,
+    // A worker runs many files, so it loads packages once. It still evaluates this project's modules again for each.
+    isolate: false,
+    setupFiles: ["test/support/exit-on-sigterm.ts"],
     sequence: { sequencer: LongestFirst },
     // No test depends on time. These only stop a test that hangs, so they allow for slow machines.
     testTimeout: 300_000,

@@ -30,7 +30,7 @@ import { createOpenApiDocument } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { respondError, respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
-import { createChain, createSocial, type Shared } from "./services.ts";
+import { createChain, createSocial, type Shared, type Waits } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
@@ -42,8 +42,8 @@ const WRITE_OUTCOMES_MS = 5_000;
 /**
  * Builds the gateway from its parts. It does not listen: `fetch` takes a Request, with the socket's address in
  * its context, and returns a Response, so any fetch runtime can host it. On a `sandbox`, the pages show its
- * accounts as handles to try, and `POST /sandbox/fees` lets trading happen. `redisAnswerTimeoutMs` replaces the default
- * of {@link createRedis}.
+ * accounts as handles to try, and `POST /sandbox/fees` lets trading happen. Tests pass `waits`, and
+ * `redisAnswerTimeoutMs`, which replaces the default of {@link createRedis}.
  */
 export function createGateway(
   config: Config,
@@ -51,10 +51,12 @@ export function createGateway(
     log = createLogger(config.logLevel),
     sandbox,
     redisAnswerTimeoutMs,
+    waits,
   }: {
     log?: Logger;
     sandbox?: { readonly accounts: readonly SandboxAccount[]; readonly trade: Trade } | undefined;
     redisAnswerTimeoutMs?: number;
+    waits?: Waits;
   } = {},
 ) {
   const { redisUrls } = config.secrets;
@@ -70,6 +72,7 @@ export function createGateway(
     budgetMetrics: createBudgetMetrics(registry, log),
     warnings: createWarnings(log),
     log,
+    waits,
   };
   const social = createSocial(shared);
   const chain = createChain(shared);

@@ -2,14 +2,19 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
-import { examine } from "./commands/doctor.ts";
 import { report } from "./commands/finding.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
-import { ConfigError, readConfig, sandboxProblems, VARIABLE_NAMES, wantsSandbox } from "./config.ts";
-import { createGateway } from "./gateway.ts";
+import {
+  ConfigError,
+  readConfig,
+  sandboxProblems,
+  VARIABLE_NAMES,
+  wantsSandbox,
+  type Environment,
+} from "./config.ts";
 import { listen } from "./http/server.ts";
-import { createLogger } from "./observability/log.ts";
+import { createLogger, type DestinationStream } from "./observability/log.ts";
 import { VERSION } from "./observability/version.ts";
 import { PreflightError } from "./preflight.ts";
 
@@ -23,40 +28,91 @@ const OPTIONS = {
   "social-port": { type: "string", default: "8898" },
 } as const;
 
-async function main(): Promise<void> {
-  const { values, positionals } = readArguments();
-  if (values.help) {
-    console.log(helpText());
-    return;
-  }
-  if (values.version) {
-    console.log(VERSION);
-    return;
-  }
-  if (existsSync(".env")) process.loadEnvFile();
-  const [command] = positionals;
-  if (command === undefined) await serve();
-  else if (command === "sandbox") await runSandbox(values["chain-port"], values["social-port"]);
-  else if (command === "doctor") await runDoctor();
-  else throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
+/** What a command uses of the process that it runs in. */
+interface Host {
+  /** The environment variables, with those of a file .env in the working directory. */
+  readEnv(): Environment;
+  print(text: string): void;
+  printError(...values: unknown[]): void;
+  /** Default: standard output. */
+  readonly logStream?: DestinationStream;
+  /** Calls `stop` whenever the command is asked to stop. */
+  onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void): void;
 }
 
-function readArguments() {
+const THIS_PROCESS: Host = {
+  readEnv() {
+    if (existsSync(".env")) process.loadEnvFile();
+    return process.env;
+  },
+  print: console.log,
+  printError: console.error,
+  onSignal(stop) {
+    process.on("SIGINT", stop).on("SIGTERM", stop);
+  },
+};
+
+/**
+ * Runs a command until it ends, and returns its exit code. What it opened may still be closing then, so that a process
+ * exits at once.
+ */
+export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
+  let env: Environment = {};
   try {
-    return parseArgs({ options: OPTIONS, allowPositionals: true });
+    const { values, positionals } = readArguments(args);
+    if (values.help) {
+      host.print(helpText());
+      return 0;
+    }
+    if (values.version) {
+      host.print(VERSION);
+      return 0;
+    }
+    env = host.readEnv();
+    const [command] = positionals;
+    if (command === undefined) return await serve(env, host);
+    if (command === "sandbox") return await runSandbox(env, host, values);
+    if (command === "doctor") return await runDoctor(env, host);
+    throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
+  } catch (error) {
+    host.printError(...describeFailure(error, env));
+    return 1;
+  }
+}
+
+function readArguments(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
     throw new ConfigError([`${(error as Error).message}; run npm start -- --help`]);
   }
 }
 
-/** Exits with 1 if a variable is at fault. */
-async function runDoctor(): Promise<never> {
-  const config = readConfig(process.env);
-  for (const warning of warnAboutUnknown(process.env, VARIABLE_NAMES)) console.log(`check  ${warning}`);
+/** What to print when a command fails. */
+function describeFailure(error: unknown, env: Environment): unknown[] {
+  const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
+  if (error instanceof ConfigError) return [message];
+  if (error instanceof PreflightError) return [`Tributary cannot start: ${message}`];
+  if (code === "EADDRINUSE") {
+    const name = port === Number(env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
+    return [`Tributary cannot start: ${message}. Set ${name} to a free port, or to 0 for any.`];
+  }
+  if (syscall === "listen" || syscall === "getaddrinfo") {
+    return [
+      `Tributary cannot start: ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
+    ];
+  }
+  return ["Tributary cannot start:", error];
+}
+
+/** Returns 1 if a variable is at fault. */
+async function runDoctor(env: Environment, { print }: Host): Promise<number> {
+  const config = readConfig(env);
+  for (const warning of warnAboutUnknown(env, VARIABLE_NAMES)) print(`check  ${warning}`);
+  const { examine } = await import("./commands/doctor.ts");
   const { text, atFault } = report(await examine(config));
-  console.log(text);
-  // Connections to the upstreams may still be open.
-  process.exit(atFault.length > 0 ? 1 : 0);
+  print(text);
+  return atFault.length > 0 ? 1 : 0;
 }
 
 /** Imported on demand: production does not need it and may not have its packages. */
@@ -70,98 +126,124 @@ async function importSandbox() {
 }
 
 /** Runs only the sandbox's chain and network, and prints the variables for a production process that uses them. */
-async function runSandbox(...ports: [chain: string, social: string]): Promise<void> {
-  const problems = sandboxProblems(process.env);
+async function runSandbox(
+  env: Environment,
+  { print, printError, onSignal }: Host,
+  ports: { "chain-port": string; "social-port": string },
+): Promise<number> {
+  const problems = sandboxProblems(env);
   if (problems.length > 0) throw new ConfigError(problems);
-  const [rpcPort, socialPort] = ports.map(Number);
+  const [rpcPort, socialPort] = [Number(ports["chain-port"]), Number(ports["social-port"])];
   if (!isPort(rpcPort) || !isPort(socialPort)) {
     throw new ConfigError(["--chain-port and --social-port: expected whole numbers from 0 to 65535"]);
   }
   const { startSandbox } = await importSandbox();
-  const sandbox = await startSandbox({ host: process.env.HOST || "127.0.0.1", rpcPort, socialPort });
+  const sandbox = await startSandbox({ host: env.HOST || "127.0.0.1", rpcPort, socialPort });
   for (const [name, value] of Object.entries({ NODE_ENV: "production", ...sandbox.env })) {
-    console.log(`${name}=${value}`);
+    print(`${name}=${value}`);
   }
-  console.error(
+  printError(
     "The sandbox's chain and social network run until Ctrl-C. Start a service with the lines above.",
   );
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void sandbox.close());
+  await new Promise(onSignal);
+  await sandbox.close();
+  return 0;
 }
 
-function isPort(port: number | undefined): port is number {
-  return Number.isInteger(port) && port! >= 0 && port! <= 65_535;
+function isPort(port: number): boolean {
+  return Number.isInteger(port) && port >= 0 && port <= 65_535;
 }
 
-async function serve(): Promise<void> {
-  const sandbox = wantsSandbox(process.env)
-    ? await importSandbox().then(({ startSandbox }) => startSandbox())
+/** Runs the service until it is stopped, or its start fails. */
+async function serve(env: Environment, host: Host): Promise<number> {
+  const opened: Closable[] = [];
+  try {
+    return await run(env, host, opened);
+  } finally {
+    // Not awaited: requests may be in flight.
+    for (const { close } of opened) void close();
+  }
+}
+
+interface Closable {
+  close(): unknown;
+}
+
+/** Adds what it opens to `opened`. */
+async function run(
+  env: Environment,
+  { print, logStream, onSignal }: Host,
+  opened: Closable[],
+): Promise<number> {
+  function open<T extends Closable>(part: T): T {
+    opened.push(part);
+    return part;
+  }
+  const sandbox = wantsSandbox(env)
+    ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
     : undefined;
-  const config = readConfig(process.env, sandbox?.env);
-  const log = createLogger(config.logLevel);
-  for (const warning of warnAboutUnknown(process.env, VARIABLE_NAMES)) log.warn(warning);
-  const gateway = createGateway(config, { log, sandbox });
+  const config = readConfig(env, sandbox?.env);
+  const log = createLogger(config.logLevel, logStream);
+  for (const warning of warnAboutUnknown(env, VARIABLE_NAMES)) log.warn(warning);
+  const { createGateway } = await import("./gateway.ts");
+  const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });
-  const server = await listen(gateway.handleNode, config);
+  const server = open(await listen(gateway.handleNode, config));
   const { host, adminPort } = config;
   // Not closed when the process stops: until it exits, /readyz and the metrics say how far it is.
   const admin =
-    adminPort === undefined ? undefined : await listen(gateway.handleAdmin, { host, port: adminPort });
+    adminPort === undefined ? undefined : open(await listen(gateway.handleAdmin, { host, port: adminPort }));
 
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let isStopping = false;
-  /** Waits for requests and transactions in flight. A second signal or the timeout exits at once. */
+  /** Waits for requests and transactions in flight. A second signal or the timeout ends the wait. */
   async function stop(graceMs: number): Promise<void> {
-    if (isStopping) exit(1);
+    if (isStopping) {
+      end(1);
+      return;
+    }
     isStopping = true;
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
+    const timer = setTimeout(end, graceMs + config.collect.timeoutMs, 0);
+    opened.push({
+      close: () => {
+        clearTimeout(timer);
+      },
+    });
     await sleep(graceMs);
-    setTimeout(() => exit(0), config.collect.timeoutMs);
     // Requests first: a request in flight may still start a transaction.
     await server.close();
     await gateway.settled();
     await gateway.outcomesWritten();
-    await sandbox?.close();
-    exit(0);
-  }
-  /** Exits with `code`, or with 1 if anything is unfinished. */
-  function exit(code: number): never {
-    const signatures = gateway.openSignatures();
-    if (signatures.length > 0)
-      log.error(
-        { signatures },
-        "exiting while these transactions are in flight: they may still land, so look them up by their signatures",
-      );
-    const outcomes = gateway.unwrittenOutcomes();
-    if (outcomes > 0)
-      log.error(
-        { outcomes },
-        "exiting before Redis has the outcomes of this many collects: each account stays locked until its next collect finds the outcome on the chain",
-      );
-    log.info("stopped");
-    process.exit(signatures.length > 0 || outcomes > 0 ? 1 : code);
+    end(0);
   }
   // Ctrl-C in a terminal: no load balancer to wait for.
-  process.on("SIGINT", () => void stop(0));
-  process.on("SIGTERM", () => void stop(GRACE_MS));
+  onSignal((signal) => void stop(signal === "SIGINT" ? 0 : GRACE_MS));
 
-  // The server already answers; /readyz returns 503 until the preflight is done.
-  await gateway.start();
-  const url = server.url + config.basePath;
-  if (sandbox) console.log(sandbox.describe(url));
-  else log.info({ version: VERSION, url, adminUrl: admin && admin.url + config.basePath }, "listening");
+  async function start(): Promise<void> {
+    // The server already answers; /readyz returns 503 until the preflight is done.
+    await gateway.start();
+    const url = server.url + config.basePath;
+    if (sandbox) print(sandbox.describe(url));
+    else log.info({ version: VERSION, url, adminUrl: admin && admin.url + config.basePath }, "listening");
+  }
+  const code = await Promise.race([start().then(() => ended), ended]);
+
+  const signatures = gateway.openSignatures();
+  if (signatures.length > 0)
+    log.error(
+      { signatures },
+      "exiting while these transactions are in flight: they may still land, so look them up by their signatures",
+    );
+  const outcomes = gateway.unwrittenOutcomes();
+  if (outcomes > 0)
+    log.error(
+      { outcomes },
+      "exiting before Redis has the outcomes of this many collects: each account stays locked until its next collect finds the outcome on the chain",
+    );
+  log.info("stopped");
+  return signatures.length > 0 || outcomes > 0 ? 1 : code;
 }
 
-main().catch((error: unknown) => {
-  const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-  if (error instanceof ConfigError) console.error(message);
-  else if (error instanceof PreflightError) console.error(`Tributary cannot start: ${message}`);
-  else if (code === "EADDRINUSE") {
-    const name = port === Number(process.env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
-    console.error(`Tributary cannot start: ${message}. Set ${name} to a free port, or to 0 for any.`);
-  } else if (syscall === "listen" || syscall === "getaddrinfo") {
-    console.error(
-      `Tributary cannot start: ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
-    );
-  } else console.error("Tributary cannot start:", error);
-  process.exit(1);
-});
+if (import.meta.main) void main(process.argv.slice(2)).then((code) => process.exit(code));

@@ -3,10 +3,11 @@ import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createBalances } from "./chain/balances.ts";
 import { createAccountLocks } from "./chain/collect/account-lock.ts";
-import { createCollectMetrics } from "./chain/collect/collect-metrics.ts";
+import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
+import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/sign/message.ts";
 import { createPartsSimulator } from "./chain/collect/prepare/simulate-parts.ts";
 import { createSimulator } from "./chain/collect/prepare/simulation.ts";
@@ -16,8 +17,9 @@ import { createLandedSlots } from "./chain/landed-slots.ts";
 import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
 import { createReadCoinFees } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
-import { createLiveBalances } from "./chain/live/live-balances.ts";
+import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
+import type { ReportWaits } from "./chain/rpc/signature-status.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
 import type { Warnings } from "./observability/warnings.ts";
@@ -31,6 +33,9 @@ import type { BudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./upstream/redis.ts";
 
+/** Tests pass shorter waits than production's, which are the parts' defaults. */
+export type Waits = ConfirmationWaits & LiveWaits & MetricsWaits & ReportWaits;
+
 /** What several parts of the gateway use. */
 export interface Shared {
   readonly config: Config;
@@ -41,6 +46,7 @@ export interface Shared {
   readonly budgetMetrics: BudgetMetrics;
   readonly warnings: Warnings;
   readonly log: Logger;
+  readonly waits?: Waits | undefined;
 }
 
 /** The parts that read the social network. */
@@ -71,9 +77,15 @@ export function createSocial(shared: Shared) {
 
 /** The parts that read and write the chain. */
 export function createChain(shared: Shared) {
-  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = shared;
+  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log, waits } = shared;
   const { chain, collect, secrets } = config;
-  const rpc = createRpc({ urls: secrets.rpcUrls, timeoutMs: chain.rpcTimeoutMs, callUpstream, log });
+  const rpc = createRpc({
+    ...waits,
+    urls: secrets.rpcUrls,
+    timeoutMs: chain.rpcTimeoutMs,
+    callUpstream,
+    log,
+  });
   const balances = createBalances({
     ...chain,
     rpc,
@@ -104,7 +116,7 @@ export function createChain(shared: Shared) {
     }),
   });
   const metrics = createCollectMetrics({
-    ...collect,
+    ...{ ...collect, ...waits },
     registry,
     warnings,
     feePayer: payer.toBase58(),
@@ -116,7 +128,7 @@ export function createChain(shared: Shared) {
   const composer = createComposer({ launchpad, payer });
   const partsSimulator = createPartsSimulator({ ...collect, rpc, composer, payer });
   const collector = createCollector({
-    ...collect,
+    ...{ ...collect, ...waits },
     rpc,
     balances,
     simulator: createSimulator({ ...chain, ...collect, balances, composer, partsSimulator, log }),
@@ -128,10 +140,10 @@ export function createChain(shared: Shared) {
     metrics,
     log,
   });
-  const history = createHistory({ ...chain, rpc });
+  const history = createHistory({ ...chain, ...waits, rpc });
   return {
     ...{ rpc, balances, history, collector, metrics },
-    live: createLiveBalances({ balances }),
+    live: createLiveBalances({ ...waits, balances }),
     addressesOf: createAddresses(chain),
     coinAddressesOf,
   };

@@ -16,7 +16,6 @@ import {
   WALLETS,
   type Answer,
 } from "./answers.ts";
-import { pick, pickBusy } from "./pick.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
@@ -70,28 +69,32 @@ type Outcome = string;
 
 type Call = Pick<CollectCall, "replica" | "start">;
 
-const isRare = () => Math.random() < 0.05;
-const unknownHandle = () => `nobody${Math.floor(Math.random() * 1e6)}`;
-const unknownId = () => String(10n ** 18n + BigInt(Math.floor(Math.random() * 1e9)));
-
 export type Callers = ReturnType<typeof createCallers>;
 
 /** Callers from thousands of addresses that check every response against the contract and the timeline. */
-export function createCallers({ replicas, accounts, timeline }: System, truth: Truth, problems: Problems) {
+export function createCallers(
+  { replicas, accounts, timeline, random }: System,
+  truth: Truth,
+  problems: Problems,
+) {
+  const { pick, pickBusy } = random;
+  const isRare = () => random.isChosen(0.05);
+  const unknownHandle = () => `nobody${random.below(1e6)}`;
+  const unknownId = () => String(10n ** 18n + BigInt(random.below(1e9)));
   const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
   const byHandle = new Map(accounts.map((account) => [account.handle, account]));
   /** The count of each outcome, by kind of call. */
   const outcomes = new Map<string, Map<Outcome, number>>();
   const collects: CollectCall[] = [];
 
-  const newCall = (replica = Math.floor(Math.random() * replicas.length)): Call => ({
+  const newCall = (replica = random.below(replicas.length)): Call => ({
     replica,
     start: timeline.now(),
   });
 
   /** Undefined when the replica was killed meanwhile. */
   async function send({ replica, start }: Call, path: string, body?: object): Promise<Answer | undefined> {
-    const caller = Math.floor(Math.random() * CALLERS);
+    const caller = random.below(CALLERS);
     const { url, down } = replicas[replica]!;
     try {
       const answer = await request(url + path, {
@@ -171,7 +174,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
       const handle = isRare() ? unknownHandle() : isRare() ? "no%20handle" : pickBusy(accounts).handle;
       const call = newCall();
       const [coin] = byHandle.get(handle)?.coins ?? [];
-      const withCoin = coin !== undefined && Math.random() < NAMING_COINS;
+      const withCoin = coin !== undefined && random.isChosen(NAMING_COINS);
       const answer = await send(
         call,
         `/wallet/lookup?handle=${handle}${withCoin ? `&mint=${coin.mint}` : ""}`,
@@ -188,7 +191,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
     },
 
     async wallets() {
-      const handles = Array.from({ length: 1 + Math.floor(Math.random() * 40) }, () => pick(accounts).handle);
+      const handles = Array.from({ length: 1 + random.below(40) }, () => pick(accounts).handle);
       if (isRare()) handles.push(unknownHandle());
       const query =
         "query ($handles: [String!]!) { wallets(handles: $handles) { handle socialId address balance { vault pda total } } }";
@@ -214,7 +217,7 @@ export function createCallers({ replicas, accounts, timeline }: System, truth: T
         account.id,
         account,
         newCall(),
-        account.coins.length > 0 && Math.random() < NAMING_COINS,
+        account.coins.length > 0 && random.isChosen(NAMING_COINS),
       );
     },
 

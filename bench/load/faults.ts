@@ -10,9 +10,9 @@ type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
 const SLOTS_PAST_BLOCKHASH = 200;
-const MAX_FAULT_MS = 1_000;
+const SHORT_FAULT_MS = 600;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
-const LONGER_THAN_RESEND_MS = 3_500;
+const LONG_FAULT_MS = 3_000;
 /** How long after the start of such a fault its blockhash expires. */
 const EXPIRES_AFTER_MS = 700;
 /** How long an endpoint closes connections before the lies of the other, or before it belongs to another cluster. */
@@ -21,7 +21,8 @@ const OUTAGE_MS = 300;
 /** How long Redis freezes: some shorter than the 120 ms that the gateway waits, some longer. */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
 const FREEZE_EVERY_MS = 2_500;
-const KILL_EVERY_MS = 5_000;
+/** How long the replica runs before it is killed. */
+const KILLS_AFTER_MS = [2_000, 5_000, 1_000, 3_500];
 const DOWN_MS = 500;
 const POLL_MS = 50;
 
@@ -29,9 +30,9 @@ const answerWith = (status: number, headers: Record<string, string> = {}) => ({ 
 
 /** Faults of any upstream. */
 const FAULTS: Record<string, () => Fault> = {
-  slow: () => ({ delayMs: 300 }),
-  reset: () => ({ then: "reset" }),
   "no answer": () => ({ then: "hang" }),
+  reset: () => ({ then: "reset" }),
+  slow: () => ({ delayMs: 300 }),
   "cut short": () => ({ then: "cut" }),
   429: () => ({
     then: answerWith(429, {
@@ -62,7 +63,6 @@ interface Scenario {
   readonly isAmbiguous?: boolean | undefined;
 }
 
-const sometimes = () => Math.random() < FAULT_RATE;
 const isMethod =
   (name: string) =>
   ({ method }: { method: string }) =>
@@ -72,7 +72,8 @@ const stopAll = (stops: (() => void)[]) => () => {
 };
 
 /** The faults of the chain. At most one endpoint lies at a time; only honest faults concern both. */
-function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
+function chainScenarios({ endpoints, lies, stale, random }: System): Scenario[] {
+  const sometimes = () => random.isChosen(FAULT_RATE);
   const onBoth = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
     stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when })));
 
@@ -92,27 +93,33 @@ function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
     return stopAll(stops);
   }
 
-  /** Each fault at one endpoint, alternating between the two; `swapped` starts with the second. */
-  const ofOne = (swapped: 0 | 1): Scenario[] => {
-    const at = (i: number) => endpoints[(i + swapped) % 2]!;
-    const title = (i: number) => `endpoint ${((i + swapped) % 2) + 1}`;
-    return [
-      ...lies.map((lie, i) => ({
-        name: `${title(i)}: ${lie.name}`,
-        start: () => startLie(at(i), lie),
-        isLong: lie.isLong,
-        isAmbiguous: lie.movesFirst,
-        // The second endpoint is asked only while the first backs off.
-        failsBefore: at(i) === endpoints[1] ? endpoints[0] : undefined,
-      })),
-      ...Object.entries(FAULTS).map(([name, fault], i) => ({
-        name: `${title(i)}: ${name}`,
-        start: () => at(i).faults.add(fault()),
-      })),
-    ];
-  };
+  /** Something for each endpoint: first alternating between the two, then the other way round. */
+  const atBoth = <T>(list: readonly T[], toScenario: (one: T, endpoint: 0 | 1) => Scenario) =>
+    ([0, 1] as const).flatMap((swapped) =>
+      list.map((one, i) => {
+        const endpoint = (i + swapped) % 2 === 0 ? 0 : 1;
+        const scenario = toScenario(one, endpoint);
+        return { ...scenario, name: `endpoint ${endpoint + 1}: ${scenario.name}` };
+      }),
+    );
+  const liesOfOne = atBoth(lies, (lie, endpoint) => ({
+    name: lie.name,
+    start: () => startLie(endpoints[endpoint], lie),
+    isLong: lie.isLong,
+    isAmbiguous: lie.movesFirst,
+    // The second endpoint is asked only while the first backs off.
+    failsBefore: endpoint === 1 ? endpoints[0] : undefined,
+  }));
+  const faultsOfOne = atBoth(Object.entries(FAULTS), ([name, fault], endpoint) => ({
+    name,
+    start: () => endpoints[endpoint].faults.add(fault()),
+  }));
   const isSend = isMethod("sendTransaction");
   const ofBoth: Scenario[] = [
+    {
+      name: "transactions: executed, but the response is lost",
+      start: () => onBoth(RESPONSE_LOST, (call) => isSend(call) && sometimes()),
+    },
     {
       name: "transactions: dropped until they expire",
       start: () => onBoth(TRANSACTION_DROPPED, isSend),
@@ -124,10 +131,6 @@ function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
       isLong: true,
     },
     {
-      name: "transactions: executed, but the response is lost",
-      start: () => onBoth(RESPONSE_LOST, (call) => isSend(call) && sometimes()),
-    },
-    {
       name: "transactions: accepted, but dropped",
       start: () => onBoth(TRANSACTION_DROPPED, (call) => isSend(call) && sometimes()),
     },
@@ -136,16 +139,27 @@ function chainScenarios({ endpoints, lies, stale }: System): Scenario[] {
       start: () => onBoth(fault(), sometimes),
     })),
   ];
-  return [...ofOne(0), ...ofBoth, ...ofOne(1)];
+  return takeTurns(liesOfOne, ofBoth, faultsOfOne);
+}
+
+/** The first of each group, then the second of each, and so on: even a short run has some of each group. */
+function takeTurns<T>(...groups: (readonly T[])[]): T[] {
+  const rounds = Math.max(...groups.map(({ length }) => length));
+  return Array.from({ length: rounds }, (_, i) => groups.flatMap((group) => group.slice(i, i + 1))).flat();
+}
+
+async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
+  const endsAt = performance.now() + ms;
+  while (!isOver() && performance.now() < endsAt) await sleep(POLL_MS);
 }
 
 /** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
 export function createFaultSchedule(system: System) {
-  const { sandbox, redis, replicas, frozen, advanceSlots } = system;
+  const { sandbox, redis, replicas, frozen, random, advanceSlots } = system;
   const ofChain = chainScenarios(system);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
-    start: () => sandbox.social.faults.add({ ...fault(), when: sometimes }),
+    start: () => sandbox.social.faults.add({ ...fault(), when: () => random.isChosen(FAULT_RATE) }),
   }));
   const injected = new Set<string>();
   const counts = { freezes: 0, kills: 0 };
@@ -173,17 +187,18 @@ export function createFaultSchedule(system: System) {
       if (isLong) {
         await sleep(EXPIRES_AFTER_MS);
         advanceSlots(SLOTS_PAST_BLOCKHASH);
-        await sleep(LONGER_THAN_RESEND_MS - EXPIRES_AFTER_MS);
-      } else await sleep(MAX_FAULT_MS);
+        await sleep(LONG_FAULT_MS - EXPIRES_AFTER_MS);
+      } else await sleep(SHORT_FAULT_MS);
       stop();
       if (scenario.isAmbiguous) isAmbiguous = false;
-      await sleep(pauseMs);
+      await sleepUnless(isOver, pauseMs);
     }
   }
 
   async function freezeRedis(isOver: () => boolean): Promise<void> {
-    while (!isOver()) {
-      await sleep(FREEZE_EVERY_MS);
+    for (;;) {
+      await sleepUnless(isOver, FREEZE_EVERY_MS);
+      if (isOver()) return;
       const period = { from: Date.now(), to: Infinity };
       frozen.push(period);
       redis.freeze();
@@ -195,15 +210,16 @@ export function createFaultSchedule(system: System) {
 
   /** Kills only the second replica, so that the memory of the first can be compared. */
   async function killReplica(isOver: () => boolean): Promise<void> {
-    while (!isOver()) {
-      await sleep(KILL_EVERY_MS * (0.2 + 0.8 * Math.random()));
+    for (;;) {
+      await sleepUnless(isOver, KILLS_AFTER_MS[counts.kills % KILLS_AFTER_MS.length]!);
+      if (isOver()) return;
       counts.kills++;
       await replicas[1].kill();
       await sleep(DOWN_MS);
       while (isAmbiguous) await sleep(POLL_MS);
       isStarting = true;
       await replicas[1].start();
-      while (!(await replicas[1].isReady()) && !isOver()) await sleep(POLL_MS);
+      while (!(await replicas[1].isReady())) await sleep(POLL_MS);
       isStarting = false;
     }
   }
@@ -212,8 +228,8 @@ export function createFaultSchedule(system: System) {
     /** Injects faults until `isOver`, and removes them all. */
     async run(isOver: () => boolean): Promise<void> {
       await Promise.all([
-        inject(ofChain, MAX_FAULT_MS / 4, isOver),
-        inject(ofNetwork, 2 * MAX_FAULT_MS, isOver),
+        inject(ofChain, SHORT_FAULT_MS / 4, isOver),
+        inject(ofNetwork, 2 * SHORT_FAULT_MS, isOver),
         freezeRedis(isOver),
         killReplica(isOver),
       ]);

@@ -1,5 +1,7 @@
+import { main } from "../../src/main.ts";
+
 /** Runs the gateway; on SIGUSR2 it collects garbage. Needs --expose-gc. */
 process.on("SIGUSR2", () => {
   globalThis.gc!();
 });
-await import("../../src/main.ts");
+process.exit(await main(process.argv.slice(2)));

@@ -103,13 +103,19 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   });
 
   return [
-    { name: "no transaction has a status", methods: hideStatuses, isLong: true },
+    {
+      name: "a stale node that drops transactions",
+      methods: (honest) => dropTransactions(showing(() => staleChain(SLOTS_BEHIND[0]!))(honest)),
+      isLong: true,
+      isStale: true,
+    },
     {
       name: "another cluster, where all accounts are empty",
       methods: () => ({ ...methodsOf(otherCluster), getGenesisHash: () => otherGenesisHash }),
       isLong: true,
       movesFirst: true,
     },
+    { name: "no transaction has a status", methods: hideStatuses, isLong: true },
     {
       name: `slots of ${HUGE_SLOT} and heights of ${HUGE_HEIGHT}`,
       methods: showing(() =>
@@ -119,12 +125,6 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
         ),
       ),
       isLong: true,
-    },
-    {
-      name: "a stale node that drops transactions",
-      methods: (honest) => dropTransactions(showing(() => staleChain(SLOTS_BEHIND[0]!))(honest)),
-      isLong: true,
-      isStale: true,
     },
     { name: "transactions accepted, but dropped", methods: dropTransactions, isLong: true },
     ...SLOTS_BEHIND.map((slots) => ({

@@ -26,9 +26,18 @@ const POLL_MS = 50;
  * after two seconds, and expires. Collects all accounts at once, again and again, and skips the time until their
  * blockhashes expire. Memory must not grow.
  */
-export async function runNeverLanding(transactions = TRANSACTIONS): Promise<LoadResult> {
+export async function runNeverLanding({
+  transactions = TRANSACTIONS,
+  seed,
+}: {
+  transactions?: number;
+  seed: number;
+}): Promise<LoadResult> {
   const problems = createProblems();
-  const system = await startSystem({ FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000", LOG_LEVEL: "info" });
+  const system = await startSystem(
+    { FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000", LOG_LEVEL: "info" },
+    seed,
+  );
   const { accounts, replicas, endpoints, sent, activity, redis } = system;
   const callers = createCallers(system, createTruth(system, problems), problems);
   const rows: string[] = [];
@@ -66,9 +75,9 @@ export async function runNeverLanding(transactions = TRANSACTIONS): Promise<Load
     for (const account of accounts) system.addFees(account, FEES_LAMPORTS, "vault");
     const totalBefore = totalAtAddresses(system);
     for (const endpoint of endpoints) endpoint.lie(dropTransactions);
-    for (let i = 1; i <= MEASUREMENTS; i++) {
-      while (sent.size < (transactions * i) / MEASUREMENTS) await collectAll();
-      await measure();
+    while (sent.size < transactions) {
+      await collectAll();
+      if (sent.size >= (transactions * (heaps.length + 1)) / MEASUREMENTS) await measure();
     }
     const exitCodes = await system.stopReplicas();
     if (exitCodes.some((code) => code !== 0))

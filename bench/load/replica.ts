@@ -63,7 +63,13 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     for (;;) {
       child = spawn(process.execPath, ["--expose-gc", GATEWAY], {
         cwd: folder,
-        env: { PATH: process.env.PATH, ...env, NODE_ENV: "production", PORT: String(port) },
+        env: {
+          PATH: process.env.PATH,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+          ...env,
+          NODE_ENV: "production",
+          PORT: String(port),
+        },
         stdio: ["ignore", "pipe", "pipe"],
       });
       endWithTests(child);

@@ -4,6 +4,7 @@ import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
 import { startEndpoints } from "./endpoints.ts";
 import { createLies } from "./lies.ts";
+import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
 import { createTimeline } from "./timeline.ts";
 
@@ -13,7 +14,7 @@ const SLOT_MS = 100;
 export type System = Awaited<ReturnType<typeof startSystem>>;
 
 /** Starts all that is under load: a sandbox, two endpoints of its chain, Redis, and two gateway processes. */
-export async function startSystem(env: Readonly<Record<string, string>>) {
+export async function startSystem(env: Readonly<Record<string, string>>, seed: number) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
   const { chain } = sandbox;
   const accounts = sandbox.accounts
@@ -54,6 +55,8 @@ export async function startSystem(env: Readonly<Record<string, string>>) {
   const replicas = await Promise.all([start(0), start(1)]);
 
   return {
+    /** Makes all random choices of the run. */
+    random: createRandom(seed),
     sandbox,
     accounts,
     timeline,

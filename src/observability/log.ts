@@ -1,7 +1,7 @@
 import { destination, pino, symbols, type DestinationStream, type Logger } from "pino";
 import pretty from "pino-pretty";
 
-export type { Logger };
+export type { DestinationStream, Logger };
 
 /** Lines are written together, after this time at the latest. */
 const FLUSH_MS = 100;
@@ -9,11 +9,20 @@ const FLUSH_CHARACTERS = 65_536;
 /** When standard output is read too slowly, lines beyond this buffer are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 
+let standardOutput: DestinationStream | undefined;
+/** All loggers share its buffer and its listeners for the exit. Opened with the first line. */
+const STANDARD_OUTPUT: DestinationStream = {
+  write(line) {
+    standardOutput ??= openStandardOutput();
+    standardOutput.write(line);
+  },
+};
+
 /**
  * Logs JSON lines to standard output (pretty-printed in a terminal) or to `stream`. There is no redaction:
  * never pass secrets to the log (see `Config.secrets`).
  */
-export function createLogger(level: string, stream: DestinationStream = standardOutput()): Logger {
+export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
   return pino({ level, base: null }, stream);
 }
 
@@ -28,7 +37,7 @@ export function logMembers(log: Logger, members: string): void {
 }
 
 /** Never waits for a slow reader. Lines that are not yet written are written at exit. */
-function standardOutput(): DestinationStream {
+function openStandardOutput(): DestinationStream {
   if (process.stdout.isTTY) return pretty({ singleLine: true });
   const output = destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
   // A full disk loses lines but must not stop the service.

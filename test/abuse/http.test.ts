@@ -68,22 +68,33 @@ const expectServing = async () => {
   expect((await world.lookup("creator")).status).toBe(200);
 };
 
-describe("a connection", () => {
-  it.each([
+describe("a connection that", () => {
+  const limits = { headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100 };
+  let shared: World;
+  beforeAll(async () => {
+    shared = world;
+    world = await startWorld({ RATE_LIMIT_MAX: "100000" }, limits);
+  });
+  afterAll(async () => {
+    await world.close();
+    world = shared;
+  });
+
+  it.concurrent.each([
     ["sends nothing", ""],
     ["does not finish its headers", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
     ["does not finish its body", post("/collect", "Content-Length: 40", '{"socialId"')],
     ["does not finish its chunked body", post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n')],
-  ])("that %s is closed, and other clients are served", (_name, text) =>
-    inWorld({ headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100 }, async () => {
-      const clients = await Promise.all(Array.from({ length: 20 }, dial));
-      for (const { socket } of clients) socket.write(text);
-      await expect.poll(() => world.lookup("creator").catch(() => undefined)).toMatchObject({ status: 200 });
-      await Promise.all(clients.map(({ closed }) => closed()));
-      for (const { statuses } of clients) expect(statuses()[0] ?? 408).toBe(408);
-    }),
-  );
+  ])("%s is closed, and other clients are served", async (_name, text) => {
+    const clients = await Promise.all(Array.from({ length: 20 }, dial));
+    for (const { socket } of clients) socket.write(text);
+    await expect.poll(() => world.lookup("creator").catch(() => undefined)).toMatchObject({ status: 200 });
+    await Promise.all(clients.map(({ closed }) => closed()));
+    for (const { statuses } of clients) expect(statuses()[0] ?? 408).toBe(408);
+  });
+});
 
+describe("a connection", () => {
   it("is closed at once above maxConnections, and is accepted again after others close", () =>
     inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 300 }, async () => {
       await expectServing();

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld();
+  world = await startWorld({}, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(() => {
   world.sandbox.rpc.faults.clear();
@@ -97,7 +97,7 @@ describe("POST /collect", () => {
 
   it("sends one transaction for concurrent collects of one account, and gives each its result", async () => {
     const { id } = world.account("artist013");
-    const answers = await Promise.all(Array.from({ length: 20 }, () => world.collect(id)));
+    const answers = await world.collectTogether(id, 20);
     const signatures = new Set(answers.map(({ body }) => body.txSignature));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(signatures.size).toBe(1);

@@ -67,7 +67,7 @@ describe("/metrics", () => {
     const { id } = world.account("creator");
     const feesBefore = world.sandbox.chain.ledger().length;
     const growth = await growthOf(async () => {
-      await Promise.all([world.collect(id), world.collect(id)]);
+      await world.collectTogether(id, 2);
       await world.collect(id);
     });
     const fees = world.sandbox.chain.ledger().slice(feesBefore);

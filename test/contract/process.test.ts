@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../src/chain/addresses.ts";
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
-import { startProgram } from "../support/program.ts";
+import { runMain, startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
@@ -65,7 +65,7 @@ describe("npm start with nothing configured", () => {
   });
 
   it("runs twice at once: the second sandbox uses free ports", async () => {
-    const programs = [startProgram({ PORT: "0" }), startProgram({ PORT: "0" })];
+    const programs = [runMain({ PORT: "0" }), runMain({ PORT: "0" })];
     const urls = await Promise.all(programs.map((program) => program.address(/Gateway +(http\S+)/)));
     const answers = await Promise.all(urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
@@ -189,7 +189,7 @@ describe("the service", () => {
     const network = await startBareNetwork(accounts, "the-token");
     const chain = await startBareChain(balances);
     try {
-      const program = startProgram({
+      const program = runMain({
         NODE_ENV: "production",
         PORT: "0",
         SOCIAL_API_URL: network.url,
@@ -251,13 +251,13 @@ describe("the start fails", () => {
   });
 
   it("in production without upstreams: there is no sandbox", async () => {
-    const program = startProgram({ NODE_ENV: "production" });
+    const program = runMain({ NODE_ENV: "production" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toMatch(/SOLANA_RPC_URL: missing/);
   });
 
   it("with a sandbox and a malformed variable", async () => {
-    const program = startProgram({ PORT: "0", RATE_LIMIT_MAX: "lots" });
+    const program = runMain({ PORT: "0", RATE_LIMIT_MAX: "lots" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain(
       'RATE_LIMIT_MAX: expected a whole number from 1 to 1000000, got "lots"',

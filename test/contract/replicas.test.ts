@@ -9,14 +9,12 @@ let redis: RedisServer;
 let replicas: Replicas;
 let sandbox: TestSandbox;
 let accounts = 0;
-const start =
-  (env: Record<string, string> = {}) =>
-  async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, { env });
-    sandbox = replicas.sandbox;
-    accounts = 0;
-  };
+async function start(options: Parameters<typeof startReplicas>[1] = {}): Promise<void> {
+  redis = await startRedis();
+  replicas = await startReplicas(redis.url, options);
+  sandbox = replicas.sandbox;
+  accounts = 0;
+}
 const stop = async () => {
   await replicas.close();
   await redis.stop();
@@ -35,7 +33,7 @@ const nextCall = (method: string) =>
 const sent = () => sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("two replicas", () => {
-  beforeAll(start());
+  beforeAll(() => start());
   afterAll(stop);
 
   it("let exactly 20 of 200 requests of one address pass, and report the remaining requests", async () => {
@@ -93,7 +91,7 @@ describeWithRedis("two replicas", () => {
 });
 
 describeWithRedis("a replica that is killed", () => {
-  beforeAll(start());
+  beforeAll(() => start({ asProcesses: true }));
   afterAll(stop);
 
   /** Starts a collect, kills its replica after this RPC call, and restarts the replica. */
@@ -191,7 +189,7 @@ describeWithRedis("the fee budget", () => {
   }
 
   it("and each caller's share are shared by both replicas exactly", async () => {
-    await start({ FEE_BUDGET_LAMPORTS_PER_HOUR: "80000", MAX_PRIORITY_FEE_LAMPORTS: "0" })();
+    await start({ env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "80000", MAX_PRIORITY_FEE_LAMPORTS: "0" } });
     const ofOne = (i: number) => replicas.at(i).collect(newAccount().id, from(`192.0.2.${i}`));
     expect(await countCollected(10, ofOne)).toBe(2);
     expect(await countCollected(24, collectFrom)).toBe(14);
@@ -200,11 +198,8 @@ describeWithRedis("the fee budget", () => {
 
   it("is a quarter for each replica while Redis is down, and they say so", async () => {
     const env = { FEE_BUDGET_LAMPORTS_PER_HOUR: "160000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
-    redis = await startRedis();
     // Long enough for a busy machine, and short enough to notice that Redis is gone.
-    replicas = await startReplicas(redis.url, { env, redisAnswerTimeoutMs: 2_000 });
-    sandbox = replicas.sandbox;
-    accounts = 0;
+    await start({ env, redisAnswerTimeoutMs: 2_000 });
     await redis.stop();
     await replicas.redisIsAway();
     expect(await countCollected(24, collectFrom)).toBe(16);

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { atOnce } from "../support/client.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
 let world: World;
 /** 1,000 new handles at once are more than the default budget holds. */
 const UNLIMITED_READS = { SOCIAL_READS_PER_HOUR: "0" };
 beforeEach(async () => {
-  world = await startWorld(UNLIMITED_READS);
+  world = await startWorld(UNLIMITED_READS, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(() => world.close());
 

@@ -13,7 +13,7 @@ describeWithRedis("after a collect at one replica, the other", () => {
   let sandbox: TestSandbox;
   beforeAll(async () => {
     redis = await startRedis();
-    replicas = await startReplicas(redis.url);
+    replicas = await startReplicas(redis.url, { asProcesses: true });
     sandbox = replicas.sandbox;
   });
   afterAll(async () => {

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeEach(async () => {
-  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
+  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(() => world.close());
 

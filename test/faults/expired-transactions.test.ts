@@ -4,7 +4,7 @@ import {
   type ChainRpc,
   type SandboxCollector,
 } from "../support/collector-on-sandbox.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 /** The budget of one transaction. */
 const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
@@ -35,7 +35,7 @@ describe("a transaction that one endpoint reports as expired while the other is 
   it("is reported as unknown with its signature, keeps its fee, and does not keep the account locked", async () => {
     const rpcs = [sandbox.rpc, sandbox.secondRpc];
     const env = { ...ONE_FEE, FEE_BUDGET_LAMPORTS_PER_HOUR: "10000" };
-    const collector = createSandboxCollector(sandbox, { rpcs, env });
+    const collector = createSandboxCollector(sandbox, { rpcs, env, waits: { agreeMs: SHORT_AGREE_MS } });
     const { collect, signature } = await startDropped(collector, rpcs);
     sandbox.secondRpc.faults.clear();
     sandbox.secondRpc.faults.add({ then: { status: 429, body: "" } });

@@ -5,7 +5,7 @@ import { createClient, type Client } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
-import { startProduction } from "../support/production.ts";
+import { runProduction, startProduction } from "../support/production.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -24,8 +24,9 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
     await sandbox.close();
   });
 
-  const startReplica = (env: Record<string, string> = {}) =>
-    startProduction(sandbox, { RATE_LIMIT_MAX: "1000000", ...env });
+  const runReplica = (env: Record<string, string> = {}) =>
+    runProduction(sandbox, { RATE_LIMIT_MAX: "1000000", ...env });
+  const startReplica = () => startProduction(sandbox, { RATE_LIMIT_MAX: "1000000" });
 
   /** Starts Caddy as an operator does, and waits until it answers. */
   async function startCaddy(replicas: readonly { client: Client }[]): Promise<Client> {
@@ -68,8 +69,8 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
 
   it("uses both replicas, hides metrics and readiness, and discards the client's X-Forwarded-For", async () => {
     const replicas = await Promise.all([
-      startReplica({ RATE_LIMIT_MAX: "30" }),
-      startReplica({ RATE_LIMIT_MAX: "30" }),
+      runReplica({ RATE_LIMIT_MAX: "30" }),
+      runReplica({ RATE_LIMIT_MAX: "30" }),
     ]);
     const balancer = await startCaddy(replicas);
     await eventually(async () => {
@@ -87,8 +88,8 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
 
   it("sends nothing to a replica that is not ready, until it is ready again", async () => {
     const replicas = await Promise.all([
-      startReplica(),
-      startReplica({ SOLANA_RPC_URL: sandbox.secondRpc.url, RPC_TIMEOUT_MS: "5000" }),
+      runReplica(),
+      runReplica({ SOLANA_RPC_URL: sandbox.secondRpc.url, RPC_TIMEOUT_MS: "5000" }),
     ]);
     const balancer = await startCaddy(replicas);
     const repair = sandbox.secondRpc.faults.add({ then: "reset" });
@@ -107,7 +108,7 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
   });
 
   it("loses no request when a replica stops, and recovers when one is killed", async () => {
-    const replicas = await Promise.all([startReplica(), startReplica(), startReplica()]);
+    const replicas = await Promise.all([startReplica(), startReplica(), runReplica()]);
     const balancer = await startCaddy(replicas);
     const { child } = replicas[0].program;
     child.kill("SIGTERM");

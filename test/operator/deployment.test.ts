@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { readConfig, VARIABLE_NAMES } from "../../src/config.ts";
 import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
-import { startProgram } from "../support/program.ts";
+import { runMain } from "../support/program.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
@@ -48,9 +48,9 @@ const here = () => ({
   SOLANA_RPC_URL: sandbox.env.SOLANA_RPC_URL,
 });
 
-/** Starts a process with these variables, and returns a client for each of its ports. */
+/** Runs a service with these variables, and returns a client for each of its ports. */
 async function start(env: Record<string, string>) {
-  const program = startProgram(env);
+  const program = runMain(env);
   const client = createClient(await program.address(/"url":"(http[^"]+)"/));
   const admin = createClient(await program.address(/"adminUrl":"(http[^"]+)"/));
   return { client, admin };
@@ -108,7 +108,7 @@ describe("the compose files", () => {
 
   it("of the sandbox gives the replicas what npm run sandbox prints", async () => {
     const { environment } = sandboxCompose.services.sandbox;
-    const program = startProgram({ ...environment, HOST: "127.0.0.1" }, undefined, [
+    const program = runMain({ ...environment, HOST: "127.0.0.1" }, [
       "sandbox",
       "--chain-port=0",
       "--social-port=0",
@@ -154,7 +154,7 @@ describe("the Kubernetes manifests", () => {
     expect(volume.defaultMode).toBe(0o440);
   });
 
-  it("run a process that answers their probes, and hides metrics from the service's port", async () => {
+  it("run a service that answers their probes, and hides metrics from the service's port", async () => {
     const { client, admin } = await start({ ...podEnv, ...sandbox.env, ...here() });
     const { livenessProbe, readinessProbe } = container;
     expect((await client.request(livenessProbe.httpGet.path)).status).toBe(200);

@@ -1,7 +1,7 @@
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startProgram } from "../support/program.ts";
+import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -15,9 +15,19 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-/** Runs `npm run doctor` with the sandbox's variables and these. */
-async function doctor(env: Record<string, string> = {}) {
-  const program = startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, ...env }, undefined, ["doctor"]);
+const envWith = (env: Record<string, string>): Record<string, string> => ({
+  ...sandbox.env,
+  ...AMPLE_DEADLINES,
+  ...env,
+});
+
+/** Runs the doctor with the sandbox's variables and these. */
+const doctor = (env: Record<string, string> = {}) => resultOf(runMain(envWith(env), ["doctor"]));
+/** The same, as a process. */
+const startDoctor = (env: Record<string, string> = {}) =>
+  resultOf(startProgram(envWith(env), undefined, ["doctor"]));
+
+async function resultOf(program: Program) {
   const exitCode = await program.exitCode();
   const lines = program.output().trim().split("\n");
   return {
@@ -34,7 +44,7 @@ const answer = (result: unknown) => ({
 
 describe("npm run doctor", () => {
   it("exits with 0 when everything works, with a line for each check, and spends nothing", async () => {
-    const { exitCode, lines, last } = await doctor();
+    const { exitCode, lines, last } = await startDoctor();
     expect(lines.map((line) => line.replace(/:.*/, ""))).toEqual([
       "ok     SOCIAL_API_TOKEN",
       "ok     SOLANA_RPC_URL",
@@ -52,7 +62,7 @@ describe("npm run doctor", () => {
 
   it("exits with 1 and names each variable at fault, with the fix and without secrets", async () => {
     const missing = Keypair.generate().publicKey.toBase58();
-    const { exitCode, lines, line, last } = await doctor({
+    const { exitCode, lines, line, last } = await startDoctor({
       SOCIAL_API_TOKEN: "a-token-that-is-wrong",
       ESCROW_PROGRAM_ID: missing,
       FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
@@ -119,7 +129,7 @@ describe("npm run doctor", () => {
   });
 
   it("reports a malformed or missing variable as the start does", async () => {
-    const program = startProgram({ SOLANA_RPC_URL: "nonsense" }, undefined, ["doctor"]);
+    const program = runMain({ SOLANA_RPC_URL: "nonsense" }, ["doctor"]);
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("  - SOLANA_RPC_URL: expected a URL");
     expect(program.output()).toContain("  - SOCIAL_API_TOKEN: missing");

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { VARIABLE_NAMES } from "../../src/config.ts";
-import { startProgram } from "../support/program.ts";
+import { runMain, startProgram } from "../support/program.ts";
 
 const GATEWAY = /Gateway +(http\S+)/;
 
 describe("NODE_ENV", () => {
   it("with a misspelled value stops the start, so that no sandbox runs instead of production", async () => {
-    const program = startProgram({ NODE_ENV: "Production", PORT: "0" });
+    const program = runMain({ NODE_ENV: "Production", PORT: "0" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain(
       '  - NODE_ENV: expected development, test or production, got "Production"',
@@ -18,7 +18,7 @@ describe("NODE_ENV", () => {
 
 describe("a sandbox", () => {
   it("is refused at an address that other machines reach", async () => {
-    const program = startProgram({ HOST: "0.0.0.0", PORT: "99999" });
+    const program = runMain({ HOST: "0.0.0.0", PORT: "99999" });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("  - PORT: ");
     expect(program.output()).toMatch(
@@ -27,19 +27,19 @@ describe("a sandbox", () => {
   });
 
   it("listens there with SANDBOX=true", async () => {
-    const program = startProgram({ HOST: "0.0.0.0", SANDBOX: "true", PORT: "0" });
+    const program = runMain({ HOST: "0.0.0.0", SANDBOX: "true", PORT: "0" });
     expect(await program.address(GATEWAY)).toContain("http://0.0.0.0:");
   });
 
   it.each(["localhost", "127.0.0.2", "::1"])("listens at %s without it", async (HOST) => {
-    const program = startProgram({ HOST, PORT: "0" });
+    const program = runMain({ HOST, PORT: "0" });
     expect(await program.address(GATEWAY)).toContain(HOST);
   });
 });
 
 describe("a variable that no part of the service reads", () => {
   it("causes a warning without its value if it resembles a known one", async () => {
-    const program = startProgram({
+    const program = runMain({
       PORT: "0",
       RATE_LIMIT_WINDOW: "a-value",
       SOLANA_RPC_URLS: "a-value",
@@ -51,7 +51,7 @@ describe("a variable that no part of the service reads", () => {
       LOG_LEVELS: "",
     });
     await program.address(GATEWAY);
-    program.child.kill("SIGTERM");
+    program.stop();
     await program.exitCode();
     const warnings = [...program.output().matchAll(/"level":40.*"msg":"(\w+ is not a variable.*?)"/g)];
     expect(warnings.map(([, text]) => text)).toEqual([
@@ -85,7 +85,7 @@ describe("the arguments of npm start", () => {
   });
 
   it("that are unknown are refused", async () => {
-    const program = startProgram({ PORT: "0" }, undefined, ["--port=4000"]);
+    const program = runMain({ PORT: "0" }, ["--port=4000"]);
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("Unknown option '--port'");
   });

@@ -3,25 +3,30 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
-import { startProgram } from "../support/program.ts";
+import { runMain, startProgram, type Program } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const FREE_PORTS = ["sandbox", "--chain-port=0", "--social-port=0"];
 
-/** Starts `npm run sandbox` and waits for its `NAME=value` lines. */
-async function startSandboxCommand(env: Record<string, string> = {}) {
-  const program = startProgram(env, undefined, FREE_PORTS);
+/** Waits for the `NAME=value` lines of `npm run sandbox`. */
+async function linesOf(program: Program) {
   await eventually(() => {
     expect(program.output()).toContain("Ctrl-C");
   });
-  const lines = program.output().match(/^[A-Z_]+=.*$/gm) ?? [];
-  return { program, lines, variables: new Map(lines.map((line) => line.split("=") as [string, string])) };
+  return program.output().match(/^[A-Z_]+=.*$/gm) ?? [];
+}
+
+/** Runs the sandbox in this process, and returns the variables that it prints. */
+async function runSandbox(env: Record<string, string> = {}) {
+  const lines = await linesOf(runMain(env, FREE_PORTS));
+  return new Map(lines.map((line) => line.split("=") as [string, string]));
 }
 
 describe("npm run sandbox", () => {
   it("prints the variables with which a production process looks up and collects", async () => {
-    const { program: sandbox, lines } = await startSandboxCommand();
+    const sandbox = startProgram({}, undefined, FREE_PORTS);
+    const lines = await linesOf(sandbox);
     const folder = temporaryFolder();
     writeFileSync(join(folder, ".env"), lines.join("\n"));
     const service = startProgram({ ...AMPLE_DEADLINES, PORT: "0" }, folder);
@@ -40,27 +45,26 @@ describe("npm run sandbox", () => {
   });
 
   it("has the same token and keys each time, so that a service can stay configured", async () => {
-    const runs = await Promise.all([startSandboxCommand(), startSandboxCommand()]);
-    const [first, second] = runs.map(({ variables }) => variables);
+    const [first, second] = await Promise.all([runSandbox(), runSandbox()]);
     for (const name of ["SOCIAL_API_TOKEN", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID", "ESCROW_SEED"]) {
-      expect(first!.get(name), name).toMatch(/./);
-      expect(first!.get(name)).toBe(second!.get(name));
+      expect(first.get(name), name).toMatch(/./);
+      expect(first.get(name)).toBe(second.get(name));
     }
-    expect(first!.get("NODE_ENV")).toBe("production");
+    expect(first.get("NODE_ENV")).toBe("production");
   });
 
   it("listens on loopback, and elsewhere only with SANDBOX=true", async () => {
-    const refused = startProgram({ HOST: "0.0.0.0" }, undefined, FREE_PORTS);
+    const refused = runMain({ HOST: "0.0.0.0" }, FREE_PORTS);
     expect(await refused.exitCode()).toBe(1);
     expect(refused.output()).toContain("HOST: expected a loopback address");
 
-    const { variables } = await startSandboxCommand({ HOST: "0.0.0.0", SANDBOX: "true" });
+    const variables = await runSandbox({ HOST: "0.0.0.0", SANDBOX: "true" });
     expect(variables.get("SOLANA_RPC_URL")).toMatch(/^http:\/\/0\.0\.0\.0:\d+$/);
-    expect((await startSandboxCommand()).variables.get("SOCIAL_API_URL")).toMatch(/^http:\/\/127\.0\.0\.1:/);
+    expect((await runSandbox()).get("SOCIAL_API_URL")).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 
   it("refuses a port that is not a number", async () => {
-    const program = startProgram({}, undefined, ["sandbox", "--chain-port=http"]);
+    const program = runMain({}, ["sandbox", "--chain-port=http"]);
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("--chain-port");
   });

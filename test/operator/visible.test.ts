@@ -4,9 +4,10 @@ import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { eventually } from "../support/eventually.ts";
-import { startProgram, type Program } from "../support/program.ts";
+import { freePort } from "../support/free-port.ts";
+import { runMain, type Program } from "../support/program.ts";
 import { createClient } from "../support/client.ts";
-import { startProduction } from "../support/production.ts";
+import { runProduction, startProduction } from "../support/production.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 let sandbox: TestSandbox;
@@ -15,6 +16,10 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
+async function run(env?: Record<string, string>) {
+  const { program, client } = await runProduction(sandbox, env);
+  return { program, ...client };
+}
 async function start(env?: Record<string, string>) {
   const { program, client } = await startProduction(sandbox, env);
   return { program, ...client };
@@ -26,7 +31,7 @@ const linesOf = (program: Program) =>
     .split("\n")
     .map((line) => JSON.parse(line) as { level: number; msg: string; version?: string; adminUrl?: string });
 const stopped = async (program: Program) => {
-  program.child.kill("SIGTERM");
+  program.stop();
   await program.exitCode();
   return linesOf(program);
 };
@@ -34,7 +39,9 @@ const stopped = async (program: Program) => {
 describe("the log", () => {
   it("names the version when the process listens, and ends with a line that it has stopped", async () => {
     const { program } = await start();
-    const lines = await stopped(program);
+    program.child.kill("SIGTERM");
+    await program.exitCode();
+    const lines = linesOf(program);
     expect(lines.find(({ msg }) => msg === "listening")).toMatchObject({ version: manifest.version });
     expect(lines.at(-1)).toMatchObject({ level: 30, msg: "stopped" });
   });
@@ -42,7 +49,7 @@ describe("the log", () => {
 
 describe("the first scrape", () => {
   it("has the version and no NaN, and a later one has the fee payer's balance", async () => {
-    const { request } = await start();
+    const { request } = await run();
     const { body } = await request("/metrics");
     expect(body).toContain(`tributary_build_info{version="${manifest.version}"} 1\n`);
     expect(body).not.toMatch(/NaN/i);
@@ -56,7 +63,7 @@ describe("the first scrape", () => {
 describe("a rejected token", () => {
   it("is a warning in /readyz and one line in the log, until the network accepts it", async () => {
     const refuse = sandbox.social.faults.add({ then: { status: 401, body: "{}" } });
-    const { program, request, lookup } = await start();
+    const { program, request, lookup } = await run();
     for (let i = 0; i < 8; i++) expect((await lookup(`stranger${i}`)).status).toBe(503);
     const warning = expect.stringContaining("refuses SOCIAL_API_TOKEN");
     expect(await request("/readyz")).toMatchObject({
@@ -81,7 +88,7 @@ describe("a rejected token", () => {
 describe("an empty fee payer", () => {
   it("is a warning in /readyz and one line in the log, until it is funded", async () => {
     const feePayer = Keypair.generate();
-    const { program, request, collect } = await start({
+    const { program, request, collect } = await run({
       FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
       HANDLE_ALLOW_UNDERSCORE: "true",
     });
@@ -109,7 +116,7 @@ describe("an empty fee payer", () => {
 describe("ADMIN_PORT", () => {
   it("serves /metrics and the details of /readyz, which PORT then hides", async () => {
     sandbox.social.faults.add({ then: { status: 401, body: "{}" } });
-    const { program, request, lookup } = await start({ ADMIN_PORT: "0", BASE_PATH: "/api" });
+    const { program, request, lookup } = await run({ ADMIN_PORT: "0", BASE_PATH: "/api" });
     const admin = createClient(linesOf(program).find(({ msg }) => msg === "listening")!.adminUrl!);
 
     expect((await admin.request("/metrics")).body).toContain("tributary_requests_total");
@@ -151,13 +158,15 @@ describe("ADMIN_PORT", () => {
     expect(await program.exitCode()).toBe(0);
   });
 
-  it("that is in use ends the start with a message that names it", async () => {
+  it("that is in use ends the start with a message that names it, and closes PORT", async () => {
     const holder = createServer().listen(0, "127.0.0.1");
     await once(holder, "listening");
     const ADMIN_PORT = String((holder.address() as AddressInfo).port);
-    const program = startProgram({ ...sandbox.env, PORT: "0", ADMIN_PORT });
+    const PORT = String(await freePort());
+    const program = runMain({ ...sandbox.env, PORT, ADMIN_PORT });
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain("Set ADMIN_PORT to a free port");
+    await expect.poll(() => fetch(`http://127.0.0.1:${PORT}`).catch(() => "closed")).toBe("closed");
     holder.close();
   });
 });

@@ -69,10 +69,15 @@ describe("the dependencies", () => {
     const withScript = Object.entries(packages)
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length));
+    expect([...new Set(withScript)].sort()).toEqual(["@scarf/scarf", "bufferutil", "node", "utf-8-validate"]);
     expect(Object.keys(manifest.allowScripts).sort()).toEqual([...new Set(withScript)].sort());
     expect(rowsUnder("Install scripts").map(([name, runs]) => [name, runs])).toEqual(
       Object.entries(manifest.allowScripts).map(([name, runs]) => [name, runs ? "yes" : "no"]),
     );
+  });
+
+  it("report no installation, also with npm 10, which ignores allowScripts", () => {
+    expect(manifest.scarfSettings).toEqual({ enabled: false });
   });
 
   it("have a documented reason for each override", () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, from } from "../support/client.ts";
-import { startProduction } from "../support/production.ts";
+import { runProduction } from "../support/production.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -124,12 +124,11 @@ describe("POST /sandbox/fees", () => {
   });
 });
 
-it("a process in production has no /sandbox/fees, even on a sandbox's chain", async () => {
-  const { program, client } = await startProduction(world.sandbox);
+it("a service in production has no /sandbox/fees, even on a sandbox's chain", async () => {
+  const { client } = await runProduction(world.sandbox);
   for (const method of ["POST", "GET", "OPTIONS"]) {
     const answer = await client.request("/sandbox/fees", { method });
     const unknown = await createClient(client.url).request("/nothing/here", { method });
     expect([answer.status, answer.body]).toEqual([404, unknown.body]);
   }
-  program.child.kill("SIGTERM");
 });

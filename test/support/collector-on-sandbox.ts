@@ -4,12 +4,12 @@ import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { readConfig } from "../../src/config.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
-import { createChain } from "../../src/services.ts";
+import { createChain, type Waits } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
 import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
-import type { TestSandbox } from "./sandbox.ts";
+import { SHORT_WAITS, type TestSandbox } from "./sandbox.ts";
 
 /** Longer than any test, so that only the collect functions with a passed deadline time out. */
 const TIMEOUT_MS = 600_000;
@@ -24,10 +24,12 @@ export function createSandboxCollector(
     rpcs?: readonly ChainRpc[];
     redis?: Redis;
     env?: Record<string, string>;
+    /** Replace {@link SHORT_WAITS}. */
+    waits?: Waits;
     withCoins?: boolean;
   } = {},
 ) {
-  const { rpcs = [sandbox.rpc], redis, env } = options;
+  const { rpcs = [sandbox.rpc], redis, env, waits } = options;
   const config = readConfig({
     ...sandbox.env,
     SOLANA_RPC_URL: rpcs.map(({ url }) => url).join(),
@@ -46,6 +48,7 @@ export function createSandboxCollector(
     budgetMetrics: createBudgetMetrics(registry, log),
     warnings: createWarnings(log),
     log,
+    waits: { ...SHORT_WAITS, ...waits },
   });
   /** With `withCoins`, collects name the account's coins. */
   const wallet = (handle: string) => {

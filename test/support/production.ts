@@ -1,17 +1,28 @@
 import { createClient } from "./client.ts";
-import { startProgram } from "./program.ts";
+import { runMain, startProgram } from "./program.ts";
 import type { TestSandbox } from "./sandbox.ts";
 import { AMPLE_DEADLINES } from "./world.ts";
 
-/** Starts a production process, behind a proxy on this machine, whose chain and network are the sandbox's. */
-export async function startProduction(sandbox: TestSandbox, env: Record<string, string> = {}) {
-  const program = startProgram({
-    ...sandbox.env,
-    ...AMPLE_DEADLINES,
-    NODE_ENV: "production",
-    PORT: "0",
-    TRUST_PROXY: "127.0.0.1",
-    ...env,
-  });
+type Env = Record<string, string>;
+
+/** The variables of a production service, behind a proxy on this machine, whose chain and network are the sandbox's. */
+const productionEnv = (sandbox: TestSandbox, env: Env): Env => ({
+  ...sandbox.env,
+  ...AMPLE_DEADLINES,
+  NODE_ENV: "production",
+  PORT: "0",
+  TRUST_PROXY: "127.0.0.1",
+  ...env,
+});
+
+/** Runs a production service in this process. */
+export async function runProduction(sandbox: TestSandbox, env: Env = {}) {
+  const program = runMain(productionEnv(sandbox, env));
+  return { program, client: createClient(await program.address(/"url":"(http[^"]+)"/)) };
+}
+
+/** Starts a production service as a process. */
+export async function startProduction(sandbox: TestSandbox, env: Env = {}) {
+  const program = startProgram(productionEnv(sandbox, env));
   return { program, client: createClient(await program.address(/"url":"(http[^"]+)"/)) };
 }

@@ -1,53 +1,108 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { afterEach, expect } from "vitest";
+import { format } from "node:util";
+import { expect, onTestFinished } from "vitest";
+import { main } from "../../src/main.ts";
 import { endWithTests } from "./ended-children.ts";
 import { eventually } from "./eventually.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
-const startedPrograms: ChildProcess[] = [];
 
-afterEach(() => {
-  for (const child of startedPrograms.splice(0)) child.kill("SIGKILL");
-});
-
-export type Program = ReturnType<typeof spawnNode>;
+/** A running command. */
+export interface Program {
+  output(): string;
+  /** The first group of `label` in the output; waits until it appears. */
+  address(label: RegExp): Promise<string>;
+  exitCode(): Promise<number>;
+  /** Asks it to stop; a second time, to stop at once. */
+  stop(): void;
+}
 
 /**
- * Starts the service with only these variables and arguments, by default in an empty folder. Killed when the
- * test ends.
+ * Runs the service in this process, with only these variables and arguments, until the test ends. Libraries still see
+ * the variables of this process, and what they print themselves is not in the output.
+ */
+export function runMain(env: Record<string, string>, args: readonly string[] = []): Program {
+  let stop: ((signal: "SIGINT" | "SIGTERM") => void) | undefined;
+  let output = "";
+  let hasEnded = false;
+  const write = (text: string) => void (output += text);
+  const ended = main(args, {
+    readEnv: () => env,
+    print: (text) => {
+      write(`${text}\n`);
+    },
+    printError: (...values) => {
+      write(`${format(...values)}\n`);
+    },
+    logStream: { write },
+    onSignal: (listener) => (stop = listener),
+  }).finally(() => (hasEnded = true));
+  onTestFinished(() => {
+    // The second ends it at once.
+    stop?.("SIGINT");
+    stop?.("SIGINT");
+  });
+  return {
+    ...reading(
+      () => output,
+      () => hasEnded,
+    ),
+    stop: () => {
+      stop!("SIGINT");
+    },
+    exitCode: () => ended,
+  };
+}
+
+/**
+ * Starts the service as a process with only these variables and arguments, by default in an empty folder. Killed when
+ * the test ends.
  */
 export function startProgram(
   env: Record<string, string>,
   folder = temporaryFolder(),
   args: readonly string[] = [],
-): Program {
+) {
   const program = spawnNode([MAIN, ...args], env, folder);
-  startedPrograms.push(program.child);
+  onTestFinished(() => {
+    program.child.kill("SIGKILL");
+  });
   return program;
 }
 
 /** Starts Node with these arguments, and only these variables. */
 export function spawnNode(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
-  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
   endWithTests(child);
+  const closed = once(child, "close");
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
   return {
     child,
-    output: () => output,
-    /** The first group of `label` in the output; waits until it appears. */
+    ...reading(
+      () => output,
+      () => child.exitCode !== null,
+    ),
+    exitCode: async (): Promise<number> => {
+      await closed;
+      return child.exitCode!;
+    },
+    stop: () => void child.kill("SIGTERM"),
+  };
+}
+
+function reading(output: () => string, hasEnded: () => boolean) {
+  return {
+    output,
     address: async (label: RegExp): Promise<string> => {
       await eventually(() => {
-        expect(label.test(output) || child.exitCode !== null).toBe(true);
+        expect(label.test(output()) || hasEnded()).toBe(true);
       });
-      return label.exec(output)?.[1] ?? expect.fail(`no ${label.source} in: ${output}`);
-    },
-    exitCode: async (): Promise<number> => {
-      if (child.exitCode === null) await once(child, "exit");
-      return child.exitCode!;
+      return label.exec(output())?.[1] ?? expect.fail(`no ${label.source} in: ${output()}`);
     },
   };
 }

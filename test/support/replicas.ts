@@ -1,40 +1,49 @@
 import { expect } from "vitest";
-import { createClient, type Client } from "./client.ts";
+import { createClient } from "./client.ts";
 import { eventually } from "./eventually.ts";
-import { spawnNode, type Program } from "./program.ts";
+import { spawnNode } from "./program.ts";
+import { runReplica } from "./replica.ts";
 import { startTestSandbox } from "./sandbox.ts";
 import { AMPLE_DEADLINES } from "./world.ts";
 
 const REPLICA = new URL("replica.ts", import.meta.url).pathname;
 
+type Env = Record<string, string>;
+
 export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
-/** Starts a sandbox and two gateway processes that use it and share the Redis at `redisUrl`. */
+/**
+ * Starts a sandbox and two gateways that use it and share only the Redis at `redisUrl`. They run in this process, or
+ * with `asProcesses` in one each, which a test may kill.
+ */
 export async function startReplicas(
   redisUrl: string,
   {
     env = {},
     redisAnswerTimeoutMs = 600_000,
-  }: { env?: Record<string, string>; redisAnswerTimeoutMs?: number } = {},
+    asProcesses = false,
+  }: { env?: Env; redisAnswerTimeoutMs?: number; asProcesses?: boolean } = {},
 ) {
   const sandbox = await startTestSandbox();
-  const replicas: { program: Program; client: Client }[] = [];
-
-  async function start(i: number): Promise<void> {
-    const program = spawnNode([REPLICA, String(redisAnswerTimeoutMs)], {
-      ...sandbox.env,
-      ...AMPLE_DEADLINES,
-      NODE_ENV: "production",
-      PORT: "0",
-      TRUST_PROXY: "127.0.0.1",
-      REDIS_URL: redisUrl,
-      // Longer than a test on any machine.
-      RATE_LIMIT_WINDOW_SECONDS: "3600",
-      ...env,
-    });
-    replicas[i] = { program, client: createClient(await program.address(/"url":"(http[^"]+)"/)) };
-  }
-  await Promise.all([start(0), start(1)]);
+  const run = asProcesses ? startProcess : runInThisProcess;
+  const start = async () => {
+    const replica = await run(
+      {
+        ...sandbox.env,
+        ...AMPLE_DEADLINES,
+        NODE_ENV: "production",
+        PORT: "0",
+        TRUST_PROXY: "127.0.0.1",
+        REDIS_URL: redisUrl,
+        // Longer than a test on any machine.
+        RATE_LIMIT_WINDOW_SECONDS: "3600",
+        ...env,
+      },
+      redisAnswerTimeoutMs,
+    );
+    return { ...replica, client: createClient(replica.url) };
+  };
+  const replicas = await Promise.all([start(), start()]);
 
   /** The `tributary_redis_up` metric of each replica. */
   const redisUp = () =>
@@ -55,12 +64,15 @@ export async function startReplicas(
     sandbox,
     /** The client of replica `i` modulo 2. */
     at: (i: number) => replicas[i % 2]!.client,
-    output: (i: number) => replicas[i]!.program.output(),
-    /** Kills a replica, as a crash would. */
-    kill: (i: number) => replicas[i]!.program.child.kill("SIGKILL"),
+    output: (i: number) => replicas[i]!.output(),
+    /** Kills a replica's process, as a crash would. */
+    kill(i: number) {
+      expect(asProcesses).toBe(true);
+      void replicas[i]!.close();
+    },
     /** Starts a killed replica again. */
     async restart(i: number) {
-      await start(i);
+      replicas[i] = await start();
       await redisIsBack();
     },
     /** Resolves when Redis is up for both replicas. */
@@ -76,8 +88,21 @@ export async function startReplicas(
         await Promise.all(replicas.map(({ client }) => client.request("/livez")));
     },
     async close() {
-      for (const { program } of replicas) program.child.kill("SIGKILL");
+      await Promise.all(replicas.map(({ close }) => close()));
       await sandbox.close();
     },
   };
+}
+
+async function runInThisProcess(env: Env, redisAnswerTimeoutMs: number) {
+  let output = "";
+  const logStream = { write: (line: string) => void (output += line) };
+  const { url, close } = await runReplica(env, { redisAnswerTimeoutMs, logStream });
+  return { url, output: () => output, close };
+}
+
+async function startProcess(env: Env, redisAnswerTimeoutMs: number) {
+  const { child, output, address } = spawnNode([REPLICA, String(redisAnswerTimeoutMs)], env);
+  const url = await address(/"url":"(http[^"]+)"/);
+  return { url, output, close: () => Promise.resolve(void child.kill("SIGKILL")) };
 }

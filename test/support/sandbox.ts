@@ -1,4 +1,5 @@
 import { Keypair } from "@solana/web3.js";
+import type { Waits } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
@@ -6,14 +7,30 @@ import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandb
 import { newMint } from "./new-mint.ts";
 
 /** Time from a transaction to the end of its slot. */
-const SLOT_MS = 100;
+const SLOT_MS = 20;
+
+/** For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}. */
+export const SHORT_WAITS = {
+  pollMs: 20,
+  resendMs: 100,
+  rereadMs: 20,
+  finalizedMaxAgeMs: 50,
+  balanceMaxAgeMs: 50,
+  livePeriodMs: 50,
+  liveCallMs: 0,
+} satisfies Waits;
+/** For tests of endpoints that do not agree. */
+export const SHORT_AGREE_MS = 300;
+/** Longer than any test. */
+export const NEVER_MS = 600_000;
 
 export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 
 /**
  * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and by
  * `chain.advanceSlots`, so a blockhash never expires because the machine is slow. `launchpadFile` replaces the launch
- * platform's program. With `feesOnCoins`, what accounts have in their vaults waits on two coins instead.
+ * platform's program. With `feesOnCoins`, what an account has in its vaults waits on two coins instead, from when
+ * `account` first returns it: moving the fees of all accounts takes half a second.
  */
 export async function startTestSandbox({
   feesOnCoins = false,
@@ -21,9 +38,8 @@ export async function startTestSandbox({
 }: { launchpadFile?: string; feesOnCoins?: boolean } = {}) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0, ...options });
   const { chain, env } = sandbox;
-  const accounts = feesOnCoins
-    ? sandbox.accounts.map((account) => moveFeesToCoins(sandbox, account))
-    : sandbox.accounts;
+  /** Those that `account` has returned, by handle. */
+  const returned = new Map<string, SandboxAccount>();
   const secondRpc = await createChainRpc({
     chain,
     launchpad: { launchpadProgramId: env.LAUNCHPAD_PROGRAM_ID, ammProgramId: env.LAUNCHPAD_AMM_PROGRAM_ID },
@@ -35,9 +51,13 @@ export async function startTestSandbox({
   }, SLOT_MS);
 
   function account(handle: string): SandboxAccount {
-    const found = accounts.find((candidate) => candidate.handle === handle);
+    const earlier = returned.get(handle);
+    if (earlier) return earlier;
+    const found = sandbox.accounts.find((candidate) => candidate.handle === handle);
     if (!found) throw new Error(`the sandbox has no ${handle}`);
-    return found;
+    const account = feesOnCoins ? moveFeesToCoins(sandbox, found) : found;
+    returned.set(handle, account);
+    return account;
   }
 
   /** The landed collects, successful or not. */
@@ -48,7 +68,6 @@ export async function startTestSandbox({
 
   return {
     ...sandbox,
-    accounts,
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,

@@ -1,10 +1,12 @@
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import { vi } from "vitest";
+import type { Waits } from "../../src/services.ts";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { createClient } from "./client.ts";
-import { startTestSandbox, type TestSandbox } from "./sandbox.ts";
+import { atOnce, createClient } from "./client.ts";
+import { hold, isMethod, SHORT_WAITS, startTestSandbox, type TestSandbox } from "./sandbox.ts";
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
@@ -22,11 +24,12 @@ type Env = Record<string, string>;
 
 /**
  * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `overrides` are variables of
- * the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits.
+ * the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits, and
+ * `waits` replace {@link SHORT_WAITS}.
  */
 export async function startWorld(
   overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
-  limits: Partial<ConnectionLimits> = {},
+  { waits, ...limits }: Partial<ConnectionLimits> & { waits?: Waits } = {},
 ) {
   const sandbox = await startTestSandbox();
   const { secondRpc } = sandbox;
@@ -43,13 +46,19 @@ export async function startWorld(
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log, sandbox });
+  const gateway = createGateway(config, { log, sandbox, waits: { ...SHORT_WAITS, ...waits } });
   collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
-  const server = await listen(gateway.handleNode, config, { ...CONNECTION_LIMITS, ...limits });
+  let received = 0;
+  const handle: typeof gateway.handleNode = (...request) => {
+    received++;
+    return gateway.handleNode(...request);
+  };
+  const server = await listen(handle, config, { ...CONNECTION_LIMITS, ...limits });
+  const client = createClient(server.url + config.basePath);
 
   return {
-    ...createClient(server.url + config.basePath),
+    ...client,
     sandbox,
     secondRpc,
     /** Log lines of the gateway, of every level. */
@@ -61,6 +70,17 @@ export async function startWorld(
     forgetCalls() {
       sandbox.rpc.calls.length = 0;
       sandbox.social.calls.length = 0;
+    },
+    /** Collects an account `count` times at once: no collect ends before the gateway has received all requests. */
+    async collectTogether(id: string, count: number) {
+      const release = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+      const receivedBefore = received;
+      const answers = atOnce(count, () => client.collect(id));
+      await vi.waitUntil(() => received >= receivedBefore + count, { timeout: 200_000 });
+      // Their bodies too: an event loop reads connections in the order in which they become readable.
+      for (let round = 0; round < 3; round++) await client.request("/livez");
+      release();
+      return answers;
     },
     async close() {
       gateway.drain();

@@ -30,6 +30,19 @@ afterEach(() => {
 
 const INCREMENT: Script<number> = { text: "return redis.call('INCR', KEYS[1])", answer: z.int() };
 const increment = (key: string) => redis.run(INCREMENT, [key], []);
+const isNotUsed = async () => {
+  expect(await increment("a")).toBeUndefined();
+  expect(await isUp()).toBe(0);
+  expect(logLines.join("")).toMatch(/"level":50.*REDIS_URL: .*Redis is not used/);
+};
+/** Repeats until Redis answers within the second that the start waits for it. */
+const problemWith = async (urls: readonly URL[]) => {
+  for (;;) {
+    const problem = await connect(urls, 600_000).ready;
+    if (problem !== undefined) return problem;
+    redis.close();
+  }
+};
 /** Keys that reach all masters. */
 const KEYS = Array.from({ length: 30 }, (_, i) => `spread:${i}`);
 const isUp = async () => (await registry.getSingleMetric("tributary_redis_up")!.get()).values[0]!.value;
@@ -126,6 +139,12 @@ describeWithRedis("a Redis Cluster", () => {
     await cluster.masters[1]!.start();
     await isBack(redis);
     expect(await Promise.all(KEYS.map(increment))).toHaveLength(KEYS.length);
+  });
+
+  it.each([0, 1, 2])("must not be configured with the URL of node %i alone", async (i) => {
+    redis.close();
+    expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain("list the URLs of several nodes");
+    await isNotUsed();
   });
 
   it("is never logged with its password", async () => {
@@ -228,27 +247,6 @@ describeWithRedis("a Redis Cluster with a replica", () => {
 });
 
 describeWithRedis("REDIS_URL", () => {
-  const isNotUsed = async () => {
-    expect(await increment("a")).toBeUndefined();
-    expect(await isUp()).toBe(0);
-    expect(logLines.join("")).toMatch(/"level":50.*REDIS_URL: .*Redis is not used/);
-  };
-  /** Repeats until Redis answers within the second that the start waits for it. */
-  const problemWith = async (urls: readonly URL[]) => {
-    for (;;) {
-      const problem = await connect(urls, 600_000).ready;
-      if (problem !== undefined) return problem;
-      redis.close();
-    }
-  };
-
-  it.each([0, 1, 2])("with one URL must not be node %i of a cluster", async (i) => {
-    const cluster = await startRedisCluster();
-    onTestFinished(cluster.stop);
-    expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain("list the URLs of several nodes");
-    await isNotUsed();
-  });
-
   async function startTwoServers() {
     const servers = await Promise.all([startRedis(), startRedis()]);
     onTestFinished(async () => {

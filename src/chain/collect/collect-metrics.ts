@@ -5,8 +5,13 @@ import { formatSol, type Lamports } from "../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import { FEW_COLLECTS } from "./fee-payer.ts";
 
-/** All reads of the fee payer's balance within this time share one call. */
 const BALANCE_MAX_AGE_MS = 10_000;
+
+/** Tests pass shorter waits than production's, which are the defaults. */
+export interface MetricsWaits {
+  /** All reads of the fee payer's balance within this time share one call. */
+  readonly balanceMaxAgeMs?: number;
+}
 
 const RESULTS = ["collected", "nothing", "refused", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
 
@@ -16,15 +21,17 @@ export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
  * Metrics of collects and of the fee payer, whose balance `readBalance` reads, and the warning about a fee payer
  * that can pay for few collects.
  */
-export function createCollectMetrics(needs: {
-  registry: Registry;
-  warnings: Warnings;
-  /** In base58. */
-  feePayer: string;
-  maxPriorityFee: Lamports;
-  readBalance: () => Promise<Lamports>;
-}) {
-  const { warnings } = needs;
+export function createCollectMetrics(
+  needs: MetricsWaits & {
+    registry: Registry;
+    warnings: Warnings;
+    /** In base58. */
+    feePayer: string;
+    maxPriorityFee: Lamports;
+    readBalance: () => Promise<Lamports>;
+  },
+) {
+  const { warnings, balanceMaxAgeMs = BALANCE_MAX_AGE_MS } = needs;
   const feePayer = `the fee payer ${needs.feePayer}`;
   const highestFee = BASE_FEE_LAMPORTS + needs.maxPriorityFee;
   const registers = [needs.registry];
@@ -46,7 +53,7 @@ export function createCollectMetrics(needs: {
     help: "Lamports that the fee payer paid for landed transactions signed by this replica.",
     registers,
   });
-  const getBalance = memoize(needs.readBalance, BALANCE_MAX_AGE_MS);
+  const getBalance = memoize(needs.readBalance, balanceMaxAgeMs);
   const balance = new Gauge({
     name: "tributary_fee_payer_lamports",
     help: "The fee payer's balance when it was last read, at start, at the previous scrape or after a collect; absent until the first read.",

@@ -8,7 +8,7 @@ import type { NamedWallet } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import { createConfirmation, type TransactionOutcome } from "./send-and-confirm.ts";
+import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
@@ -18,6 +18,7 @@ import { assertInTime, type Signed } from "./prepare/sign-alone.ts";
 import type { PartsSimulator } from "./prepare/simulate-parts.ts";
 import type { Simulator } from "./prepare/simulation.ts";
 import type { Composer } from "./sign/message.ts";
+import { POLL_MS } from "./signature-poller.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export interface InFlightCollect {
@@ -39,7 +40,7 @@ type Progress =
   | { readonly kind: "landed"; readonly signature: string };
 
 /** The services that collects use. Only `feePayer` holds the key. */
-export interface CollectNeeds {
+export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
   balances: Balances;
   simulator: Simulator;
@@ -60,10 +61,10 @@ export interface CollectNeeds {
 }
 
 /**
- * Transactions that are signed within this time share a blockhash. Shorter than the time between two polls for a
- * landed transaction, so that an account's next transaction never has the same bytes as its last.
+ * The part of the time between two polls for a landed transaction in which signed transactions share a blockhash.
+ * Less than 1, so that an account's next transaction never has the same bytes as its last.
  */
-const BLOCKHASH_MAX_AGE_MS = 300;
+const BLOCKHASH_MAX_AGE = 3 / 4;
 
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
@@ -73,14 +74,14 @@ const ENDPOINTS_FOR_REFUND = 2;
  * share of the fee budget is enough. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log } = needs;
-  const { confirm, readLanded } = createConfirmation({ rpc, log });
+  const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log, pollMs = POLL_MS } = needs;
+  const { confirm, readLanded } = createConfirmation(needs);
   const backoff = createFailureBackoff();
   const getBlockhash = memoize(async () => {
     const latest = await rpc.getLatestBlockhash();
     assertReadable(latest.blockhash);
     return latest;
-  }, BLOCKHASH_MAX_AGE_MS);
+  }, BLOCKHASH_MAX_AGE * pollMs);
   const payer = feePayer.publicKey.toBase58();
   const packer = createPacker({ ...needs, getBlockhash });
   const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });

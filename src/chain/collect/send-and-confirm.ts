@@ -16,11 +16,22 @@ export type TransactionOutcome =
   /** Its blockhash has expired, but the endpoints do not agree, or too few answer, on whether it landed before. */
   | { readonly kind: "unknown" };
 
+/** Tests pass shorter waits than production's, which are the defaults. */
+export interface ConfirmationWaits {
+  /** Between two reads of the statuses of all open transactions. */
+  readonly pollMs?: number;
+  /** Between two sends of the same bytes. */
+  readonly resendMs?: number;
+  /** Between two reads of a landed transaction. */
+  readonly rereadMs?: number;
+  /** How long endpoints may take to agree, after the first one reports that the blockhash has expired. */
+  readonly agreeMs?: number;
+}
+
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
 /** How many endpoints must agree that a transaction expired, if that many are configured. */
 const MIN_AGREEING = 2;
-/** How long endpoints may take to agree, after the first one reports that the blockhash has expired. */
 const AGREE_MS = 20_000;
 
 /**
@@ -34,8 +45,9 @@ const AGREE_MS = 20_000;
  * within 20 s, the outcome is unknown: an endpoint that is stuck or silent must not keep an account locked.
  * Failed calls prove nothing and are retried.
  */
-export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
-  const watchSignature = createSignaturePoller({ rpc, log });
+export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: Logger }) {
+  const { rpc, log, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
+  const watchSignature = createSignaturePoller(needs);
   const confirming = new Map<string, Promise<TransactionOutcome>>();
   const reading = new Map<string, Promise<LandedTransaction | undefined>>();
 
@@ -70,7 +82,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
       reports.forEach(({ kind }, i) => {
         if (kind !== "silent") isPast[i] = kind !== "valid";
       });
-      giveUpAt = isPast.includes(true) ? (giveUpAt ?? performance.now() + AGREE_MS) : undefined;
+      giveUpAt = isPast.includes(true) ? (giveUpAt ?? performance.now() + agreeMs) : undefined;
       return giveUpAt !== undefined && performance.now() >= giveUpAt ? { kind: "unknown" } : undefined;
     };
   }
@@ -96,7 +108,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     try {
       for (let shouldSend = !maybeSent; ; shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
-        const outcome = (await orLanded(sleep(RESEND_MS))) ?? (await orLanded(orUndefined(findOutcome())));
+        const outcome = (await orLanded(sleep(resendMs))) ?? (await orLanded(orUndefined(findOutcome())));
         if (outcome) return outcome;
       }
     } finally {
@@ -113,7 +125,7 @@ export function createConfirmation({ rpc, log }: { rpc: Rpc; log: Logger }) {
     while (accountKeys) {
       const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
       if (transaction || performance.now() > giveUpAt) return transaction;
-      await sleep(REREAD_MS);
+      await sleep(rereadMs);
     }
     return undefined;
   }

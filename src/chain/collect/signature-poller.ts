@@ -4,7 +4,7 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import { MAX_SIGNATURES_PER_CALL, type SignatureStatus } from "../rpc/signature-status.ts";
 
 /** About one slot. */
-const POLL_MS = 400;
+export const POLL_MS = 400;
 
 /**
  * Calls `onConfirmed` when the transaction is confirmed, whether it succeeded or failed, until the returned function
@@ -13,14 +13,22 @@ const POLL_MS = 400;
 type WatchSignature = (signature: string, onConfirmed: (status: SignatureStatus) => void) => () => void;
 
 /** Polls the statuses of all open signatures together, up to 256 per call; idle without open signatures. */
-export function createSignaturePoller({ rpc, log }: { rpc: Rpc; log: Logger }): WatchSignature {
+export function createSignaturePoller({
+  rpc,
+  log,
+  pollMs = POLL_MS,
+}: {
+  rpc: Rpc;
+  log: Logger;
+  pollMs?: number | undefined;
+}): WatchSignature {
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
 
   async function poll(): Promise<void> {
     isPolling = true;
     while (open.size > 0) {
-      await sleep(POLL_MS);
+      await sleep(pollMs);
       const signatures = [...open.keys()];
       for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
         await readStatuses(signatures.slice(i, i + MAX_SIGNATURES_PER_CALL));

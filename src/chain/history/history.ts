@@ -50,7 +50,13 @@ export type History = ReturnType<typeof createHistory>;
  * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
  * but finalized transactions never change, so the transfers of the last ones read are cached.
  */
-export function createHistory({ rpc, launchpadProgramId }: { rpc: Rpc; launchpadProgramId: string }) {
+export function createHistory(needs: {
+  rpc: Rpc;
+  launchpadProgramId: string;
+  /** Tests pass a shorter wait. */
+  rereadMs?: number;
+}) {
+  const { rpc, launchpadProgramId, rereadMs = REREAD_MS } = needs;
   /** False: the transaction made no transfer. */
   const cache = new LRUCache<string, Transfer | false>({ max: MAX_CACHED });
   const limits = {
@@ -88,7 +94,7 @@ export function createHistory({ rpc, launchpadProgramId }: { rpc: Rpc; launchpad
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
       const transaction = await rpc.readTransaction(signature, address);
       if (transaction) return transaction;
-      if (readsLeft > 1) await sleep(REREAD_MS);
+      if (readsLeft > 1) await sleep(rereadMs);
     }
     throw new RpcError("unreadable", "getTransaction", "every endpoint");
   }

@@ -3,7 +3,6 @@ import type { AccountAddresses } from "../addresses.ts";
 import type { Balance, Balances } from "../balances.ts";
 import { identityOf, takeOneCall, type NamedWallet } from "../wallets.ts";
 
-/** How often a wallet is read while few are watched. */
 const PERIOD_MS = 2_000;
 /**
  * Besides each watcher's first read, watching makes at most 60 calls in any minute: one in 1.2 s, and up to
@@ -14,6 +13,14 @@ const BURST = 10;
 /** The wait after a failed read, doubled by each further one. */
 const FIRST_BACKOFF_MS = 2_000;
 const MAX_BACKOFF_MS = 15_000;
+
+/** Tests pass shorter waits than production's, which are the defaults. */
+export interface LiveWaits {
+  /** How often a wallet is read while few are watched. */
+  readonly livePeriodMs?: number;
+  /** Between two calls, after a burst. */
+  readonly liveCallMs?: number;
+}
 
 /** A wallet that somebody watches. */
 interface Watched extends NamedWallet {
@@ -37,7 +44,8 @@ export type LiveBalances = ReturnType<typeof createLiveBalances>;
  * wallets, fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s
  * for 1,000 without coins. During an outage nothing is shown, and one read at a time probes the chain.
  */
-export function createLiveBalances({ balances }: { balances: Pick<Balances, "getBalances"> }) {
+export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances, "getBalances"> }) {
+  const { balances, livePeriodMs = PERIOD_MS, liveCallMs = CALL_MS } = needs;
   /** By address and coins; the one that was read longest ago comes first. */
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
@@ -102,7 +110,7 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
 
   async function readNext(): Promise<void> {
     isReading = true;
-    nextCallAt = Math.max(nextCallAt, performance.now()) + CALL_MS;
+    nextCallAt = Math.max(nextCallAt, performance.now()) + liveCallMs;
     const hasAnswered = await read(takeOneCall(new Set([...changed, ...wallets.values()])));
     failures = hasAnswered ? 0 : failures + 1;
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
@@ -116,8 +124,8 @@ export function createLiveBalances({ balances }: { balances: Pick<Balances, "get
     const [oldest] = wallets.values();
     if (isReading || !oldest) return;
     const now = performance.now();
-    const dueAt = changed.size > 0 ? now : oldest.triedAt + PERIOD_MS;
-    const at = Math.max(dueAt, backsOffUntil, nextCallAt - (BURST - 1) * CALL_MS);
+    const dueAt = changed.size > 0 ? now : oldest.triedAt + livePeriodMs;
+    const at = Math.max(dueAt, backsOffUntil, nextCallAt - (BURST - 1) * liveCallMs);
     timer = setTimeout(() => void withoutParent(readNext), Math.max(0, at - now)).unref();
   }
 

@@ -10,7 +10,7 @@ import { createReadAccounts, type DataSlice } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { createSharedRead } from "./shared-read.ts";
-import { createSignatureStatuses } from "./signature-status.ts";
+import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
 /** A landed transaction. */
@@ -41,12 +41,14 @@ export type Rpc = ReturnType<typeof createRpc>;
  * `timeoutMs`. Reads use commitment `confirmed`, and never return a state older than the newest of this
  * service's transactions that landed in the last minute. Every method throws {@link RpcError}.
  */
-export function createRpc(needs: {
-  urls: readonly URL[];
-  timeoutMs: number;
-  callUpstream: CallUpstream;
-  log: Logger;
-}) {
+export function createRpc(
+  needs: ReportWaits & {
+    urls: readonly URL[];
+    timeoutMs: number;
+    callUpstream: CallUpstream;
+    log: Logger;
+  },
+) {
   const { callUpstream, timeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
   const slots = createProgress();
@@ -93,6 +95,7 @@ export function createRpc(needs: {
   const readAccounts = createReadAccounts(reads);
   const { listTransactions, readTransaction } = createAddressHistory(reads);
   const { getSignatureStatuses, getExpiryReports } = createSignatureStatuses({
+    ...needs,
     failover,
     callEndpoint,
     async readFinalizedBlock(endpoint, signal) {
@@ -102,7 +105,6 @@ export function createRpc(needs: {
     },
     isPossibleSlot: slots.isPossible,
     requireSlot,
-    timeoutMs,
   });
 
   return {

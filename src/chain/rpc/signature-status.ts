@@ -26,6 +26,14 @@ export type ExpiryReport =
   /** The blockhash has expired there, and the transaction has a status. */
   | { readonly kind: "found"; readonly status: SignatureStatus };
 
+/** Tests pass shorter waits than production's, which are the defaults. */
+export interface ReportWaits {
+  /** How long each endpoint has for its {@link ExpiryReport}. */
+  readonly reportMs?: number;
+  /** How long all transactions in flight share one read of an endpoint's newest finalized block. */
+  readonly finalizedMaxAgeMs?: number;
+}
+
 interface SearchOptions {
   /** Also search blocks older than the last few minutes. */
   readonly searchTransactionHistory: boolean;
@@ -33,34 +41,35 @@ interface SearchOptions {
 
 /** The limit of `getSignatureStatuses`. */
 export const MAX_SIGNATURES_PER_CALL = 256;
-/** How long each endpoint has for its {@link ExpiryReport}. */
 const REPORT_MS = 5_000;
 /**
  * A last valid height further ahead of a node's finalized block than this is wrong: a new blockhash is valid for 150
  * blocks, and 32 slots pass until a block is finalized. The rest is for a node that is behind.
  */
 const MAX_BLOCKS_AHEAD = 1_000;
-/** All transactions in flight share one read of each endpoint's newest finalized block. */
 const FINALIZED_MAX_AGE_MS = 1_000;
 
 /** Reads what endpoints know about transactions. */
-export function createSignatureStatuses(needs: {
-  failover: Failover;
-  callEndpoint: CallEndpoint;
-  /** The newest finalized block of an endpoint. Throws {@link RpcError} for an impossible height. */
-  readFinalizedBlock: (
-    endpoint: Endpoint,
-    signal: AbortSignal,
-  ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
-  isPossibleSlot: (slot: number) => boolean;
-  /** Called with the slot of each confirmed transaction. */
-  requireSlot: (slot: number) => void;
-  timeoutMs: number;
-}) {
+export function createSignatureStatuses(
+  needs: ReportWaits & {
+    failover: Failover;
+    callEndpoint: CallEndpoint;
+    /** The newest finalized block of an endpoint. Throws {@link RpcError} for an impossible height. */
+    readFinalizedBlock: (
+      endpoint: Endpoint,
+      signal: AbortSignal,
+    ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
+    isPossibleSlot: (slot: number) => boolean;
+    /** Called with the slot of each confirmed transaction. */
+    requireSlot: (slot: number) => void;
+    timeoutMs: number;
+  },
+) {
   const { failover, callEndpoint, isPossibleSlot, requireSlot, timeoutMs } = needs;
+  const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
   const getFinalizedBlock = createSharedRead(needs.readFinalizedBlock, {
     method: "getEpochInfo",
-    maxAgeMs: FINALIZED_MAX_AGE_MS,
+    maxAgeMs: finalizedMaxAgeMs,
     timeoutMs,
   });
 
@@ -144,7 +153,7 @@ export function createSignatureStatuses(needs: {
         } catch {
           return { kind: "past" };
         }
-      }, REPORT_MS);
+      }, reportMs);
       return reports.map((report) => report ?? { kind: "silent" });
     },
   };

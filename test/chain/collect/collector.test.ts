@@ -137,31 +137,6 @@ describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it.skipIf(areOnCoins)(
-    "makes its account back off when it fails on the chain, while other accounts can collect",
-    async () => {
-      // After the simulation, the address and its vault together fall below the rent-exempt minimum.
-      const { address, creatorVault } = sandbox.account("creator");
-      const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
-      onFirstCall("getLatestBlockhash", () => {
-        chain.setBalance(address, 0n);
-        chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
-      });
-      const failure = await collector.collect("creator");
-      chain.setBalance(address, balance);
-      chain.setBalance(creatorVault, vaultBalance);
-      const [failed] = sandbox.landedCollects();
-      expect(failed!.err).not.toBeNull();
-      expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
-
-      expect(await collector.collect("creator")).toEqual({ kind: "backing-off", leftMs: expect.any(Number) });
-      expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
-      chain.setBalance(creatorVault, 0n);
-      expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
-      expect(sandbox.landedCollects()).toHaveLength(2);
-    },
-  );
-
   it("is reported as it landed when a node's status wrongly says that it failed", async () => {
     const slot = chain.slot("confirmed");
     const status = {
@@ -183,8 +158,32 @@ describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
     rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
+});
 
-  it.skipIf(areOnCoins)("collects nothing when someone else collected first", async () => {
+describe("fees in vaults: a transaction in flight", () => {
+  it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {
+    // After the simulation, the address and its vault together fall below the rent-exempt minimum.
+    const { address, creatorVault } = sandbox.account("creator");
+    const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
+    onFirstCall("getLatestBlockhash", () => {
+      chain.setBalance(address, 0n);
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+    });
+    const failure = await collector.collect("creator");
+    chain.setBalance(address, balance);
+    chain.setBalance(creatorVault, vaultBalance);
+    const [failed] = sandbox.landedCollects();
+    expect(failed!.err).not.toBeNull();
+    expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
+
+    expect(await collector.collect("creator")).toEqual({ kind: "backing-off", leftMs: expect.any(Number) });
+    expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
+    chain.setBalance(creatorVault, 0n);
+    expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
+  it("collects nothing when someone else collected first", async () => {
     const { creatorVault } = sandbox.account("creator");
     onFirstCall("getLatestBlockhash", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));

@@ -3,13 +3,14 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram, TransactionMessage, VersionedTransaction } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createConfirmation, type TransactionOutcome } from "../../../src/chain/collect/send-and-confirm.ts";
+import type { Waits } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createCallUpstream } from "../../../src/upstream/http.ts";
 import { OTHER_CLUSTER, startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { eventually } from "../../support/eventually.ts";
-import { isMethod, startTestSandbox } from "../../support/sandbox.ts";
+import { isMethod, NEVER_MS, SHORT_AGREE_MS, SHORT_WAITS, startTestSandbox } from "../../support/sandbox.ts";
 
 /** The slots of a blockhash's life and the 32 until a block is finalized, and some more. */
 const SLOTS_PAST_BLOCKHASH = 250;
@@ -20,7 +21,10 @@ interface TestContext {
 }
 
 /** A signed transaction, and endpoints that accept and drop it. */
-async function start({ onTestFinished }: TestContext, { endpoints: count = 2, repeat = 1 } = {}) {
+async function start(
+  { onTestFinished }: TestContext,
+  { endpoints: count = 2, repeat = 1, ...changed }: Waits & { endpoints?: number; repeat?: number } = {},
+) {
   const sandbox = await startTestSandbox();
   const { chain } = sandbox;
   const endpoints = await Promise.all(Array.from({ length: count }, () => startLyingEndpoint(sandbox)));
@@ -44,8 +48,10 @@ async function start({ onTestFinished }: TestContext, { endpoints: count = 2, re
 
   const log = createLogger("silent");
   const urls = Array.from({ length: repeat }, () => endpoints.map(({ url }) => new URL(url))).flat();
-  const rpc = createRpc({ urls, timeoutMs: 60_000, callUpstream: createCallUpstream(new Registry()), log });
-  const { confirm, readLanded } = createConfirmation({ rpc, log });
+  const waits = { ...SHORT_WAITS, agreeMs: NEVER_MS, reportMs: NEVER_MS, ...changed };
+  const callUpstream = createCallUpstream(new Registry());
+  const rpc = createRpc({ ...waits, urls, timeoutMs: 60_000, callUpstream, log });
+  const { confirm, readLanded } = createConfirmation({ ...waits, rpc, log });
   return {
     chain,
     endpoints,
@@ -171,12 +177,13 @@ const UNKNOWN: [string, (started: Started) => Promise<TransactionOutcome>][] = [
 ];
 
 describe.concurrent("the outcome of a transaction is unknown when", () => {
-  // Each outcome takes 20 s, so all of them start together.
+  // Each outcome takes a while, so all of them start together.
   const closers: (() => Promise<void>)[] = [];
   const outcomes = new Map<string, Promise<TransactionOutcome>>();
   beforeAll(async () => {
+    const context = { onTestFinished: (close: () => Promise<void>) => void closers.push(close) };
     for (const [name, run] of UNKNOWN) {
-      outcomes.set(name, run(await start({ onTestFinished: (close) => void closers.push(close) })));
+      outcomes.set(name, run(await start(context, { agreeMs: SHORT_AGREE_MS, reportMs: 1_000 })));
     }
   });
   afterAll(() => Promise.all(closers.map((close) => close())));
@@ -188,7 +195,7 @@ describe.concurrent("the outcome of a transaction is unknown when", () => {
 
 describe.concurrent("a single endpoint that lies", () => {
   it("cannot make a transaction expire that two honest ones may still execute", async (context) => {
-    const { confirm, endpoints } = await start(context, { endpoints: 3 });
+    const { confirm, endpoints } = await start(context, { endpoints: 3, agreeMs: SHORT_AGREE_MS });
     claimExpiry(endpoints[0]!);
     expect(await confirm()).toEqual({ kind: "unknown" });
   });
@@ -204,7 +211,7 @@ describe.concurrent("a single endpoint that lies", () => {
   });
 
   it("cannot make the outcome unknown by a last height that is too high while the transaction may land", async (context) => {
-    const { confirm, endpoints, asked } = await start(context);
+    const { confirm, endpoints, asked } = await start(context, { agreeMs: 0 });
     const outcome = confirm({ lastValidBlockHeight: 4 * 10 ** 12 });
     await asked(3);
     for (const endpoint of endpoints) endpoint.stopLying();
@@ -225,14 +232,23 @@ describe.concurrent("a single endpoint that lies", () => {
   });
 
   it("does not make the outcome unknown when it withdraws its report", async (context) => {
-    const { confirm, endpoints, asked } = await start(context);
-    claimExpiry(endpoints[0]!);
+    const agreeMs = 20 * SHORT_WAITS.resendMs;
+    const { confirm, endpoints, asked } = await start(context, { agreeMs });
+    const [liar, honest] = endpoints as [Endpoint, Endpoint];
+    claimExpiry(liar);
+    let reports = 0;
+    liar.lie({
+      getEpochInfo(tellTruth) {
+        const info = tellTruth();
+        return reports++ === 0
+          ? { ...info, blockHeight: Number(info.blockHeight) + SLOTS_PAST_BLOCKHASH }
+          : info;
+      },
+    });
     const outcome = confirm();
-    await asked(2);
-    endpoints[0]!.stopLying();
-    endpoints[0]!.lie({ sendTransaction: () => "dropped" });
-    await asked(14);
-    endpoints[1]!.stopLying();
+    // Between two reports passes at least the time between two sends.
+    await asked(25);
+    honest.stopLying();
     expect(await outcome).toMatchObject({ kind: "landed" });
   });
 });

@@ -6,7 +6,7 @@ import { createSandboxCollector, type SandboxCollector } from "../../support/col
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
-import { hold, isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import { hold, isMethod, NEVER_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -15,7 +15,7 @@ let collector: SandboxCollector;
 beforeEach(async () => {
   sandbox = await startTestSandbox();
   ({ chain, rpc } = sandbox);
-  collector = createSandboxCollector(sandbox);
+  collector = createSandboxCollector(sandbox, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(async () => {
   rpc.faults.clear();

@@ -1,0 +1,28 @@
+/** Half of the requests and fees go to this many accounts at the start of the list, so that callers collide. */
+const BUSY = 10;
+
+export type Random = ReturnType<typeof createRandom>;
+
+/** All random choices of a run. The same seed makes the same sequence of choices: mulberry32. */
+export function createRandom(seed: number) {
+  let state = seed;
+  /** At least 0, less than 1. */
+  function fraction(): number {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+  const below = (limit: number) => Math.floor(fraction() * limit);
+  const isChosen = (probability: number) => fraction() < probability;
+  const pick = <T>(list: readonly T[]): T => list[below(list.length)]!;
+  return {
+    seed,
+    /** An integer from 0 to below the limit. */
+    below,
+    /** True with this probability. */
+    isChosen,
+    pick,
+    pickBusy: <T>(list: readonly T[]): T => pick(isChosen(0.5) ? list.slice(0, BUSY) : list),
+  };
+}
