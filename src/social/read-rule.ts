@@ -4,8 +4,9 @@
  * A bucket holds five minutes' worth of reads and refills evenly; it starts full, and what it holds plus what an hour
  * refills is `limit`. `used` is what it lacks. `reads` is the number of a caller's reads, of which each counts less
  * over time: 37% after an hour. A caller may read while the bucket is fuller than `(min(1, reads / 10) +
- * reads / (0.4 * limit)) / 2`. So the lower half is for callers with fewer than ten reads, a caller that has read little
- * is served before one that has read much, and no burst takes the hour.
+ * reads / (0.2 * limit)) / 2`. So the lower half is for callers with fewer than ten reads, a caller that has read little
+ * is served before one that has read much, and no burst takes the hour. `reads` is never more than a fifth of the limit, of
+ * which at most as much decays in an hour: a caller gets at most two fifths in its first hour, and then a fifth an hour.
  */
 
 const HOUR_SECONDS = 3600;
@@ -13,8 +14,8 @@ const HOUR_SECONDS = 3600;
 const PARTS = 13;
 /** From this many reads on, a caller has no part in the lower half. */
 const FEW_READS = 10;
-/** A caller whose reads are this part of the limit gets nothing. */
-const MOST_READS_PART = 0.4;
+/** A caller whose reads count this part of the limit gets nothing. */
+const MOST_READS_PART = 0.2;
 /** Owners of an IPv6 /32 may have many /48s: its callers together count as one with an eighth of their reads. */
 export const WIDE_BLOCK_WEIGHT = 1 / 8;
 

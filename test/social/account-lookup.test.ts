@@ -199,6 +199,30 @@ describe("the account lookup", () => {
     expect(other.cachedById("7")).toBeUndefined();
   });
 
+  it("caches that an id has no account for at most 60 s", async () => {
+    vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
+    vi.advanceTimersByTime(1);
+    try {
+      const notFound = new SocialError({ kind: "not-found" });
+      const findByIds = vi.fn((ids: readonly string[]) =>
+        Promise.resolve<SocialAnswers>(new Map(ids.map((id) => [id, notFound]))),
+      );
+      const { client } = heldNetwork();
+      const lookup = createAccountLookup({ ...defaults, client: { ...client, findByIds } });
+      const countCalls = async () => {
+        expect(results(await lookup.findByIds(["7"]))).toEqual(["not-found"]);
+        return findByIds.mock.calls.length;
+      };
+      expect([await countCalls(), await countCalls()]).toEqual([1, 1]);
+      await vi.advanceTimersByTimeAsync(59_999);
+      expect(await countCalls()).toBe(1);
+      await vi.advanceTimersByTimeAsync(2);
+      expect(await countCalls()).toBe(2);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("makes no call for a caller who has left before", async () => {
     const { calls, client } = heldNetwork();
     const findByIds = vi.fn(neverById);
@@ -211,12 +235,16 @@ describe("the account lookup", () => {
   });
 
   it("caches nothing when the configured time is 0 s", async () => {
-    const findByHandles = vi.fn((keys: readonly string[]) => Promise.resolve(answerAll(keys)));
-    const client = { turn: () => undefined, findByHandles, findByIds: neverById };
+    const answer = (keys: readonly string[]) => Promise.resolve(answerAll(keys));
+    const [findByHandles, findByIds] = [vi.fn(answer), vi.fn(answer)];
+    const client = { turn: () => undefined, findByHandles, findByIds };
     const lookup = createAccountLookup({ ...defaults, cacheSeconds: 0, client });
     await lookup.findByHandles(["known"]);
     await lookup.findByHandles(["known"]);
     expect(findByHandles).toHaveBeenCalledTimes(2);
+    await lookup.findByIds(["7"]);
+    await lookup.findByIds(["7"]);
+    expect(findByIds).toHaveBeenCalledTimes(2);
   });
 
   it("returns the error of a call to all its callers, and makes the next call", async () => {
@@ -235,10 +263,10 @@ describe("the account lookup", () => {
 
 describe("the budget for reading accounts", () => {
   const caller = (addressBlock: string, signal = new AbortController().signal) => ({ addressBlock, signal });
-  /** A lookup with a budget that holds ten reads, of which one caller gets seven. */
+  /** A lookup with a budget that holds eleven reads: the first caller gets seven, and the second three of the rest. */
   function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
     const { calls, client } = heldNetwork();
-    const budget = createReadBudget({ ...defaults, readsPerHour: 130, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, readsPerHour: 143, log: createLogger("silent") });
     const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
     const find = async (block: string, ...handles: string[]) =>
       results(await lookup.findByHandles(handles, caller(block)));
@@ -300,7 +328,7 @@ describe("the budget for reading accounts", () => {
     expect(await Promise.all([...all, later])).toEqual(Array(6).fill(Array(7).fill("found")));
     expect(calls).toHaveLength(1);
     expect(await findAnswered("a", ["another"])).toEqual(["budget-used"]);
-    expect(await findAnswered("b", names(2, "other"))).toEqual(["found", "found"]);
+    expect(await findAnswered("b", names(3, "other"))).toEqual(Array(3).fill("found"));
   });
 
   it("lets the next caller pay for a handle whose first caller cannot", async () => {
@@ -310,6 +338,37 @@ describe("the budget for reading accounts", () => {
     await turn();
     calls.at(-1)!.answer();
     expect(await Promise.all(both)).toEqual([["budget-used"], ["found"]]);
+  });
+
+  it("neither asks for nor charges a handle whose caller leaves while another reserves it", async () => {
+    const budget = createReadBudget({ ...defaults, readsPerHour: 143, log: createLogger("silent") });
+    const reserved: string[] = [];
+    const slow = Promise.withResolvers<undefined>();
+    const { calls, find, lookup } = createLimited({
+      budget: async (keys, block) => {
+        reserved.push(block);
+        await slow.promise;
+        return budget(keys, block);
+      },
+    });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const both = [
+      lookup.findByHandles(["wanted"], caller("a", first.signal)),
+      lookup.findByHandles(["wanted"], caller("b", second.signal)),
+    ];
+    await turn();
+    first.abort(new Error("first left"));
+    second.abort(new Error("second left"));
+    slow.resolve(undefined);
+    expect(await Promise.all(both)).toEqual([[new Error("first left")], [new Error("second left")]]);
+    await batchSent();
+    expect([calls, reserved]).toEqual([[], ["a"]]);
+
+    // What was reserved is back: the caller gets seven.
+    const after = find("a", ...names(8));
+    await turn();
+    calls[0]!.answer();
+    expect(await after).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
   });
 
   it("counts accounts that are looked up by id", async () => {
@@ -357,8 +416,8 @@ describe("the budget for reading accounts", () => {
     calls[1]!.answer();
     expect([await waiting, calls[1]!.keys]).toEqual([["found"], ["waiting"]]);
     expect(await findAnswered("a", names(5, "a"))).toEqual(Array(5).fill("found"));
-    // Seven of ten are read.
-    expect(await findAnswered("c", names(2, "c"))).toEqual(["found", "found"]);
+    // Seven of eleven are read.
+    expect(await findAnswered("c", names(3, "c"))).toEqual(Array(3).fill("found"));
     expect(await findAnswered("d", ["d"])).toEqual(["found"]);
     expect(await findAnswered("e", ["last"])).toEqual(["budget-used"]);
   });

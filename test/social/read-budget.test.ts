@@ -10,9 +10,13 @@ import type { RedisServer } from "../support/redis-server.ts";
 const logLines: string[] = [];
 const log = createLogger("warn", { write: (line) => void logLines.push(line) });
 
-/** A budget that holds ten reads, of which one caller gets seven. It refills two reads a minute. */
+/**
+ * A budget that holds eleven reads and refills 2.2 a minute. A caller with n reads needs a part of n * (1/10 + 1/28.6) / 2
+ * of it. So the first gets seven, because 5/11 > 0.405 before the last, and 4/11 < 0.472. The second gets three of the
+ * other four, because 2/11 > 0.135 and 1/11 < 0.202.
+ */
 const newBudget = (settings: Partial<Parameters<typeof createReadBudget>[0]> = {}) =>
-  createReadBudget({ readsPerHour: 130, apiUrl: new URL("http://network"), log, ...settings });
+  createReadBudget({ readsPerHour: 143, apiUrl: new URL("http://network"), log, ...settings });
 type Budget = ReturnType<typeof newBudget>;
 
 const handles = (count: number, prefix: string) => Array.from({ length: count }, (_, i) => `@${prefix}${i}`);
@@ -51,7 +55,7 @@ const CASES: [
     [
       ["a", handles(9, "a"), 7],
       ["a", handles(1, "b"), "CALLER"],
-      ["b", handles(2, "c"), 2],
+      ["b", handles(4, "c"), 3],
       ["c", handles(1, "d"), 1],
       ["d", handles(1, "e"), "SERVICE"],
     ],
@@ -70,6 +74,7 @@ const CASES: [
       ["a", handles(5, "a"), 5, notFound],
       ["a", handles(5, "b"), 5, notFound],
       ["a", handles(5, "c"), 5, notFound],
+      // The 15 count 1.5: before the last of these 6/11 > 6.5 * 0.0675, and then 5/11 < 7.5 * 0.0675.
       ["a", handles(7, "d"), 6],
     ],
   ],
@@ -136,7 +141,7 @@ describeWithRedis("a budget for reads in Redis", () => {
     const taken = await Promise.all(
       Array.from({ length: 40 }, (_, i) => read(replicas[i % 4]!, `block${i}`, handles(1, `x${i}x`))),
     );
-    expect(taken.filter((result) => result === 1)).toHaveLength(10);
+    expect(taken.filter((result) => result === 1)).toHaveLength(11);
   });
 
   it("counts an account once a day, by whichever name it is read, and then each time in a second budget", async () => {
@@ -148,10 +153,10 @@ describeWithRedis("a budget for reads in Redis", () => {
       expect(await read(one, `c${i}`, ["@creator"], answer)).toBe(1);
     }
     expect([await count("charged"), await count("returned")]).toEqual([1, 11]);
-    // The second budget holds 30 reads, of which one caller gets 19.
+    // The second budget holds 33 reads, of which 22 are left.
     const repeats = [];
-    for (let i = 0; i < 20; i++) repeats.push(await read(one, `d${i}`, ["1"], answer));
-    expect(repeats).toEqual([...Array<number>(19).fill(1), "SERVICE"]);
+    for (let i = 0; i < 23; i++) repeats.push(await read(one, `d${i}`, ["1"], answer));
+    expect(repeats).toEqual([...Array<number>(22).fill(1), "SERVICE"]);
   });
 
   it("counts a second owner of a handle too", async () => {
@@ -194,17 +199,18 @@ describeWithRedis("a budget for reads in Redis", () => {
     expect(await read(budget, "a", handles(7, "a"))).toBe(7);
     await server.command("FLUSHALL");
     expect(await read(budget, "a", handles(1, "b"))).toBe("CALLER");
-    expect(await read(budget, "b", handles(3, "c"))).toBe(2);
-    expect(await count("charged")).toBe(2);
+    expect(await read(budget, "b", handles(4, "c"))).toBe(3);
+    expect(await count("charged")).toBe(3);
   });
 
   it("falls back to a quarter for each replica without Redis, less what it has spent, and says so once", async () => {
-    const [one, other] = [replica({ readsPerHour: 520 }), replica({ readsPerHour: 520 })];
+    const [one, other] = [replica({ readsPerHour: 4 * 143 }), replica({ readsPerHour: 4 * 143 })];
     await read(one, "a", handles(4, "a"));
     await server.stop();
-    expect([await read(one, "b", handles(9, "b")), await read(other, "b", handles(9, "b"))]).toEqual([4, 7]);
+    // Of eleven, less the four: before the fifth read 3/11 > 0.27, and then 2/11 < 0.34.
+    expect([await read(one, "b", handles(9, "b")), await read(other, "b", handles(9, "b"))]).toEqual([5, 7]);
     expect(logLines.map((line) => JSON.parse(line))).toEqual(
-      Array(2).fill(expect.objectContaining({ level: 40, budget: "social_reads", limit: 130 })),
+      Array(2).fill(expect.objectContaining({ level: 40, budget: "social_reads", limit: 143 })),
     );
     await server.start();
     await isBack(redis);

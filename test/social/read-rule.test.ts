@@ -24,12 +24,12 @@ const CASES: [name: string, call: keyof typeof FUNCTIONS, args: number[], result
   ["nobody may take part of a read", "isAllowed", [10_000, 768.3, 0], false],
   ["a caller with two reads needs a tenth of the bucket", "isAllowed", [10_000, 690, 2], true],
   ["and gets nothing from less", "isAllowed", [10_000, 693, 2], false],
-  ["a caller with ten reads needs more than half of it", "isAllowed", [10_000, 383, 10], true],
+  ["a caller with ten reads needs more than half of it", "isAllowed", [10_000, 382, 10], true],
   ["and gets nothing from half", "isAllowed", [10_000, 385, 10], false],
-  ["a caller with 2,000 reads needs three quarters", "isAllowed", [10_000, 192, 2_000], true],
-  ["and gets nothing from less", "isAllowed", [10_000, 193, 2_000], false],
-  ["a caller with 3,999 reads needs a full bucket", "isAllowed", [10_000, 0, 3_999], true],
-  ["a caller with 4,000 gets nothing", "isAllowed", [10_000, 0, 4_000], false],
+  ["a caller with 1,000 reads needs three quarters", "isAllowed", [10_000, 192, 1_000], true],
+  ["and gets nothing from less", "isAllowed", [10_000, 193, 1_000], false],
+  ["a caller with 1,999 reads needs a full bucket", "isAllowed", [10_000, 0, 1_999], true],
+  ["a caller with 2,000 gets nothing", "isAllowed", [10_000, 0, 2_000], false],
   ["these parts are the same with a lower limit", "isAllowed", [130, 4.8, 10], false],
   ["and the small callers' reads too", "isAllowed", [130, 7.5, 2], true],
   ["with the lowest limit a caller gets the one read", "isAllowed", [1, 0, 0], true],
@@ -47,9 +47,9 @@ describe("the rule of the budgets for reads", () => {
     expect(secondsUntilAllowed(10_000, 769, 0)).toBe(1);
     // A tenth of the bucket refills in 30 s.
     expect(secondsUntilAllowed(10_000, 769, 2)).toBe(30);
-    // With a full bucket 4,001 reads have to count 4,000: a quarter of a thousandth of an hour.
-    expect(secondsUntilAllowed(10_000, 0, 4_001)).toBe(1);
-    expect(secondsUntilAllowed(10_000, 0, 4_000 * Math.E)).toBe(3_601);
+    // With a full bucket 2,001 reads have to count less than 2,000: after half a thousandth of an hour, 1.8 s.
+    expect(secondsUntilAllowed(10_000, 0, 2_001)).toBe(2);
+    expect(secondsUntilAllowed(10_000, 0, 2_000 * Math.E)).toBe(3_601);
     expect(secondsUntilAllowed(1, 1, 1)).toBe(7_200);
   });
 });
