@@ -101,7 +101,7 @@ export function createAccountLookup(needs: {
     signal: AbortSignal,
     startedAt: number,
   ): Promise<(SocialAccount | Error)[]> {
-    while (reservationOf(keys)) await reservationOf(keys);
+    while (!signal.aborted && reservationOf(keys)) await reservationOf(keys);
     if (signal.aborted) return keys.map(() => signal.reason as Error);
 
     const request = { caller: caller?.addressBlock ?? "", sendBefore: startedAt + SEND_WITHIN * timeoutMs };
