@@ -24,7 +24,7 @@ interface Caller extends SocialCaller {
 
 /** What loaders read from. */
 export interface LoaderSources {
-  readonly accountLookup: Pick<AccountLookup, "cached" | "findByHandles" | "findByIds">;
+  readonly accountLookup: Pick<AccountLookup, "cached" | "cachedById" | "findByHandles" | "findByIds">;
   readonly balances: Pick<Balances, "getBalances">;
 }
 
@@ -136,8 +136,10 @@ export class Loaders {
 
     const missing = ids.filter((id) => !accounts.has(id));
     if (missing.length > 0) {
-      this.reads.social += missing.length;
       const { accountLookup } = this.#sources;
+      const cached = missing.filter((id) => accountLookup.cachedById(id)).length;
+      this.reads.cached += cached;
+      this.reads.social += missing.length - cached;
       const loaded = await accountLookup.findByIds(missing, this.#caller, startedAt);
       missing.forEach((id, i) => accounts.set(id, toLoaded(loaded[i]!)));
       for (const id of missing) {

@@ -7,14 +7,14 @@ import type { SocialAccount } from "./account.ts";
 import { CACHED_PROFILE } from "./profile.ts";
 import { SocialError } from "./social-error.ts";
 
-/** The account of a handle, or a {@link SocialError} `not-found`. */
+/** The account of a handle or id, or a {@link SocialError} `not-found`. */
 export type CachedAccount = SocialAccount | SocialError;
 
-const MAX_HANDLES = 100_000;
+const MAX_ENTRIES = 100_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
 /**
- * KEYS: one per handle, all on one node of a cluster. Returns Redis's time in ms, and for each key its value and
+ * KEYS: one per name, all on one node of a cluster. Returns Redis's time in ms, and for each key its value and
  * its remaining time in ms.
  */
 const READ: Script<[number, [string | null, number][]]> = {
@@ -27,7 +27,7 @@ return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
 `,
 };
 
-/** KEYS: one per handle. ARGV: for each key its value and its expiry, in ms of Redis's time. */
+/** KEYS: one per name. ARGV: for each key its value and its expiry, in ms of Redis's time. */
 const WRITE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -39,7 +39,7 @@ return true
 const ENTRY = z.object({
   /** In ms of Redis's time. */
   writtenAt: z.int(),
-  /** Null if no account has this handle. */
+  /** Null if there is no such account. */
   account: z
     .object({
       id: z.string().refine((id) => toSocialId(id) === id),
@@ -50,46 +50,56 @@ const ENTRY = z.object({
 });
 
 /**
- * Caches which account a lower-case handle belongs to: accounts for `cacheSeconds`, "no such account" for
- * 60 s at most. Each process has its own cache. With Redis, replicas also share their entries, which expire when
- * the replica that wrote them says, or earlier if the reader's `cacheSeconds` is lower.
+ * Caches accounts by name: by lower-case handle or by id, never by both, because only a lookup of a handle says whose
+ * it is now. Keeps accounts for `cacheSeconds`, "no such account" for 60 s at most. Each process has its own cache. With
+ * Redis, replicas also share their entries, which expire when the replica that wrote them says, or earlier if the
+ * reader's `cacheSeconds` is lower.
  */
 export function createAccountCache({
+  by,
   apiUrl,
   cacheSeconds,
   redis,
 }: {
+  by: "handle" | "id";
   apiUrl: URL;
   cacheSeconds: number;
-  redis: Redis | undefined;
+  redis?: Redis | undefined;
 }) {
-  const entries = new LRUCache<string, CachedAccount>({ max: MAX_HANDLES, perf: performance });
+  const entries = new LRUCache<string, CachedAccount>({ max: MAX_ENTRIES, perf: performance });
   /** The hash tag puts all entries of a network on one node of a cluster, so that one script reads many. */
-  const toKey = (handle: string) => `v2:account:{${apiUrl.host}}:${handle}`;
+  const prefix = by === "handle" ? "v2:account" : "v2:account-by-id";
+  const toKey = (name: string) => `${prefix}:{${apiUrl.host}}:${name}`;
   const maxAgeMs = (isFound: boolean) =>
     1000 * (isFound ? cacheSeconds : Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS));
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
+  /** Undefined for a value that is not an entry for this name. Strict, because the address is derived from it. */
+  function decode(name: string, value: string): z.infer<typeof ENTRY> | undefined {
+    const { data } = ENTRY.safeParse(parseJson(value));
+    return data && (data.account === null || data.account[by].toLowerCase() === name) ? data : undefined;
+  }
+
   return {
     /** The entry in this process's cache. */
-    get: (handle: string): CachedAccount | undefined => entries.get(handle),
+    get: (name: string): CachedAccount | undefined => entries.get(name),
 
     /** Copies shared entries from Redis to this process's cache, so that `get` returns them. */
-    async fetchShared(handles: readonly string[]): Promise<void> {
+    async fetchShared(names: readonly string[]): Promise<void> {
       if (!redis || cacheSeconds === 0) return;
-      const answer = await redis.run(READ, handles.map(toKey), []);
+      const answer = await redis.run(READ, names.map(toKey), []);
       if (!answer) return;
       const [time, found] = answer;
       redisEpoch = time - performance.now();
       found.forEach(([value, remainingMs], i) => {
-        const entry = value === null ? undefined : decode(handles[i]!, value);
+        const entry = value === null ? undefined : decode(names[i]!, value);
         if (!entry) return;
         const maxAge = maxAgeMs(entry.account !== null);
         // Never longer than the maximum age, even if Redis's clock was set back after the write.
         const ttl = Math.min(remainingMs, maxAge, entry.writtenAt + maxAge - time);
         const account = entry.account ?? new SocialError({ kind: "not-found" });
-        if (ttl > 0) entries.set(handles[i]!, account, { ttl });
+        if (ttl > 0) entries.set(names[i]!, account, { ttl });
       });
     },
 
@@ -99,24 +109,18 @@ export function createAccountCache({
       const keys: string[] = [];
       const values: (string | number)[] = [];
       const now = performance.now();
-      for (const [handle, answer] of answers) {
+      for (const [name, answer] of answers) {
         const isFound = !(answer instanceof SocialError);
         if (!isFound && answer.failure.kind !== "not-found") continue;
         const ttl = maxAgeMs(isFound);
-        entries.set(handle, answer, { ttl });
+        entries.set(name, answer, { ttl });
         if (redisEpoch === undefined) continue;
         const writtenAt = Math.floor(redisEpoch + now);
-        keys.push(toKey(handle));
+        keys.push(toKey(name));
         // An absolute expiry, because a frozen Redis may run the script much later.
         values.push(JSON.stringify({ writtenAt, account: isFound ? answer : null }), writtenAt + ttl);
       }
       if (keys.length > 0) void redis?.run(WRITE, keys, values);
     },
   };
-}
-
-/** Undefined for a value that is not an entry for this handle. Strict, because the address is derived from it. */
-function decode(handle: string, value: string): z.infer<typeof ENTRY> | undefined {
-  const { data } = ENTRY.safeParse(parseJson(value));
-  return data && (data.account === null || data.account.handle.toLowerCase() === handle) ? data : undefined;
 }

@@ -5,7 +5,7 @@ import type { Redis } from "../upstream/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import type { SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialAnswers, type SocialClient } from "./api-client.ts";
-import type { ReadBudget } from "./read-budget.ts";
+import { HANDLE_PREFIX, type ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
@@ -33,9 +33,6 @@ const SEND_WITHIN = 0.9;
 /** The longest id that the network accepts, though 64-bit ids can have 20 digits. */
 const MAX_ID_DIGITS = 19;
 
-/** Prefix of a handle's key, because handles and ids share one queue. */
-const HANDLE_PREFIX = "@";
-
 /**
  * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
  * up to 100 keys, at most `concurrency` in flight, and joins a call in flight for the same key if one of its callers
@@ -45,8 +42,8 @@ const HANDLE_PREFIX = "@";
  * Keys that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
  * several callers request a key at once, the first pays.
  *
- * Accounts found by handle are cached for `cacheSeconds`, with `redis` for all replicas. Accounts found by id
- * are not cached, because their handle may change.
+ * Accounts are cached for `cacheSeconds`, with `redis` for all replicas: by handle if found by handle, by id if found
+ * by id.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "findByHandles" | "findByIds">;
@@ -59,8 +56,9 @@ export function createAccountLookup(needs: {
   redis?: Redis | undefined;
   metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
-  const { client, budget, concurrency, queueMax, timeoutMs, cacheSeconds, metrics } = needs;
-  const cache = createAccountCache({ apiUrl: needs.apiUrl, cacheSeconds, redis: needs.redis });
+  const { client, budget, concurrency, queueMax, timeoutMs, metrics } = needs;
+  const byHandle = createAccountCache({ ...needs, by: "handle" });
+  const byId = createAccountCache({ ...needs, by: "id" });
   const batcher = createBatcher<SocialAccount>({
     ask,
     maxKeys: MAX_USERS_PER_CALL,
@@ -79,9 +77,13 @@ export function createAccountLookup(needs: {
   const reservationOf = (keys: readonly string[]) => reserving.get(keys.find((key) => reserving.has(key))!);
 
   async function ask(keys: readonly string[]): Promise<SocialAnswers> {
-    if (!keys[0]?.startsWith(HANDLE_PREFIX)) return client.findByIds(keys);
+    if (!keys[0]?.startsWith(HANDLE_PREFIX)) {
+      const answers = await client.findByIds(keys);
+      byId.store(answers);
+      return answers;
+    }
     const answers = await client.findByHandles(keys.map((key) => key.slice(HANDLE_PREFIX.length)));
-    cache.store(answers);
+    byHandle.store(answers);
     return new Map([...answers].map(([handle, answer]) => [HANDLE_PREFIX + handle, answer]));
   }
 
@@ -99,7 +101,8 @@ export function createAccountLookup(needs: {
     signal: AbortSignal,
     startedAt: number,
   ): Promise<(SocialAccount | Error)[]> {
-    while (reservationOf(keys)) await reservationOf(keys);
+    while (!signal.aborted && reservationOf(keys)) await reservationOf(keys);
+    if (signal.aborted) return keys.map(() => signal.reason as Error);
 
     const request = { caller: caller?.addressBlock ?? "", sendBefore: startedAt + SEND_WITHIN * timeoutMs };
     const { pending = [], fresh = [] } = Object.groupBy(new Set(keys), (key) =>
@@ -134,6 +137,8 @@ export function createAccountLookup(needs: {
       },
       startedAt + timeoutMs - performance.now(),
     );
+    // A signal that has aborted before tells no listener.
+    if (caller?.signal.aborted) abort();
     caller?.signal.addEventListener("abort", abort, { once: true });
     try {
       return await find(stop.signal);
@@ -143,37 +148,48 @@ export function createAccountLookup(needs: {
     }
   }
 
+  /** The account of each name: cached in this process, then for all replicas, then read from the network. */
+  async function find(
+    names: readonly string[],
+    cache: typeof byHandle,
+    { keyPrefix, caller, startedAt }: { keyPrefix: string; caller: Caller | undefined; startedAt?: number },
+  ): Promise<(SocialAccount | Error)[]> {
+    const answers = names.map(cache.get);
+    if (answers.every((answer) => answer !== undefined)) return answers;
+    const start = startedAt ?? performance.now();
+    return withDeadline(caller, start, async (signal) => {
+      await cache.fetchShared(names.filter((_, i) => !answers[i]));
+      const missing = names.filter((name, i) => !(answers[i] ??= cache.get(name)));
+      const keys = missing.map((name) => keyPrefix + name);
+      const loaded = (await load(keys, caller, signal, start)).values();
+      return answers.map((answer) => answer ?? loaded.next().value!);
+    });
+  }
+
   return {
     /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
-    cached: (handle: string): CachedAccount | undefined => cache.get(handle.toLowerCase()),
+    cached: (handle: string): CachedAccount | undefined => byHandle.get(handle.toLowerCase()),
+
+    /** The cached account or cached `not-found` of a canonical id. Makes no call. */
+    cachedById: byId.get,
 
     /** The account of each case-insensitive handle, or an error. */
-    async findByHandles(texts: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> {
-      const handles = texts.map((text) => text.toLowerCase());
-      const answers = handles.map(cache.get);
-      if (answers.every((answer) => answer !== undefined)) return answers;
-      const startedAt = performance.now();
-      return withDeadline(caller, startedAt, async (signal) => {
-        await cache.fetchShared(handles.filter((_, i) => !answers[i]));
-        const missing = handles.filter((handle, i) => !(answers[i] ??= cache.get(handle)));
-        const keys = missing.map((handle) => HANDLE_PREFIX + handle);
-        const loaded = (await load(keys, caller, signal, startedAt)).values();
-        return answers.map((answer) => answer ?? loaded.next().value!);
-      });
-    },
+    findByHandles: (handles: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> =>
+      find(
+        handles.map((handle) => handle.toLowerCase()),
+        byHandle,
+        { keyPrefix: HANDLE_PREFIX, caller },
+      ),
 
     /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
-    findByIds: (
+    async findByIds(
       ids: readonly string[],
       caller?: Caller,
       startedAt = performance.now(),
-    ): Promise<(SocialAccount | Error)[]> =>
-      withDeadline(caller, startedAt, async (signal) => {
-        const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
-        const loaded = (await load(ids.filter(isAccepted), caller, signal, startedAt)).values();
-        return ids.map((id) =>
-          isAccepted(id) ? loaded.next().value! : new SocialError({ kind: "not-found" }),
-        );
-      }),
+    ): Promise<(SocialAccount | Error)[]> {
+      const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
+      const found = (await find(ids.filter(isAccepted), byId, { keyPrefix: "", caller, startedAt })).values();
+      return ids.map((id) => (isAccepted(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
+    },
   };
 }

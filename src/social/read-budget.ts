@@ -1,15 +1,22 @@
+import ipaddr from "ipaddr.js";
 import type { Logger } from "../observability/log.ts";
 import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
+import type { Shortage } from "../upstream/budget/ledger.ts";
+import { withoutRedis } from "../upstream/budget/shared-budget.ts";
 import type { Redis } from "../upstream/redis.ts";
-import { createSharedBudget } from "../upstream/budget/shared-budget.ts";
 import type { SocialAccount } from "./account.ts";
+import { createReadLedger, NEW, RESERVE, SETTLE, type Admission, type Counts } from "./read-ledger.ts";
+import { capacityOf, drained, isAllowed, secondsUntilAllowed } from "./read-rule.ts";
 import { SocialError } from "./social-error.ts";
 
-/**
- * The part of `readsPerHour` that one caller may use. With the default of 10,000 a caller that reads 2,000 an hour
- * is never refused, though the budget counts up to 61 minutes, and four callers leave some for others.
- */
-const CALLER_SHARE = 0.22;
+/** All accounts that the network returns, of which it charges for each once a day, have this many times the limit. */
+const RETURNED_PER_CHARGED = 3;
+
+/** The accounts that Redis remembers for a UTC day. Each takes about 150 bytes there: its id and its handle. */
+const MAX_REMEMBERED_ACCOUNTS = 1_000_000;
+
+/** Prefix of a handle's key, to tell it from an id. */
+export const HANDLE_PREFIX = "@";
 
 /** Which keys may be read. */
 interface PaidKeys {
@@ -17,14 +24,18 @@ interface PaidKeys {
   /** The error of the other keys. */
   readonly refusal?: SocialError;
   /** Call it once for each paid key, with the answer if the network was asked because of this caller. */
-  readonly onEnd: (answer?: SocialAccount | Error) => void;
+  readonly onEnd: (key: string, answer?: SocialAccount | Error) => void;
 }
 
 export type ReadBudget = ReturnType<typeof createReadBudget>;
 
 /**
- * Limits the accounts read from the network, which charges for each that it returns, to `readsPerHour` (0:
- * unlimited), of all replicas together. Each caller has a share. Accounts that do not exist are free.
+ * Limits the accounts that the network newly charges for to `readsPerHour` (0: unlimited), and all that it returns to
+ * three times as many, over all replicas. Callers share both budgets by the rule in `read-rule.ts`. The network
+ * charges for an account once per UTC day: Redis remembers which. Without Redis every account counts as new.
+ * Accounts that do not exist are free.
+ *
+ * A replica that cannot reach Redis allows a quarter of each budget, less what it has spent itself.
  */
 export function createReadBudget({
   readsPerHour,
@@ -32,50 +43,144 @@ export function createReadBudget({
   redis,
   metrics,
   log,
+  maxRemembered = MAX_REMEMBERED_ACCOUNTS,
 }: {
   readsPerHour: number;
   apiUrl: URL;
   redis?: Redis | undefined;
   metrics?: BudgetMetrics | undefined;
   log: Logger;
+  maxRemembered?: number;
 }) {
-  const budget =
-    readsPerHour > 0
-      ? createSharedBudget({
-          name: `social-reads:${apiUrl.host}`,
-          limit: readsPerHour,
-          callerLimit: Math.ceil(CALLER_SHARE * readsPerHour),
-          redis,
-          log,
-        })
-      : undefined;
-  if (budget) metrics?.watch("social_reads", budget.usedPart);
+  const toKey = (name: string) => `v2:reads:{${apiUrl.host}}:${name}`;
+  const sharedKeys = [toKey("used"), toKey("today")];
+  const limits: Counts = [readsPerHour, RETURNED_PER_CHARGED * readsPerHour];
+  const limitsAlone: Counts = [withoutRedis(limits[0]), withoutRedis(limits[1])];
+  const ledger = createReadLedger();
+  let isAlone = false;
+  /** What all replicas have used, according to Redis's last answer; `at` in `performance.now()` time. */
+  let shared: { readonly used: Counts; readonly at: number } = { used: [0, 0], at: 0 };
 
-  /** Reserves reads of the keys for a caller, or of only the first ones if not all fit. */
-  return async (keys: readonly string[], caller: string): Promise<PaidKeys> => {
-    if (!budget || keys.length === 0) return { paid: keys, onEnd: () => undefined };
-    const reservation = await budget.reserve({ caller, amount: keys.length, least: 1 });
-    const paid = keys.slice(0, reservation.amount);
-    let unused = 0;
-    const onEnd: PaidKeys["onEnd"] = (answer) => {
-      if (answer && isCharged(answer)) return;
-      // Most keys of a request end at the same time: release them together.
-      if (unused++ > 0) return;
+  /** Reserves in Redis; undefined if that is not possible. */
+  async function reserveShared(blocks: readonly string[], keys: readonly string[]) {
+    const redisKeys = [...sharedKeys, ...blocks.map((block) => toKey(`block:${block}`))];
+    const answer = await redis?.run(RESERVE, redisKeys, [...limits, ...keys]);
+    if (redis) logWhetherAlone(answer !== undefined);
+    if (!answer) return undefined;
+    const [day, charged, returned, readCharged, readReturned, ...kinds] = answer;
+    shared = { used: [charged / 1000, returned / 1000], at: performance.now() };
+    return {
+      day,
+      redisKeys,
+      fits: kinds.map((kind) => kind > 0),
+      areNew: kinds.map((kind) => Math.abs(kind) === NEW),
+      used: shared.used,
+      reads: [readCharged / 1000, readReturned / 1000] as const,
+    };
+  }
+
+  function logWhetherAlone(isAnswered: boolean): void {
+    if (!isAnswered && !isAlone) {
+      log.warn(
+        { budget: "social_reads", limit: limitsAlone[0] },
+        "until Redis answers, this replica allows a quarter of the budget",
+      );
+    }
+    isAlone = !isAnswered;
+  }
+
+  /** The used part of the budget of which more is used. */
+  function usedPart(): number {
+    const seconds = (performance.now() - shared.at) / 1000;
+    const current = isAlone ? limitsAlone : limits;
+    const used =
+      redis && !isAlone
+        ? shared.used.map((count, i) => drained(limits[i]!, count, seconds))
+        : ledger.used(current);
+    void (redis && reserveShared([], []));
+    return Math.max(...used.map((count, i) => Math.min(1, count / capacityOf(current[i]!))));
+  }
+  if (readsPerHour > 0) metrics?.watch("social_reads", usedPart);
+
+  /** Reserves reads of the keys for a caller's address block, or of only some if not all fit. */
+  return async (keys: readonly string[], addressBlock: string): Promise<PaidKeys> => {
+    if (readsPerHour === 0 || keys.length === 0) return { paid: keys, onEnd: () => undefined };
+    const blocks = blocksOf(addressBlock);
+    const inRedis = await reserveShared(blocks, keys);
+    const granted = inRedis ? keys.filter((_, i) => inRedis.fits[i]) : keys;
+    const newKeys = new Set(inRedis ? keys.filter((_, i) => inRedis.areNew[i]) : keys);
+    // Counted here too, for the time without Redis, and because Redis may have lost what was spent: no replica
+    // exceeds the budgets by itself.
+    const allowed = redis && !inRedis ? limitsAlone : limits;
+    const own = ledger.reserve(
+      allowed,
+      blocks,
+      granted.map((key) => newKeys.has(key)),
+    );
+
+    /** Counts how reads ended: what was not read is given back, in Redis and, unless it refused them, in the ledger. */
+    function settle(reads: readonly { readonly key: string; readonly answer?: unknown }[], inLedger = true) {
+      const back: [number, number] = [0, 0];
+      const accounts: (string | number)[] = [];
+      for (const { key, answer } of reads) {
+        const charged = newKeys.has(key) ? 1 : 0;
+        if (isAccount(answer)) {
+          accounts.push(charged, answer.id, HANDLE_PREFIX + answer.handle.toLowerCase());
+        } else if (!isUnreadable(answer)) {
+          back[0] += charged;
+          back[1]++;
+        }
+      }
+      if (inLedger) ledger.giveBack(blocks, back);
+      // Not retried: a lost return makes the budgets too small, but a repeated one would make them too large.
+      if (inRedis && (back[1] > 0 || accounts.length > 0))
+        void redis?.run(SETTLE, inRedis.redisKeys, [inRedis.day, 2 * maxRemembered, ...back, ...accounts]);
+    }
+
+    const paid = granted.filter((_, i) => own.fits[i]);
+    const refusedHere = granted.filter((_, i) => !own.fits[i]);
+    settle(
+      refusedHere.map((key) => ({ key })),
+      false,
+    );
+    let ended: { key: string; answer: SocialAccount | Error | undefined }[] = [];
+    const onEnd: PaidKeys["onEnd"] = (key, answer) => {
+      // Most keys of a request end at the same time: settle them together.
+      if (ended.push({ key, answer }) > 1) return;
       queueMicrotask(() => {
-        reservation.release(unused);
-        unused = 0;
+        settle(ended);
+        ended = [];
       });
     };
-    const { shortage } = reservation;
-    if (!shortage) return { paid, onEnd };
+    if (paid.length === keys.length) return { paid, onEnd };
+    const isNew = newKeys.has(keys.find((key) => !paid.includes(key))!);
+    const shortage =
+      inRedis && granted.length < keys.length
+        ? toShortage(limits, inRedis, isNew)
+        : toShortage(allowed, own, isNew);
     metrics?.refused("social_reads", shortage.scope, keys.length - paid.length);
     return { paid, onEnd, refusal: new SocialError({ kind: "budget-used", ...shortage }) };
   };
 }
 
-/** The network charges for each account that it returns, readable or not. */
-function isCharged(answer: SocialAccount | Error): boolean {
-  return (
-    !(answer instanceof Error) || (answer instanceof SocialError && answer.failure.kind === "unreadable")
-  );
+/** Why a read does not fit, and how long. */
+function toShortage(limits: Counts, { used, reads }: Omit<Admission, "fits">, isNew: boolean): Shortage {
+  const refusing = (isNew ? [0, 1] : [1]).filter((i) => !isAllowed(limits[i]!, used[i]!, reads[i]!));
+  const isForAll = refusing.some((i) => !isAllowed(limits[i]!, used[i]!, 0));
+  const waits = refusing.map((i) => secondsUntilAllowed(limits[i]!, used[i]!, reads[i]!));
+  return { scope: isForAll ? "SERVICE" : "CALLER", retryAfterSeconds: Math.max(1, ...waits) };
 }
+
+/** A caller's block, and for an IPv6 /48 also the /32 around it. */
+function blocksOf(addressBlock: string): [string, ...string[]] {
+  if (!addressBlock.endsWith("/48")) return [addressBlock];
+  const wide = ipaddr.IPv6.networkAddressFromCIDR(addressBlock.replace(/\/48$/, "/32"));
+  return [addressBlock, `${wide.toString()}/32`];
+}
+
+const isAccount = (answer: unknown): answer is SocialAccount =>
+  answer !== undefined && !(answer instanceof Error);
+
+/** The network charges for each account that it returns, readable or not. */
+const isUnreadable = (answer: unknown): boolean =>
+  answer instanceof SocialError && answer.failure.kind === "unreadable";

@@ -7,7 +7,7 @@ const OUTAGE_HINT =
 const BUDGET_USED = {
   CALLER:
     "You have used your share of the accounts that this service reads from the social network in an hour.",
-  SERVICE: "The service has used its budget for reading accounts from the social network for this hour.",
+  SERVICE: "The service has used its budget for reading accounts from the social network.",
 };
 
 /**
@@ -29,7 +29,7 @@ export function toContractError(error: Error): Error {
       return new ContractError("SERVICE_BUSY");
     case "budget-used":
       return new ContractError("SERVICE_BUSY", {
-        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles that are cached still work.`,
+        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
         extensions: { scope: failure.scope },
       });
     case "circuit-open":

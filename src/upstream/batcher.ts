@@ -80,7 +80,7 @@ export function createBatcher<Value>(options: {
       const answers = new Array<Value | Error>(keys.length);
       let missing = keys.length;
       if (missing === 0 || signal?.aborted) {
-        keys.forEach(() => request.onEnd?.());
+        keys.forEach((key) => request.onEnd?.(key));
         resolve(answers.fill(signal?.reason as Error));
         return;
       }
@@ -102,7 +102,7 @@ export function createBatcher<Value>(options: {
           entry.callers--;
           if (entry.callers === 0 && isWaiting) {
             waiting.delete(keys[i]!);
-            entry.onEnd?.();
+            entry.onEnd?.(keys[i]!);
           }
         });
         resolve([...answers]);
@@ -120,7 +120,7 @@ export function createBatcher<Value>(options: {
   function join(key: string, request: LoadRequest<Value>): Entry<Value> {
     const { caller, sendBefore = Infinity, left, onEnd } = request;
     const earlier = pending(key);
-    if (earlier) onEnd?.();
+    if (earlier) onEnd?.(key);
     const entry = earlier ?? add(key, onEnd);
     entry.callers++;
     if (left) entry.left.push(left);
@@ -196,7 +196,7 @@ export function createBatcher<Value>(options: {
       if (inFlight.get(key) === entry) inFlight.delete(key);
       const answer =
         answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`));
-      entry.onEnd?.(answer);
+      entry.onEnd?.(key, answer);
       for (const waiter of entry.waiters) waiter(answer);
     }
     sendAtEndOfTurn();
@@ -240,7 +240,7 @@ export function createBatcher<Value>(options: {
   function drop(key: string, reason: Error): void {
     const entry = waiting.get(key)!;
     waiting.delete(key);
-    entry.onEnd?.();
+    entry.onEnd?.(key);
     for (const waiter of entry.waiters) waiter(reason);
   }
 

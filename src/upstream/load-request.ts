@@ -13,5 +13,5 @@ export interface LoadRequest<Value> {
    * Called once for each key: with the answer if this load caused the call; without one if the key joined an earlier
    * load's call, or was never sent.
    */
-  readonly onEnd?: (answer?: Value | Error) => void;
+  readonly onEnd?: (key: string, answer?: Value | Error) => void;
 }

@@ -5,8 +5,10 @@ import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
 let world: World;
+/** 1,000 new handles at once are more than the default budget holds. */
+const UNLIMITED_READS = { SOCIAL_READS_PER_HOUR: "0" };
 beforeEach(async () => {
-  world = await startWorld({}, { waits: { resendMs: NEVER_MS } });
+  world = await startWorld(UNLIMITED_READS, { waits: { resendMs: NEVER_MS } });
 });
 afterEach(() => world.close());
 
@@ -38,6 +40,7 @@ describe("1,000 concurrent lookups over REST", () => {
     const network = await startBareNetwork(accounts, world.sandbox.env.SOCIAL_API_TOKEN);
     await world.close();
     world = await startWorld({
+      ...UNLIMITED_READS,
       SOCIAL_API_URL: network.url,
       SOCIAL_API_TOKEN: world.sandbox.env.SOCIAL_API_TOKEN,
     });

@@ -8,6 +8,7 @@ import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
+import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { createRedis, type Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
@@ -49,7 +50,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
   });
 
   it("share 100 accounts of one lookup, which are all on one node", async () => {
-    const [one, other] = replicas.map((redis) => createAccountCache({ apiUrl, cacheSeconds: 300, redis }));
+    const [one, other] = replicas.map((redis) =>
+      createAccountCache({ by: "handle", apiUrl, cacheSeconds: 300, redis }),
+    );
     const accounts = new Map<string, CachedAccount>(
       Array.from({ length: 100 }, (_, i) => [
         `handle${i}`,
@@ -88,6 +91,24 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
         ),
       );
       expect(reservations.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
+    }
+  });
+
+  it("share the budgets for reading accounts of different networks, and remember the accounts", async () => {
+    for (const host of ["network1", "network2", "network3"]) {
+      const needs = { readsPerHour: 143, apiUrl: new URL(`http://${host}`), log: createLogger("silent") };
+      const budgets = replicas.map((redis) => createReadBudget({ ...needs, redis }));
+      const admissions = await Promise.all(
+        Array.from({ length: 40 }, async (_, i) => {
+          const { paid, onEnd } = await budgets[i % 2]!([String(i + 1)], `2001:${i + 1}::/48`);
+          for (const id of paid) onEnd(id, { id, handle: `handle${id}`, profile: NO_PROFILE });
+          return paid.length;
+        }),
+      );
+      // Eleven reads fit at once.
+      expect(admissions.filter((paid) => paid === 1)).toHaveLength(11);
+      const today = `tributary:v2:reads:{${host}}:today`;
+      await expect.poll(() => cluster.keys(today)).toEqual([today]);
     }
   });
 

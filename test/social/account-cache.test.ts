@@ -17,7 +17,7 @@ describe("the account cache", () => {
   it("keeps an account for the configured time and not-found for at most 60 s, and does not keep failures", () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1); // The cache treats a start time of 0 as unset.
-    const cache = createAccountCache({ apiUrl, cacheSeconds: 300, redis: undefined });
+    const cache = createAccountCache({ by: "handle", apiUrl, cacheSeconds: 300, redis: undefined });
     cache.store(
       new Map<string, CachedAccount>([
         ["creator", found],
@@ -35,7 +35,7 @@ describe("the account cache", () => {
   });
 
   it("keeps nothing when the configured time is 0 s", () => {
-    const cache = createAccountCache({ apiUrl, cacheSeconds: 0, redis: undefined });
+    const cache = createAccountCache({ by: "handle", apiUrl, cacheSeconds: 0, redis: undefined });
     cache.store(new Map([["creator", found]]));
     expect(cache.get("creator")).toBeUndefined();
   });
@@ -51,7 +51,7 @@ describeWithRedis("the account cache in Redis", () => {
     server = newServer;
     redis = newRedis;
   });
-  const cacheOf = (cacheSeconds: number) => createAccountCache({ apiUrl, cacheSeconds, redis });
+  const cacheOf = (cacheSeconds: number) => createAccountCache({ by: "handle", apiUrl, cacheSeconds, redis });
   const fetched = async (...handles: string[]) => {
     const cache = cacheOf(300);
     await cache.fetchShared(handles);
@@ -145,7 +145,12 @@ describeWithRedis("the account cache in Redis", () => {
 
   it("keeps accounts of different networks apart", async () => {
     await store(new Map([["creator", found]]));
-    const other = createAccountCache({ apiUrl: new URL("http://other"), cacheSeconds: 300, redis });
+    const other = createAccountCache({
+      by: "handle",
+      apiUrl: new URL("http://other"),
+      cacheSeconds: 300,
+      redis,
+    });
     await other.fetchShared(["creator"]);
     expect(other.get("creator")).toBeUndefined();
   });

@@ -179,13 +179,72 @@ describe("the account lookup", () => {
     }
   });
 
+  it("caches accounts by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
+    const answer = (keys: readonly string[]): Promise<SocialAnswers> =>
+      Promise.resolve(new Map(keys.map((key) => [key, { id: "7", handle: "creator", profile: NO_PROFILE }])));
+    const [findByHandles, findByIds] = [vi.fn(answer), vi.fn(answer)];
+    const client = { turn: () => undefined, findByHandles, findByIds };
+    const lookup = createAccountLookup({ ...defaults, client });
+    const countCalls = () => [findByIds.mock.calls.length, findByHandles.mock.calls.length];
+    await Promise.all([lookup.findByIds(["7"]), lookup.findByIds(["7"])]);
+    expect(results(await lookup.findByIds(["7"]))).toEqual(["found"]);
+    expect(countCalls()).toEqual([1, 0]);
+    // Only a lookup of the handle says whose it is now.
+    expect(lookup.cached("creator")).toBeUndefined();
+    await lookup.findByHandles(["creator"]);
+    expect(countCalls()).toEqual([1, 1]);
+
+    const other = createAccountLookup({ ...defaults, client });
+    await other.findByHandles(["creator"]);
+    expect(other.cachedById("7")).toBeUndefined();
+  });
+
+  it("caches that an id has no account for at most 60 s", async () => {
+    vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
+    vi.advanceTimersByTime(1);
+    try {
+      const notFound = new SocialError({ kind: "not-found" });
+      const findByIds = vi.fn((ids: readonly string[]) =>
+        Promise.resolve<SocialAnswers>(new Map(ids.map((id) => [id, notFound]))),
+      );
+      const { client } = heldNetwork();
+      const lookup = createAccountLookup({ ...defaults, client: { ...client, findByIds } });
+      const countCalls = async () => {
+        expect(results(await lookup.findByIds(["7"]))).toEqual(["not-found"]);
+        return findByIds.mock.calls.length;
+      };
+      expect([await countCalls(), await countCalls()]).toEqual([1, 1]);
+      await vi.advanceTimersByTimeAsync(59_999);
+      expect(await countCalls()).toBe(1);
+      await vi.advanceTimersByTimeAsync(2);
+      expect(await countCalls()).toBe(2);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("makes no call for a caller who has left before", async () => {
+    const { calls, client } = heldNetwork();
+    const findByIds = vi.fn(neverById);
+    const lookup = createAccountLookup({ ...defaults, client: { ...client, findByIds } });
+    const caller = { signal: AbortSignal.abort(new Error("gone")), addressBlock: "192.0.2.0/24" };
+    expect(await lookup.findByHandles(names(2), caller)).toEqual([new Error("gone"), new Error("gone")]);
+    expect(await lookup.findByIds(["1"], caller)).toEqual([new Error("gone")]);
+    await batchSent();
+    expect([calls, findByIds.mock.calls]).toEqual([[], []]);
+  });
+
   it("caches nothing when the configured time is 0 s", async () => {
-    const findByHandles = vi.fn((keys: readonly string[]) => Promise.resolve(answerAll(keys)));
-    const client = { turn: () => undefined, findByHandles, findByIds: neverById };
+    const answer = (keys: readonly string[]) => Promise.resolve(answerAll(keys));
+    const [findByHandles, findByIds] = [vi.fn(answer), vi.fn(answer)];
+    const client = { turn: () => undefined, findByHandles, findByIds };
     const lookup = createAccountLookup({ ...defaults, cacheSeconds: 0, client });
     await lookup.findByHandles(["known"]);
     await lookup.findByHandles(["known"]);
     expect(findByHandles).toHaveBeenCalledTimes(2);
+    await lookup.findByIds(["7"]);
+    await lookup.findByIds(["7"]);
+    expect(findByIds).toHaveBeenCalledTimes(2);
   });
 
   it("returns the error of a call to all its callers, and makes the next call", async () => {
@@ -204,10 +263,10 @@ describe("the account lookup", () => {
 
 describe("the budget for reading accounts", () => {
   const caller = (addressBlock: string, signal = new AbortController().signal) => ({ addressBlock, signal });
-  /** A lookup with ten reads an hour, of which each caller may use three. */
+  /** A lookup with a budget that holds eleven reads: the first caller gets seven, and the second three of the rest. */
   function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
     const { calls, client } = heldNetwork();
-    const budget = createReadBudget({ ...defaults, readsPerHour: 10, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, readsPerHour: 143, log: createLogger("silent") });
     const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
     const find = async (block: string, ...handles: string[]) =>
       results(await lookup.findByHandles(handles, caller(block)));
@@ -224,17 +283,15 @@ describe("the budget for reading accounts", () => {
 
   it("refuses the handles that do not fit, and returns cached ones", async () => {
     const { calls, findAnswered } = createLimited();
-    expect(await findAnswered("a", names(5))).toEqual([
-      "found",
-      "found",
-      "found",
+    expect(await findAnswered("a", names(9))).toEqual([
+      ...Array<string>(7).fill("found"),
       "budget-used",
       "budget-used",
     ]);
-    expect(calls[0]!.keys).toEqual(names(3));
-    expect(await findAnswered("a", ["NAME0", "name3", "name2"])).toEqual(["found", "budget-used", "found"]);
+    expect(calls[0]!.keys).toEqual(names(7));
+    expect(await findAnswered("a", ["NAME0", "name7", "name2"])).toEqual(["found", "budget-used", "found"]);
     expect(calls).toHaveLength(1);
-    expect(await findAnswered("b", ["name3"])).toEqual(["found"]);
+    expect(await findAnswered("b", ["name7"])).toEqual(["found"]);
   });
 
   it("does not count accounts that do not exist, and calls that fail", async () => {
@@ -250,36 +307,68 @@ describe("the budget for reading accounts", () => {
     await turn();
     calls.at(-1)!.fail(new SocialError({ kind: "unreachable" }));
     await failing;
-    expect(await findAnswered("a", names(3))).toEqual(["found", "found", "found"]);
+    expect(await findAnswered("a", names(5))).toEqual(Array(5).fill("found"));
+    expect(await findAnswered("b", names(4, "b"))).toEqual(Array(4).fill("found"));
   });
 
   it("counts accounts that are returned but cannot be read, because the network charges for them", async () => {
     const { findAnswered } = createLimited();
-    const unreadable = new Map(names(3).map((name) => [name, new SocialError({ kind: "unreadable" })]));
-    expect(await findAnswered("a", names(3), unreadable)).toEqual(Array(3).fill("unreadable"));
+    const unreadable = new Map(names(7).map((name) => [name, new SocialError({ kind: "unreadable" })]));
+    expect(await findAnswered("a", names(7), unreadable)).toEqual(Array(7).fill("unreadable"));
     expect(await findAnswered("a", ["name0"])).toEqual(["budget-used"]);
   });
 
   it("charges a handle that several callers request at once to the first of them", async () => {
     const { calls, find, findAnswered } = createLimited();
-    const all = ["a", "b", "c", "d", "e"].map((block) => find(block, ...names(3)));
+    const all = ["a", "b", "c", "d", "e"].map((block) => find(block, ...names(7)));
     await turn();
-    const later = find("f", ...names(3));
+    const later = find("f", ...names(7));
     await turn();
     calls[0]!.answer();
-    expect(await Promise.all([...all, later])).toEqual(Array(6).fill(["found", "found", "found"]));
+    expect(await Promise.all([...all, later])).toEqual(Array(6).fill(Array(7).fill("found")));
     expect(calls).toHaveLength(1);
     expect(await findAnswered("a", ["another"])).toEqual(["budget-used"]);
-    expect(await findAnswered("b", names(3, "other"))).toEqual(["found", "found", "found"]);
+    expect(await findAnswered("b", names(3, "other"))).toEqual(Array(3).fill("found"));
   });
 
   it("lets the next caller pay for a handle whose first caller cannot", async () => {
     const { calls, find, findAnswered } = createLimited();
-    await findAnswered("a", names(3));
+    await findAnswered("a", names(7));
     const both = ["a", "b"].map((block) => find(block, "wanted"));
     await turn();
     calls.at(-1)!.answer();
     expect(await Promise.all(both)).toEqual([["budget-used"], ["found"]]);
+  });
+
+  it("neither asks for nor charges a handle whose caller leaves while another reserves it", async () => {
+    const budget = createReadBudget({ ...defaults, readsPerHour: 143, log: createLogger("silent") });
+    const reserved: string[] = [];
+    const slow = Promise.withResolvers<undefined>();
+    const { calls, find, lookup } = createLimited({
+      budget: async (keys, block) => {
+        reserved.push(block);
+        await slow.promise;
+        return budget(keys, block);
+      },
+    });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const both = [
+      lookup.findByHandles(["wanted"], caller("a", first.signal)),
+      lookup.findByHandles(["wanted"], caller("b", second.signal)),
+    ];
+    await turn();
+    first.abort(new Error("first left"));
+    second.abort(new Error("second left"));
+    slow.resolve(undefined);
+    expect(await Promise.all(both)).toEqual([[new Error("first left")], [new Error("second left")]]);
+    await batchSent();
+    expect([calls, reserved]).toEqual([[], ["a"]]);
+
+    // What was reserved is back: the caller gets seven.
+    const after = find("a", ...names(8));
+    await turn();
+    calls[0]!.answer();
+    expect(await after).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
   });
 
   it("counts accounts that are looked up by id", async () => {
@@ -290,20 +379,20 @@ describe("the budget for reading accounts", () => {
     };
     const { lookup } = createLimited({ client });
     const find = async (...ids: string[]) => results(await lookup.findByIds(ids, caller("a")));
-    expect(await find("1", "2")).toEqual(["found", "found"]);
-    expect(await find("1", "2")).toEqual(["found", "budget-used"]);
+    const ids = Array.from({ length: 8 }, (_, i) => String(i));
+    expect(await find(...ids.slice(0, 6))).toEqual(Array(6).fill("found"));
+    expect(await find(...ids)).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
   });
 
   it("gets back what is reserved for a handle as soon as it is refused, though others of its request wait", async () => {
     const { find, lookup, calls } = createLimited({ concurrency: 1, queueMax: 1 });
     void find("z", "first");
     await turn();
-    void find("a", "waiting", "refused", "also refused");
+    void find("a", "waiting", ...names(5, "refused"));
     await turn();
-    expect(results(await lookup.findByHandles(["b1", "b2"], caller("a")))).toEqual([
-      "queue-full",
-      "queue-full",
-    ]);
+    expect(results(await lookup.findByHandles(names(4, "b"), caller("a")))).toEqual(
+      Array(4).fill("queue-full"),
+    );
     expect(calls).toHaveLength(1);
   });
 
@@ -326,9 +415,10 @@ describe("the budget for reading accounts", () => {
     await batchSent();
     calls[1]!.answer();
     expect([await waiting, calls[1]!.keys]).toEqual([["found"], ["waiting"]]);
-    expect(await findAnswered("a", names(3, "a"))).toEqual(["found", "found", "found"]);
-    // Five of ten are read.
-    for (const block of ["c", "d"]) await findAnswered(block, names(3, block));
+    expect(await findAnswered("a", names(5, "a"))).toEqual(Array(5).fill("found"));
+    // Seven of eleven are read.
+    expect(await findAnswered("c", names(3, "c"))).toEqual(Array(3).fill("found"));
+    expect(await findAnswered("d", ["d"])).toEqual(["found"]);
     expect(await findAnswered("e", ["last"])).toEqual(["budget-used"]);
   });
 });

@@ -417,7 +417,7 @@ describe("a batcher", () => {
     });
     const ended: Record<string, unknown[]> = {};
     const start = (name: string, key: string, signal?: AbortSignal) => {
-      const onEnd = (answer?: string | Error) => (ended[name] ??= []).push(answer);
+      const onEnd = (_key: string, answer?: string | Error) => (ended[name] ??= []).push(answer);
       return load(key, signal, { onEnd }).catch(() => undefined);
     };
     expect(isPending("a")).toBe(false);

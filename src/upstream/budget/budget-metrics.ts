@@ -27,7 +27,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   const budgets = new Map<BudgetName, () => number>();
   new Gauge({
     name: "tributary_budget_used_ratio",
-    help: "Used part of a budget, 0 to 1. social_reads: accounts read in the last hour, of SOCIAL_READS_PER_HOUR. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it.",
+    help: "Used part of a budget, 0 to 1. social_reads: accounts, of the five minutes' worth of SOCIAL_READS_PER_HOUR that may be read at once. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it.",
     labelNames: ["budget"],
     registers: [registry],
     collect() {

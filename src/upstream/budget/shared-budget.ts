@@ -186,7 +186,8 @@ function countersOf(part: BudgetPart, caller: string): Counter[] {
   ];
 }
 
-function withoutRedis(limit: number): number {
+/** What a replica that cannot reach Redis may use of a limit. */
+export function withoutRedis(limit: number): number {
   return Math.ceil(limit * PART_WITHOUT_REDIS);
 }
 

@@ -4,8 +4,8 @@ const WINDOW_SECONDS = 900;
 const LATENCY_MS = 200;
 
 /**
- * The network's lookup by handle in memory, for tests with fake timers. It enforces its limit of calls in 15 minutes,
- * and charges for each account that it returns. Handles that start with `nobody` do not exist.
+ * The network's lookups by handle and by id in memory, for tests with fake timers. It enforces its limit of calls in 15
+ * minutes, and counts each account that it returns as charged. Handles that start with `nobody` do not exist.
  */
 export function createMeteredNetwork(callsPerWindow = 300) {
   const meter = { calls: 0, charged: 0 };
@@ -24,16 +24,13 @@ export function createMeteredNetwork(callsPerWindow = 300) {
     return true;
   }
 
-  function find(handles: readonly string[]): object {
-    const { missing = [], found = [] } = Object.groupBy(handles, (handle) =>
-      handle.startsWith("nobody") ? "missing" : "found",
+  function find(by: "usernames" | "ids", keys: readonly string[]): object {
+    const { missing = [], found = [] } = Object.groupBy(keys, (key) =>
+      key.startsWith("nobody") ? "missing" : "found",
     );
     meter.charged += found.length;
     return {
-      data: found.map((username) => ({
-        id: BigInt(`0x${Buffer.from(username.slice(-7)).toString("hex")}`).toString(),
-        username,
-      })),
+      data: found.map((key) => (by === "ids" ? { id: key, username: `id${key}` } : toAccount(key))),
       errors: missing.map((value) => ({ value, type: "https://api.example/2/problems/resource-not-found" })),
     };
   }
@@ -42,7 +39,8 @@ export function createMeteredNetwork(callsPerWindow = 300) {
     await new Promise((resolve) => setTimeout(resolve, LATENCY_MS));
     meter.calls++;
     const isAdmitted = admit();
-    const handles = new URL(url).searchParams.get("usernames")!.split(",");
+    const { searchParams } = new URL(url);
+    const by = searchParams.has("ids") ? "ids" : "usernames";
     return read({
       status: isAdmitted ? 200 : 429,
       headers: {
@@ -50,9 +48,16 @@ export function createMeteredNetwork(callsPerWindow = 300) {
         "x-rate-limit-remaining": String(remaining),
         "x-rate-limit-reset": String(resetSeconds),
       },
-      text: JSON.stringify(isAdmitted ? find(handles) : { title: "Too Many Requests" }),
+      text: JSON.stringify(
+        isAdmitted ? find(by, searchParams.get(by)!.split(",")) : { title: "Too Many Requests" },
+      ),
     });
   };
 
   return { callUpstream, meter };
 }
+
+const toAccount = (username: string) => ({
+  id: BigInt(`0x${Buffer.from(username.slice(-7)).toString("hex")}`).toString(),
+  username,
+});
