@@ -18,6 +18,7 @@ import {
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
+import { NEVER_MS, type TestSandbox } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 interface RecordedSpan {
@@ -120,11 +121,13 @@ let chain: Awaited<ReturnType<typeof startRecorder>>;
 let network: Awaited<ReturnType<typeof startRecorder>>;
 beforeAll(async () => {
   registerSdk();
-  world = await startWorld(async (sandbox) => {
+  const env = async (sandbox: TestSandbox) => {
     chain = await startRecorder(sandbox.rpc.url);
     network = await startRecorder(sandbox.social.url);
     return { SOLANA_RPC_URL: `${chain.url}/?key=secret`, SOCIAL_API_URL: network.url };
-  });
+  };
+  // A scrape reads the fee payer's balance, which would show in the next tests.
+  world = await startWorld(env, { waits: { balanceMaxAgeMs: NEVER_MS } });
   await world.lookup("graduate");
 });
 beforeEach(() => {
