@@ -1,4 +1,4 @@
-import type { Shortage } from "../upstream/budget/ledger.ts";
+import type { BudgetScope } from "../upstream/budget/ledger.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /**
@@ -16,8 +16,16 @@ export type CollectFailure =
   | { readonly kind: "simulation-failed"; readonly err: TransactionError; readonly logs: readonly string[] }
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
-  /** The caller has used its share of the hour's fees, or the service its budget. Small collects have limits of their own. */
-  | ({ readonly kind: "budget-spent"; readonly isSmall: boolean } & Shortage)
+  /**
+   * The caller has used its share of the hour's fees, or the service its budget. Small collects have limits of their
+   * own. Without `retryAfterSeconds`, the budget is too small for this collect.
+   */
+  | {
+      readonly kind: "budget-spent";
+      readonly isSmall: boolean;
+      readonly scope: BudgetScope;
+      readonly retryAfterSeconds?: number;
+    }
   /** No transaction was signed before the collect's deadline. */
   | { readonly kind: "timed-out" }
 

@@ -24,8 +24,10 @@ export function toContractError(error: unknown, fallback: "LOOKUP_FAILED" | "COL
 }
 
 function toBudgetSpent({ scope, isSmall, retryAfterSeconds }: BudgetSpent): ErrorDetails {
-  const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
   const budget = isSmall ? "fee budget for small collects" : "fee budget";
+  if (retryAfterSeconds === undefined)
+    return { message: `The service's ${budget} does not allow this collect.`, extensions: { scope } };
+  const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
   return {
     message: `${used} ${budget} for this hour. Try again in ${retryAfterSeconds} seconds.`,
     retryAfterSeconds,

@@ -18,8 +18,6 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
 /** The state that all replicas share, in one Redis or in a Redis Cluster. */
 export interface Redis {
-  /** Whether it is a Redis Cluster, where all keys of a script must have the same hash tag. */
-  readonly isCluster: boolean;
   /**
    * Runs a script in one round trip. Returns undefined if the script fails or returns something unexpected, or
    * if Redis is unavailable: at once if it is known to be down, otherwise after at most `answerTimeoutMs`. The
@@ -214,7 +212,6 @@ export function createRedis({
   }
 
   return {
-    isCluster: connection.isCluster,
     async run(...script) {
       const result = await attempt(...script);
       return typeof result === "object" ? result.answer : undefined;

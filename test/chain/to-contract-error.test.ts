@@ -111,6 +111,19 @@ describe("a CollectError", () => {
     });
   });
 
+  it.each([
+    [false, "The service's fee budget does not allow this collect."],
+    [true, "The service's fee budget for small collects does not allow this collect."],
+  ])(
+    "of kind budget-spent says that the budget is too small, without a time: small: %s",
+    (isSmall, message) => {
+      const error = new CollectError({ kind: "budget-spent", scope: "SERVICE", isSmall });
+      const converted = toContractError(error, "COLLECT_FAILED");
+      expect(converted).toMatchObject({ message, extensions: { scope: "SERVICE" } });
+      expect(converted.retryAfterSeconds).toBeUndefined();
+    },
+  );
+
   it("of kind still-running says so when no transaction is in flight", () => {
     const error = new CollectError({ kind: "still-running", signature: undefined });
     expect(toContractError(error, "COLLECT_FAILED").message).toBe(

@@ -262,4 +262,26 @@ describe("COLLECT_FAILED", () => {
       await smallBudget.close();
     }
   });
+
+  it.each(["0", "4999"])(
+    "has no Retry-After if the hour's fee budget, %s, pays for no collect",
+    async (env) => {
+      const tooSmall = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: env });
+      try {
+        const { id } = tooSmall.account("creator");
+        const message = "The service's fee budget does not allow this collect.";
+        const { status, body, headers } = await tooSmall.collect(id);
+        expect([status, body]).toEqual([500, error("COLLECT_FAILED", message)]);
+        expect(headers.get("retry-after")).toBeNull();
+        const mutation = "mutation ($id: String!) { collect(socialId: $id) { success } }";
+        const graphql = await tooSmall.graphql(mutation, { id });
+        expect(graphql.body.errors).toEqual([
+          expect.objectContaining({ message, extensions: { code: "COLLECT_FAILED", scope: "SERVICE" } }),
+        ]);
+        expect(tooSmall.sandbox.landedCollects()).toEqual([]);
+      } finally {
+        await tooSmall.close();
+      }
+    },
+  );
 });

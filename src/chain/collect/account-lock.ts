@@ -57,54 +57,38 @@ const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
 
-/**
- * KEYS of all scripts: the lock and the slot of the last landed transaction, under each of their names. The lock
- * is held if it is held under any name. Every name is written in the same script, with the same values.
- */
-function keysOf(id: string, redis: Redis | undefined): string[] {
-  const keys = [`v2:collect:{${id}}`, `v2:landed:{${id}}`];
-  // The names of version 1, whose replicas still run during an upgrade. Remove them after the first release with
-  // version 2. In a cluster they are on other nodes than the names above; version 1 does not run with a cluster.
-  if (!redis?.isCluster) keys.push(`collect:${id}`, `landed:${id}`);
-  return keys;
-}
+/** KEYS of all scripts: the lock, and the slot of the last landed transaction. */
+const keysOf = (id: string) => [`v2:collect:{${id}}`, `v2:landed:{${id}}`];
 
 /**
  * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns the holder's token,
  * its transaction or "", and the slot or 0.
  *
  * A lock that is `done` is free, but a replica that waits for its holder still receives the transaction. Each
- * branch begins with a write, so that the script fails on a read-only Redis, whose data may be stale.
+ * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
  */
 const ACQUIRE: Script<[holder: string, transaction: string, slot: number]> = {
   answer: z.tuple([z.string(), z.string(), z.int()]),
   text: `
-local slot = 0
-for i = 2, #KEYS, 2 do slot = math.max(slot, tonumber(redis.call('GET', KEYS[i])) or 0) end
-for i = 1, #KEYS, 2 do
-  local token, transaction, done = unpack(redis.call('HMGET', KEYS[i], 'token', 'transaction', 'done'))
-  if token and (not done or token == ARGV[2]) then
-    redis.call('HSET', KEYS[i], 'asked', '1')
-    return {token, transaction or '', slot}
-  end
+local slot = tonumber(redis.call('GET', KEYS[2])) or 0
+local token, transaction, done = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction', 'done'))
+if token and (not done or token == ARGV[2]) then
+  redis.call('HSET', KEYS[1], 'asked', '1')
+  return {token, transaction or '', slot}
 end
-for i = 1, #KEYS, 2 do
-  redis.call('HSET', KEYS[i], 'token', ARGV[1])
-  redis.call('HDEL', KEYS[i], 'transaction', 'done', 'asked')
-  redis.call('PEXPIRE', KEYS[i], ARGV[3])
-end
+redis.call('HSET', KEYS[1], 'token', ARGV[1])
+redis.call('HDEL', KEYS[1], 'transaction', 'done', 'asked')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return {ARGV[1], '', slot}
 `,
 };
 
-/** ARGV: the token, LEASE_MS. Renews the locks of this token, unless they have a transaction. */
+/** ARGV: the token, LEASE_MS. Renews the lock of this token, unless it has a transaction. */
 const RENEW: Script<unknown> = {
   answer: z.unknown(),
   text: `
-for i = 1, #KEYS, 2 do
-  local token, transaction = unpack(redis.call('HMGET', KEYS[i], 'token', 'transaction'))
-  if token == ARGV[1] and not transaction then redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
-end
+local token, transaction = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction'))
+if token == ARGV[1] and not transaction then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1
 `,
 };
@@ -113,14 +97,10 @@ return 1
 const STORE: Script<number> = {
   answer: z.int(),
   text: `
-for i = 1, #KEYS, 2 do
-  local token = redis.call('HGET', KEYS[i], 'token')
-  if token and token ~= ARGV[1] then return 0 end
-end
-for i = 1, #KEYS, 2 do
-  redis.call('HSET', KEYS[i], 'token', ARGV[1], 'transaction', ARGV[2])
-  redis.call('PEXPIRE', KEYS[i], ARGV[3])
-end
+local token = redis.call('HGET', KEYS[1], 'token')
+if token and token ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'token', ARGV[1], 'transaction', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `,
 };
@@ -129,13 +109,9 @@ return 1
 const WITHDRAW: Script<number> = {
   answer: z.int(),
   text: `
-for i = 1, #KEYS, 2 do
-  local token, asked = unpack(redis.call('HMGET', KEYS[i], 'token', 'asked'))
-  if token == ARGV[1] and asked then return 0 end
-end
-for i = 1, #KEYS, 2 do
-  if redis.call('HGET', KEYS[i], 'token') == ARGV[1] then redis.call('DEL', KEYS[i]) end
-end
+local token, asked = unpack(redis.call('HMGET', KEYS[1], 'token', 'asked'))
+if token == ARGV[1] and asked then return 0 end
+if token == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 `,
 };
@@ -144,19 +120,12 @@ return 1
 const RELEASE: Script<unknown> = {
   answer: z.unknown(),
   text: `
-local slot = tonumber(ARGV[2])
-for i = 1, #KEYS, 2 do
-  local known = tonumber(redis.call('GET', KEYS[i + 1])) or 0
-  if slot > known then redis.call('SET', KEYS[i + 1], ARGV[2], 'PX', ARGV[3]) end
-  if redis.call('HGET', KEYS[i], 'token') == ARGV[1] then
-    if slot == ${NOT_LANDED} then redis.call('DEL', KEYS[i])
-    else
-      redis.call('HSET', KEYS[i], 'done', '1')
-      redis.call('PEXPIRE', KEYS[i], ARGV[3])
-    end
-  end
-end
-return 1
+local slot, known = tonumber(ARGV[2]), tonumber(redis.call('GET', KEYS[2])) or 0
+if slot > known then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+if slot == ${NOT_LANDED} then return redis.call('DEL', KEYS[1]) end
+redis.call('HSET', KEYS[1], 'done', '1')
+return redis.call('PEXPIRE', KEYS[1], ARGV[3])
 `,
 };
 
@@ -207,7 +176,7 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
      * `stored-transaction-unreadable`.
      */
     async acquire(address: string, endsAt: number): Promise<Lease> {
-      const keys = keysOf(`${feePayer}:${address}`, redis);
+      const keys = keysOf(`${feePayer}:${address}`);
       const token = randomUUID();
       const granted = { holder: token, transaction: "", landedSlot: 0, isEarlier: false };
       const answer = (await acquireLock(keys, token, endsAt)) ?? granted;

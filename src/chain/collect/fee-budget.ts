@@ -56,13 +56,8 @@ export function createFeeBudget({
   const limit = Number(budgetLamportsPerHour);
   const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFee);
   const toCallerLimit = (share: number) => Math.max(Math.floor(share * limit), highestFee);
-  const budget = createSharedBudget({
-    name: `fees:${feePayer}`,
-    limit,
-    callerLimit: toCallerLimit(CALLER_SHARE),
-    redis,
-    log,
-  });
+  const whole = { limit, callerLimit: toCallerLimit(CALLER_SHARE) };
+  const budget = createSharedBudget({ name: `fees:${feePayer}`, ...whole, redis, log });
   const small = {
     name: "small",
     limit: Math.floor(SMALL_SHARE * limit),
@@ -83,6 +78,11 @@ export function createFeeBudget({
     ): Promise<Reservation> {
       const isSmall = moved < FEES_MOVED * fee;
       const part = isSmall ? small : undefined;
+      const { limit: total, callerLimit: share } = part ?? whole;
+      if (fee > Math.min(total, share)) {
+        metrics.refused("fees", "SERVICE", 1);
+        throw new CollectError({ kind: "budget-spent", isSmall, scope: "SERVICE" });
+      }
       let shortage: Shortage | undefined;
       for (const caller of payers.keys()) {
         const reservation = await budget.reserve({ caller, amount: Number(fee), part });

@@ -116,18 +116,11 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
     }
   }
 
-  async function readTransaction(
-    { base64, signature }: StoredTransaction,
-    timeoutMs: number,
-  ): Promise<LandedTransaction | undefined> {
-    const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
-    const giveUpAt = performance.now() + timeoutMs;
-    while (accountKeys) {
-      const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
-      if (transaction || performance.now() > giveUpAt) return transaction;
-      await sleep(rereadMs);
-    }
-    return undefined;
+  /** One attempt. If it fails, it ends when the next one may start. */
+  async function readOnce(signature: string, accountKeys: readonly string[]) {
+    const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
+    if (!transaction) await sleep(rereadMs);
+    return transaction;
   }
 
   return {
@@ -141,13 +134,21 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
 
     /**
      * A landed transaction with its balances. Retries, because a node may return it only some time after it is
-     * confirmed; undefined after `timeoutMs`. Its `err` is more certain than the one of its status. The accounts of a
-     * transaction share one reading.
+     * confirmed; undefined after `timeoutMs`. Its `err` is more certain than the one of its status. All who read a
+     * transaction share the attempts.
      */
-    readLanded: (transaction: StoredTransaction, timeoutMs: number): Promise<LandedTransaction | undefined> =>
-      shareInFlight(reading, `${transaction.signature} ${timeoutMs}`, () =>
-        readTransaction(transaction, timeoutMs),
-      ),
+    async readLanded(
+      { base64, signature }: StoredTransaction,
+      timeoutMs: number,
+    ): Promise<LandedTransaction | undefined> {
+      const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
+      const giveUpAt = performance.now() + timeoutMs;
+      while (accountKeys) {
+        const landed = await shareInFlight(reading, signature, () => readOnce(signature, accountKeys));
+        if (landed || performance.now() > giveUpAt) return landed;
+      }
+      return undefined;
+    },
   };
 }
 

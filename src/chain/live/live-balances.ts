@@ -102,7 +102,10 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
     const isSame =
       before?.vault === balance.vault &&
       before.pda === balance.pda &&
-      before.coins.every(({ amount }, i) => amount === balance.coins[i]?.amount);
+      before.coins.length === balance.coins.length &&
+      before.coins.every(
+        ({ stage, amount }, i) => stage === balance.coins[i]!.stage && amount === balance.coins[i]!.amount,
+      );
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
     for (const wake of wallet.waiting) wake();

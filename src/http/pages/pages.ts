@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
-import { extname } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
 import { memoize } from "../../upstream/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
@@ -43,55 +43,27 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** The home page's assets. Each module comes after those that it imports. */
-const HOME_ASSETS = [
-  "home/home.css",
-  "home/preview.png",
-  "home/touch-icon.png",
-  "home/dom.js",
-  "home/pasted.js",
-  "home/messages.js",
-  "home/api.js",
-  "home/card.js",
-  "home/coins.js",
-  "home/plot.js",
-  "home/history.js",
-  "home/collect.js",
-  "home/sandbox.js",
-  "home/home.js",
-];
-
-/** Whole lines of comments, and indentation: a sixth of the home page's scripts and styles. */
-const UNSENT = /^\s*(?:\/\*[^]*?\*\/|\/\/.*)\n|^[ \t]+/gm;
-
-/** Reads the home page's assets without comments, and adds its version to the URL of each imported module. */
-function readHomeAssets(): Record<string, StaticFile> {
-  const files: Record<string, StaticFile> = {};
-  for (const name of HOME_ASSETS) {
-    const content = read(`./assets/${name}`);
-    const shorten = (text: string) =>
-      text
-        .replace(UNSENT, "")
-        .replace(/(?<= from "\.\/)[a-z]+\.js(?=")/g, (file) => `${file}?v=${files[`home/${file}`]!.version}`);
-    files[name] = toFile(name, extname(name) === ".png" ? content : shorten(content.toString()));
-  }
-  return files;
-}
-
 /** Read and hashed once per process: some are large, and none changes. */
-const FIXED_ASSETS: Readonly<Record<string, StaticFile>> = Object.fromEntries(
-  Object.entries({
-    "icon.svg": read("./assets/icon.svg"),
-    "page.css": read("./assets/page.css"),
-    "docs.css": read("./assets/docs.css"),
-    "docs.js": read("./assets/docs.js"),
-    "swagger-ui.js": read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
-    "graphiql.css": read("./assets/graphiql.css"),
-    "not-found.css": read("./assets/not-found.css"),
-  }).map(([name, content]) => [name, toFile(name, content)]),
-);
+const ASSETS: Readonly<Record<string, StaticFile>> = {
+  "swagger-ui.js": toFile("swagger-ui.js", read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"))),
+  ...Object.fromEntries(
+    readdirSync(new URL("./assets", import.meta.url), { recursive: true, encoding: "utf8" })
+      .filter((name) => [".css", ".js", ".png", ".svg"].includes(extname(name)))
+      .map((name) => [name, readAsset(name)]),
+  ),
+};
 
-const HOME_FILES = readHomeAssets();
+/** Reads an asset. A script gets the version of each module that it imports added to that module's URL. */
+function readAsset(name: string): StaticFile {
+  const content = read(`./assets/${name}`);
+  if (extname(name) !== ".js") return toFile(name, content);
+  const versionOf = (file: string) => readAsset(join(dirname(name), file)).version;
+  const script = content.toString();
+  return toFile(
+    name,
+    script.replace(/(?<= from ")[^"]+/g, (file) => `${file}?v=${versionOf(file)}`),
+  );
+}
 
 /** Loaded when a browser first requests it, for all gateways of the process. */
 const graphiqlAssets = memoize(async () => {
@@ -118,8 +90,7 @@ export function createPages(needs: {
   cluster: () => string;
   sandboxAccounts: readonly SandboxAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: Request) => Response } {
-  const assets: Readonly<Record<string, StaticFile>> = { ...FIXED_ASSETS, ...HOME_FILES };
-  const urlOf = (asset: string, { version } = assets[asset]!) => `assets/${asset}?v=${version}`;
+  const urlOf = (asset: string, { version } = ASSETS[asset]!) => `assets/${asset}?v=${version}`;
 
   /** Reads a page, and adds the version to the URL of each asset. */
   const readPage = (name: string, others: Readonly<Record<string, StaticFile>> = {}) =>
@@ -147,7 +118,7 @@ export function createPages(needs: {
     "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
-  for (const [name, file] of Object.entries(assets)) files[`/assets/${name}`] = file;
+  for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;
   const graphiqlAsset = (name: "graphiql-viewer.js" | "graphiql-viewer.css"): Record<string, Route> => ({
     [`/assets/${name}`]: { GET: async (...request) => (await graphiqlAssets())[name].handle(...request) },
   });

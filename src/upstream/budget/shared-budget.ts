@@ -166,6 +166,7 @@ export function createSharedBudget({
     /** How much of the budget, or of this part of it, is spent, 0 to 1. With Redis, as of its last answer. */
     usedPart(part?: BudgetPart): number {
       const counter = part ? { name: toPartName(part), limit: part.limit } : { name: ALL, limit };
+      if (counter.limit === 0) return 1;
       if (!redis) return ledger.sum(counter.name) / counter.limit;
       if (isAlone) return ledger.sum(counter.name) / withoutRedis(counter.limit);
       void redis.run(RESERVE, [toKey(counter.name)], [0, 0, counter.limit]).then((answer) => {

@@ -1,7 +1,8 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { CollectError } from "../../../src/chain/collect-error.ts";
 import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports, type Lamports } from "../../../src/chain/lamports.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
@@ -116,6 +117,24 @@ describe("the fee budget", () => {
     ]);
   });
 
+  it("names no time to try again for a fee that it never allows", async () => {
+    const refusal = async (lamports: number, moved: Lamports) =>
+      createBudget({ lamports })
+        .reserve(FEE, { moved, payers: payersOf("a") })
+        .catch((error: unknown) => (error as CollectError).failure);
+    const never = { kind: "budget-spent", scope: "SERVICE" };
+    expect(await refusal(4_999, LARGE)).toEqual({ ...never, isSmall: false });
+    expect(await refusal(9_999, SMALL)).toEqual({ ...never, isSmall: true });
+    // Rent makes a collect cost more than a caller's share.
+    const withRent = createBudget({ lamports: 80_000 }).reserve(toLamports(10_001), {
+      moved: toLamports(10 ** 9),
+      payers: payersOf("a"),
+    });
+    await expect(withRent).rejects.toMatchObject({ failure: { ...never, isSmall: false } });
+    const exposition = await registry.metrics();
+    expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n');
+  });
+
   it("never refuses a caller with 20 collects of 0.02 SOL a minute at 5,100 lamports, for three hours", async () => {
     const budget = createBudget({ lamports: 50_000_000 });
     const heavy = [];
@@ -140,6 +159,15 @@ describe("the fee budget", () => {
   });
 });
 
+describe("a fee budget of 0", () => {
+  it("is used up, according to the metrics", async () => {
+    createBudget({ lamports: 0 });
+    const exposition = await registry.metrics();
+    expect(exposition).toContain('tributary_budget_used_ratio{budget="fees"} 1\n');
+    expect(exposition).toContain('tributary_budget_used_ratio{budget="small_fees"} 1\n');
+  });
+});
+
 describeWithRedis("the fee budget in Redis", () => {
   let server: RedisServer;
   let redis: Redis;
@@ -159,6 +187,11 @@ describeWithRedis("the fee budget in Redis", () => {
     expect(await count(200, (i) => `attacker${i % 50}`, SMALL)).toBe(36);
     expect(await count(50, () => "b")).toBe(10);
     expect(await count(200, (i) => `honest${i % 50}`)).toBe(30);
+  });
+
+  it("is used up if it is 0", async () => {
+    createBudget({ redis, lamports: 0 });
+    expect(await registry.metrics()).toContain('tributary_budget_used_ratio{budget="fees"} 1\n');
   });
 
   it("is a quarter for each replica without Redis, less what it spent before", async () => {

@@ -286,4 +286,19 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     const { blockTime } = chain.landed(transaction.signature)!;
     expect(await readLanded(transaction, 60_000)).toMatchObject({ err, blockTime });
   });
+
+  it("is read by one call at a time for all who wait for it, each until its own deadline", async (context) => {
+    const { chain, confirm, readLanded, endpoints, transaction } = await start(context, { endpoints: 1 });
+    const [node] = endpoints as [Endpoint];
+    node.stopLying();
+    let misses = 3;
+    node.lie({ getTransaction: (tellTruth) => (misses-- > 0 ? null : tellTruth()) });
+    expect(await confirm()).toMatchObject({ kind: "landed" });
+    const timeouts = [-1, 60_000, 60_001, 60_002];
+    const [late, ...others] = await Promise.all(timeouts.map((ms) => readLanded(transaction, ms)));
+    expect(late).toBeUndefined();
+    const { blockTime } = chain.landed(transaction.signature)!;
+    expect(others).toMatchObject(Array(3).fill({ err: null, blockTime }));
+    expect(node.calls.filter(isMethod("getTransaction"))).toHaveLength(4);
+  });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AccountAddresses } from "../../../src/chain/addresses.ts";
-import type { Balance } from "../../../src/chain/balances.ts";
+import type { Balance, CoinBalance } from "../../../src/chain/balances.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { NamedWallet } from "../../../src/chain/wallets.ts";
@@ -160,6 +160,28 @@ describe("watching", () => {
     await vi.advanceTimersByTimeAsync(20_000);
     expect(fast).toHaveBeenCalled();
     expect(shown).toEqual([[4]]);
+    stop.abort();
+  });
+
+  it("shows a balance when a coin gains, loses or changes a place where fees wait", async () => {
+    const chain = createChain();
+    const zero = toLamports(0);
+    const place = { mint: "mint", quoteMint: null, amount: 5n, reason: null };
+    const curve: CoinBalance = { ...place, stage: "CURVE" };
+    const pool: CoinBalance = { ...place, stage: "POOL" };
+    let coins = [curve];
+    vi.spyOn(chain, "getBalances").mockImplementation(() =>
+      Promise.resolve([{ vault: zero, pda: zero, coins }]),
+    );
+    const stop = new AbortController();
+    const shown: (string | null)[][] = [];
+    void (async () => {
+      for await (const balance of createLiveBalances({ balances: chain }).watch(walletOf("a"), stop.signal))
+        shown.push(balance.coins.map(({ stage }) => stage));
+    })();
+    await vi.advanceTimersByTimeAsync(5_000);
+    for (coins of [[curve, pool], [pool], [curve]]) await vi.advanceTimersByTimeAsync(5_000);
+    expect(shown).toEqual([["CURVE"], ["CURVE", "POOL"], ["POOL"], ["CURVE"]]);
     stop.abort();
   });
 

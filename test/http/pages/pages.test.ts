@@ -88,6 +88,18 @@ describe("an asset", () => {
     }
   });
 
+  it("imports modules at the URLs that the page preloads, so that each is loaded once", async () => {
+    const urls = await assetsOf("/");
+    const scripts = urls.filter((url) => url.includes(".js?"));
+    const imported = new Set<string>();
+    for (const url of scripts) {
+      const { body } = await world.request(`/${url}`);
+      for (const [, file] of body.matchAll(/ from "\.\/([^"]+)"/g)) imported.add(`assets/home/${file}`);
+    }
+    expect(scripts.filter((url) => !imported.has(url))).toEqual([expect.stringContaining("/home.js?v=")]);
+    expect(imported.size).toBe(scripts.length - 1);
+  });
+
   it("is served from a fixed list: a request path never reads a file", async () => {
     for (const name of ["index.html", "..%2fpages.ts", "%2e%2e/pages.ts", "../../main.ts", "toString", ""])
       expect((await world.request(`/assets/${name}`)).status).toBe(404);
