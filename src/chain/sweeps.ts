@@ -103,6 +103,11 @@ export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lampo
   );
 }
 
+/** What the payer of the sweeps pays besides the fee. */
+export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
+  return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
+}
+
 function amountIn(stage: Stage, sweeps: readonly Sweep[]): bigint {
   return sweeps.reduce((sum, sweep) => (sweep.stage === stage ? sum + sweep.amount : sum), 0n);
 }

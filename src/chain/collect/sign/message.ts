@@ -29,13 +29,15 @@ export interface TransactionTerms {
   readonly guard: bigint;
 }
 
+type Step = { readonly kind: "sweep"; readonly sweep: Sweep } | { readonly kind: "amm" | "collect" };
+
 /** What made a transaction fail: a part, and in it a sweep, the AMM's part, or the collect itself. */
 export interface Culprit {
   readonly part: CollectPart;
-  readonly step: Sweep | "amm" | "collect";
+  readonly step: Step;
 }
 
-interface Step extends Culprit {
+interface PlannedStep extends Culprit {
   readonly instruction: TransactionInstruction;
 }
 
@@ -56,25 +58,18 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
    * The steps of a part in order. Sweeps of curves come first, so that they pay for a missing creator vault,
    * as `collectableWith` expects; sweeps of pools come before the AMM's part, which moves what they swept.
    */
-  function stepsOf(part: CollectPart): Step[] {
+  function stepsOf(part: CollectPart): PlannedStep[] {
     const { account, sweeps, withAmm } = part;
+    const steps: PlannedStep[] = [];
+    const add = (step: Step, instruction: TransactionInstruction) => steps.push({ part, step, instruction });
     const sweepsOf = (stage: Sweep["stage"]) => sweeps.filter((sweep) => sweep.stage === stage);
-    return [
-      ...sweepsOf("CURVE").map((step) => ({
-        part,
-        step,
-        instruction: launchpad.sweepCurve(payerAddress, account, step.coin),
-      })),
-      ...sweepsOf("POOL").map((step) => ({
-        part,
-        step,
-        instruction: launchpad.sweepPool(payerAddress, account, step.coin),
-      })),
-      ...(withAmm
-        ? [{ part, step: "amm" as const, instruction: launchpad.transferCreatorFeesToPump(account) }]
-        : []),
-      { part, step: "collect", instruction: launchpad.collectCreatorFee(account) },
-    ];
+    for (const sweep of sweepsOf("CURVE"))
+      add({ kind: "sweep", sweep }, launchpad.sweepCurve(payerAddress, account, sweep.coin));
+    for (const sweep of sweepsOf("POOL"))
+      add({ kind: "sweep", sweep }, launchpad.sweepPool(payerAddress, account, sweep.coin));
+    if (withAmm) add({ kind: "amm" }, launchpad.transferCreatorFeesToPump(account));
+    add({ kind: "collect" }, launchpad.collectCreatorFee(account));
+    return steps;
   }
 
   /** The instructions before the steps. */
@@ -123,9 +118,9 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
       if (poor === undefined) return undefined;
       const address = compose(parts, terms).accountKeys[poor]?.toBase58();
       return steps.find(({ part, step }) =>
-        typeof step === "object"
-          ? [step.coin.curve, step.coin.pool].includes(address ?? "")
-          : step === "collect" && accountsOf(part).includes(address ?? ""),
+        step.kind === "sweep"
+          ? [step.sweep.coin.curve, step.sweep.coin.pool].includes(address ?? "")
+          : step.kind === "collect" && accountsOf(part).includes(address ?? ""),
       );
     },
   };
