@@ -1,7 +1,15 @@
 import type { AccountAddresses } from "../../addresses.ts";
 import type { Balances, UncollectedFees } from "../../balances.ts";
 import type { Lamports } from "../../lamports.ts";
-import { chooseSweeps, collectableWith, inAmm, rentOf, type Sweep, type Vaults } from "../../sweeps.ts";
+import {
+  chooseSweeps,
+  collectableWith,
+  inAmm,
+  rentOf,
+  sweepsInto,
+  type Sweep,
+  type Vaults,
+} from "../../sweeps.ts";
 import type { NamedWallet } from "../../wallets.ts";
 import type { CollectPart, Composer } from "../sign/message.ts";
 
@@ -35,7 +43,7 @@ export function createProspects(needs: {
     vaults: Vaults,
   ): CollectPart | undefined {
     const chosen = chooseSweeps(sweeps, vaults, maxRent, (some) => {
-      const withAmm = some.some(({ stage }) => stage === "POOL") || inAmm(some, vaults) > 0n;
+      const withAmm = sweepsInto("ammVault", some).length > 0 || inAmm(some, vaults) > 0n;
       return rentOf(some) <= maxRent && composer.fits([{ account, sweeps: some, withAmm }]);
     });
     if (collectableWith(chosen, vaults) < minLamports) return undefined;

@@ -10,10 +10,11 @@ import {
   collectableWith,
   isRentAcceptable,
   rentOf,
+  sweepsInto,
   type Sweep,
   type Vaults,
 } from "../../sweeps.ts";
-import type { CollectPart, Composer, TransactionTerms } from "../sign/message.ts";
+import { writableOf, type CollectPart, type Composer, type TransactionTerms } from "../sign/message.ts";
 import type { Prospect, Prospects } from "./prospect.ts";
 
 /** What a simulated transaction did. */
@@ -157,7 +158,7 @@ export function createSimulator(
       );
       failure = error;
       vaults = { ...vaults, ammVault: toLamports(0) };
-      sweeps = sweeps.filter(({ stage }) => stage === "CURVE");
+      sweeps = sweepsInto("creatorVault", sweeps);
     }
 
     function leaveOut(some: readonly Sweep[], error: Error): void {
@@ -235,11 +236,6 @@ export function assertFeePayerPays(err: TransactionError): void {
   if (!isFeePayerShort(err)) return;
   const detail = `the simulation failed: ${JSON.stringify(err)}`;
   throw new CollectError({ kind: "fee-payer-short", detail });
-}
-
-function writableOf({ account, withAmm, sweeps }: CollectPart): string[] {
-  const places = sweeps.map(({ coin, stage }) => (stage === "CURVE" ? coin.curve : coin.pool));
-  return [account.address, account.creatorVault, ...(withAmm ? [account.ammVault] : []), ...places];
 }
 
 function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
