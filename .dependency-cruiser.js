@@ -28,12 +28,12 @@ const MAY_IMPORT = {
     "chain/launchpad/program-ids.ts",
     "contract",
   ],
-  "preflight.ts": ["config.ts", ...DOMAIN],
-  commands: ["preflight.ts", "config.ts", "variables.ts", ...DOMAIN],
+  checks: ["config.ts", ...DOMAIN],
+  commands: ["checks", "config.ts", "variables.ts", ...DOMAIN],
   "services.ts": ["config.ts", ...DOMAIN],
   "gateway.ts": [
     "services.ts",
-    "preflight.ts",
+    "checks",
     "config.ts",
     "http",
     "rest",
@@ -42,7 +42,7 @@ const MAY_IMPORT = {
     "resolvers",
     ...DOMAIN,
   ],
-  "main.ts": ["commands", "gateway.ts", "preflight.ts", "config.ts", "http", "sandbox", "observability"],
+  "main.ts": ["commands", "gateway.ts", "checks", "config.ts", "http", "sandbox", "observability"],
 };
 
 /** A pattern for the files that an entry of the table means. */

@@ -1,5 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { createServerAdapter } from "@whatwg-node/server";
+import { nameOfCluster } from "./checks/check-chain.ts";
+import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
@@ -16,7 +18,6 @@ import { createSandboxFeesHandler, type Trade } from "./http/sandbox-fees.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
-import { checkUpstreams, nameOfCluster } from "./preflight.ts";
 import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
 import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
-import { report } from "./commands/finding.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
 import {
@@ -16,7 +15,7 @@ import {
 import { listen } from "./http/server.ts";
 import { createLogger, type DestinationStream } from "./observability/log.ts";
 import { VERSION } from "./observability/version.ts";
-import { PreflightError } from "./preflight.ts";
+import { PreflightError } from "./checks/preflight.ts";
 
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
@@ -110,7 +109,7 @@ async function runDoctor(env: Environment, { print }: Host): Promise<number> {
   const config = readConfig(env);
   for (const warning of warnAboutUnknown(env, VARIABLE_NAMES)) print(`check  ${warning}`);
   const { examine } = await import("./commands/doctor.ts");
-  const { text, atFault } = report(await examine(config));
+  const { text, atFault } = await examine(config);
   print(text);
   return atFault.length > 0 ? 1 : 0;
 }

@@ -9,8 +9,8 @@ import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/sign/message.ts";
-import { createPartsSimulator } from "./chain/collect/prepare/simulate-parts.ts";
-import { createSimulator } from "./chain/collect/prepare/simulation.ts";
+import { createProspects } from "./chain/collect/prepare/prospect.ts";
+import { createSimulator } from "./chain/collect/prepare/simulator.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/landed-slots.ts";
@@ -126,13 +126,13 @@ export function createChain(shared: Shared) {
     },
   });
   const composer = createComposer({ launchpad, payer });
-  const partsSimulator = createPartsSimulator({ ...collect, rpc, composer, payer });
+  const prospects = createProspects({ ...chain, ...collect, balances, composer });
   const collector = createCollector({
     ...{ ...collect, ...waits },
     rpc,
     balances,
-    simulator: createSimulator({ ...chain, ...collect, balances, composer, partsSimulator, log }),
-    partsSimulator,
+    prospects,
+    simulator: createSimulator({ ...chain, ...collect, rpc, composer, prospects, payer, log }),
     composer,
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),

@@ -4,6 +4,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import type { CoinFees, ReadCoinFees, UncollectableReason } from "./launchpad/coin-fees.ts";
+import { PLACES } from "./launchpad/fee-accounts.ts";
 import type { Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 import {
@@ -110,7 +111,7 @@ export function createBalances(needs: {
   }
 
   function refusalOf({ amount, stage, growthRent }: Sweep, { missingRent }: Vaults): UncollectableReason {
-    const rent = growthRent + missingRent[stage];
+    const rent = growthRent + missingRent[PLACES[stage].vault];
     return rent > maxRent || !isRentAcceptable(rent, amount) ? "RENT_TOO_HIGH" : "BELOW_AMM_MINIMUM";
   }
 
@@ -192,8 +193,9 @@ function toVaults(
     creatorVault: creatorVault.lamports,
     ammVault: wrapped ?? toLamports(0),
     missingRent: {
-      CURVE: saturatingSubtract(rentMinimum, creatorVault.lamports),
-      POOL: wrapped === undefined ? saturatingSubtract(tokenRentMinimum, ammVault.lamports) : toLamports(0),
+      creatorVault: saturatingSubtract(rentMinimum, creatorVault.lamports),
+      ammVault:
+        wrapped === undefined ? saturatingSubtract(tokenRentMinimum, ammVault.lamports) : toLamports(0),
     },
     rentMinimum,
     tokenRentMinimum,

@@ -1,6 +1,6 @@
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import type { Stage } from "./launchpad/fee-accounts.ts";
+import { PLACES, type Stage, type SweptVault } from "./launchpad/fee-accounts.ts";
 import { TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
 /** What an account's vaults hold. */
@@ -10,7 +10,7 @@ export interface Vaults {
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
   /** What the payer of the first sweep to a vault pays if the vault is missing, or below its rent-exempt minimum. */
-  readonly missingRent: Readonly<Record<Stage, Lamports>>;
+  readonly missingRent: Readonly<Record<SweptVault, Lamports>>;
   /** The rent-exempt minimum of the creator vault, which stays there. */
   readonly rentMinimum: Lamports;
   /** The rent-exempt minimum of a token account. The AMM does not move less. */
@@ -51,7 +51,7 @@ export function growthRentOf(
 /**
  * Chooses the sweeps that a collect does, the largest first as far as they `fit` together. Balances use it too, so
  * that they promise what collects move. Chooses a sweep only if its rent is acceptable and at most `maxRent`; the
- * first chosen sweep to a vault pays for that vault. Chooses no sweep of a pool if the AMM would not move the sum.
+ * first chosen sweep to a vault pays for that vault. Chooses none to the AMM's vault if the AMM would not move the sum.
  */
 export function chooseSweeps(
   sweeps: readonly Sweep[],
@@ -64,11 +64,12 @@ export function chooseSweeps(
   const missingRent = { ...vaults.missingRent };
 
   function choose(sweep: Sweep): boolean {
-    const rent = toLamports(sweep.growthRent + missingRent[sweep.stage]);
+    const { vault } = PLACES[sweep.stage];
+    const rent = toLamports(sweep.growthRent + missingRent[vault]);
     const candidate = { ...sweep, rent };
     if (rent > maxRent || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate])) return false;
     chosen.push(candidate);
-    missingRent[sweep.stage] = toLamports(0);
+    missingRent[vault] = toLamports(0);
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
@@ -78,31 +79,41 @@ export function chooseSweeps(
     left = left.filter((sweep) => !choose(sweep));
   }
 
-  if (amountIn("POOL", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
-  return chooseSweeps(
-    sweeps.filter(({ stage }) => stage === "CURVE"),
-    vaults,
-    maxRent,
-    fit,
-  );
+  if (amountInto("ammVault", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
+  return chooseSweeps(sweepsInto("creatorVault", sweeps), vaults, maxRent, fit);
 }
 
 /** The lamports that the AMM moves to the creator vault after the sweeps; 0 if they are too few for the AMM. */
 export function inAmm(sweeps: readonly Sweep[], { ammVault, tokenRentMinimum }: Vaults): Lamports {
-  const amount = ammVault + amountIn("POOL", sweeps);
+  const amount = ammVault + amountInto("ammVault", sweeps);
   return toLamports(amount >= tokenRentMinimum ? amount : 0n);
 }
 
 /** What a transaction that does the sweeps and collects moves to the address. */
 export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
-  const fromCurves = amountIn("CURVE", sweeps);
-  const paid = fromCurves > 0n ? vaults.missingRent.CURVE : 0n;
+  const swept = amountInto("creatorVault", sweeps);
+  const paid = swept > 0n ? vaults.missingRent.creatorVault : 0n;
   return saturatingSubtract(
-    toLamports(vaults.creatorVault + paid + fromCurves + inAmm(sweeps, vaults)),
+    toLamports(vaults.creatorVault + paid + swept + inAmm(sweeps, vaults)),
     vaults.rentMinimum,
   );
 }
 
-function amountIn(stage: Stage, sweeps: readonly Sweep[]): bigint {
-  return sweeps.reduce((sum, sweep) => (sweep.stage === stage ? sum + sweep.amount : sum), 0n);
+/** What the payer of the sweeps pays besides the fee. */
+export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
+  return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
+}
+
+/** The sweeps that move fees to a vault. */
+export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly S[]): S[] {
+  return sweeps.filter(({ stage }) => PLACES[stage].vault === vault);
+}
+
+/** The address of the place that a sweep empties. */
+export function placeOf({ coin, stage }: Sweep): string {
+  return coin[PLACES[stage].account];
+}
+
+function amountInto(vault: SweptVault, sweeps: readonly Sweep[]): bigint {
+  return sweepsInto(vault, sweeps).reduce((sum, { amount }) => sum + amount, 0n);
 }

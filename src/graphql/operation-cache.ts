@@ -7,10 +7,8 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
-import type { Variables } from "./limits/list-length.ts";
-import { operationCost } from "./limits/operation-cost.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
-import { countsWith, measureOperation } from "./limits/operation-size.ts";
+import { measureOperation, type Variables } from "./limits/operation-size.ts";
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
@@ -26,7 +24,7 @@ export interface CachedOperation {
 
 /** What an operation with its variables costs. */
 interface Weight {
-  /** The requests that it takes from the caller's rate limit: see {@link operationCost}. */
+  /** The requests that it takes from the caller's rate limit: see {@link measureOperation}. */
   readonly cost: number;
   readonly isWithinLimits: boolean;
 }
@@ -84,15 +82,14 @@ export function createOperationCache(schema: GraphQLSchema) {
   };
 }
 
+/** The size of an operation is measured once if it depends on no variable. */
 function createWeigh(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode) {
-  const size = measureOperation(schema, document, operation);
-  const cost = operationCost(schema, document, operation);
-  const weigh = (variables: Variables): Weight => {
-    const counts = countsWith(size, variables);
-    return { cost: cost(variables, counts), isWithinLimits: !exceededLimit(counts) };
+  let always: Weight | undefined;
+  return (variables: Variables): Weight => {
+    if (always) return always;
+    const size = measureOperation(schema, document, operation, variables);
+    const weight = { cost: size.requests, isWithinLimits: !exceededLimit(size.counts) };
+    if (!size.dependsOnVariables) always = weight;
+    return weight;
   };
-  const dependsOnVariables = size.perItemOfVariable.size + size.pagesOfVariable.size > 0;
-  if (dependsOnVariables) return weigh;
-  const always = weigh(undefined);
-  return () => always;
 }

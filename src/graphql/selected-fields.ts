@@ -1,17 +1,23 @@
-import { Kind, type DocumentNode, type FieldNode, type SelectionSetNode } from "graphql";
+import {
+  Kind,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type SelectionSetNode,
+} from "graphql";
 
-/** The selection sets of a document's fragments, by name. */
-export function fragmentsOf(document: DocumentNode): Map<string, SelectionSetNode> {
+/** A document's fragments, by name. */
+export function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinitionNode> {
   return new Map(
     document.definitions
       .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
-      .map(({ name, selectionSet }) => [name.value, selectionSet]),
+      .map((fragment) => [fragment.name.value, fragment]),
   );
 }
 
 /** The fields of selection sets. Fragments are expanded in place, each once, because GraphQL merges repeated fields. */
 export function* fieldsOf(
-  fragments: ReadonlyMap<string, SelectionSetNode>,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
   sets: readonly SelectionSetNode[],
   visited = new Set<string>(),
 ): Generator<FieldNode> {
@@ -24,8 +30,8 @@ export function* fieldsOf(
         const name = selection.name.value;
         if (visited.has(name)) continue;
         visited.add(name);
-        const set = fragments.get(name);
-        if (set) yield* fieldsOf(fragments, [set], visited);
+        const fragment = fragments.get(name);
+        if (fragment) yield* fieldsOf(fragments, [fragment.selectionSet], visited);
       }
     }
   }

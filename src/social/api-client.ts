@@ -154,16 +154,15 @@ export function createSocialClient(needs: {
     findByIds: (ids: readonly string[]) => find("ids", ids, ({ id }) => id),
 
     /**
-     * Whether the network accepts this service's calls; undefined if it does not answer as expected. Requests an
-     * invalid name, because the network charges only for accounts it finds.
+     * Why the network does not accept this service's calls; undefined if it does. Requests an invalid name, because
+     * the network charges only for accounts it finds.
      */
-    async isAccepted(): Promise<boolean | undefined> {
+    async check(): Promise<SocialFailure | undefined> {
       try {
         await get("usernames", ["-"], circuitBreaker.newDeadline(), "check");
-        return true;
+        return undefined;
       } catch (error) {
-        if (isBadRequest(error)) return true;
-        return isOperatorProblem((error as SocialError).failure) ? false : undefined;
+        return isBadRequest(error) ? undefined : (error as SocialError).failure;
       }
     },
   };

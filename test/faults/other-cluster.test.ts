@@ -99,9 +99,9 @@ it("the start reports each endpoint, with its cluster", async () => {
   await start();
   second.lie(OTHER_CLUSTER);
   await world.gateway.start();
-  const about = (host: string) => world.logLines.filter((line) => line.includes(`"host":"${host}"`)).join("");
-  expect(about(hostOf(world.sandbox.rpc))).toContain("this endpoint is on a private cluster");
-  expect(about(hostOf(second))).toContain("this endpoint is on devnet");
+  const log = world.logLines.join("");
+  expect(log).toContain(`SOLANA_RPC_URL: ${hostOf(world.sandbox.rpc)} is on a private cluster`);
+  expect(log).toContain(`SOLANA_RPC_URL: ${hostOf(second)} is on devnet`);
   expect(errorsAbout(hostOf(second))).toHaveLength(1);
 });
 
@@ -110,6 +110,6 @@ it("the start reports an endpoint that does not answer", async () => {
   second.faults.add({ then: "reset" });
   await world.gateway.start();
   expect(world.logLines.join("")).toMatch(
-    new RegExp(`"level":40[^\n]*${hostOf(second)}[^\n]*this endpoint does not answer yet`),
+    new RegExp(`"level":40[^\n]*SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(unreachable\\)`),
   );
 });

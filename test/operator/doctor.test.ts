@@ -70,7 +70,9 @@ describe("npm run doctor", () => {
       REDIS_URL: "redis://:a-secret-password@127.0.0.1:1",
     });
     expect(line("WRONG  SOCIAL_API_TOKEN")).toContain("create a new app-only bearer token");
-    expect(line("WRONG  ESCROW_PROGRAM_ID")).toContain(`there is no program ${missing}: check the id`);
+    expect(line("WRONG  ESCROW_PROGRAM_ID")).toContain(
+      `there is no program ${missing} on a private cluster: check the id`,
+    );
     expect(line("WRONG  FEE_PAYER_KEYPAIR")).toContain("send SOL to it");
     expect(line("WRONG  SOLANA_RPC_URL")).toMatch(
       /127\.0\.0\.1:1 does not answer \(unreachable\): check the URL/,
@@ -121,7 +123,7 @@ describe("npm run doctor", () => {
     [{ status: 402, body: "{}" }, "WRONG  SOCIAL_API_TOKEN", "add credit or access"],
     [{ status: 404, body: "{}" }, "WRONG  SOCIAL_API_URL", "does not answer like the network's API v2 (404)"],
     [{ status: 200, body: "<html>" }, "WRONG  SOCIAL_API_URL", "does not answer like the network's API"],
-    ["reset", "WRONG  SOCIAL_API_URL", "does not answer: check the URL"],
+    ["reset", "WRONG  SOCIAL_API_URL", "does not answer, so lookups of new handles fail: check the URL"],
     [{ status: 429, body: "{}" }, "check  SOCIAL_API_TOKEN", "the network allows no calls for 60 s"],
   ] as const)("tells apart what the network answers: %j", async (then, start, fix) => {
     sandbox.social.faults.add({ then });

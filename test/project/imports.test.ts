@@ -44,13 +44,13 @@ describe("the import rules", () => {
     ["rest", "http"],
     ["http", "sandbox"],
     ["http/pages", "sandbox"],
+    ["checks", "http"],
     ["sandbox", "social"],
     ["sandbox/rpc", "http"],
   ];
   /** Files directly in src, and folders they must not import. */
   const FORBIDDEN_IN_ROOT = [
     ["config.ts", "chain/collect"],
-    ["preflight.ts", "http"],
     ["gateway.ts", "sandbox"],
     ["main.ts", "chain"],
   ] as const;
@@ -150,7 +150,6 @@ describe("the layout", () => {
       "config.ts",
       "gateway.ts",
       "main.ts",
-      "preflight.ts",
       "services.ts",
       "variables.ts",
     ]);

@@ -1,9 +1,8 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../upstream/memoize.ts";
-import { formatSol, type Lamports } from "../lamports.ts";
-import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
-import { FEW_COLLECTS } from "./fee-payer.ts";
+import type { Lamports } from "../lamports.ts";
+import { describeBalance, FEW_COLLECTS } from "./fee-payer.ts";
 
 const BALANCE_MAX_AGE_MS = 10_000;
 
@@ -31,9 +30,7 @@ export function createCollectMetrics(
     readBalance: () => Promise<Lamports>;
   },
 ) {
-  const { warnings, balanceMaxAgeMs = BALANCE_MAX_AGE_MS } = needs;
-  const feePayer = `the fee payer ${needs.feePayer}`;
-  const highestFee = BASE_FEE_LAMPORTS + needs.maxPriorityFee;
+  const { warnings, feePayer, balanceMaxAgeMs = BALANCE_MAX_AGE_MS } = needs;
   const registers = [needs.registry];
   const collects = new Counter({
     name: "tributary_collects_total",
@@ -70,10 +67,9 @@ export function createCollectMetrics(
 
   function setBalance(lamports: Lamports): void {
     balance.set(Number(lamports));
-    const collects = lamports / highestFee;
-    const holds = `${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
-    if (collects < FEW_COLLECTS) warnings.raise("fee payer", `${holds}: fund it`);
-    else warnings.clear("fee payer", holds);
+    const { collects, text } = describeBalance(feePayer, lamports, needs);
+    if (collects < FEW_COLLECTS) warnings.raise("fee payer", `${text}: fund it`);
+    else warnings.clear("fee payer", text);
   }
 
   return {
@@ -81,7 +77,7 @@ export function createCollectMetrics(
     ended(result: string): void {
       collects.inc({ result });
       if (result === "INSUFFICIENT_FUNDS") {
-        warnings.raise("fee payer", `${feePayer} cannot pay for a collect: fund it`);
+        warnings.raise("fee payer", `the fee payer ${feePayer} cannot pay for a collect: fund it`);
       }
     },
     collected(lamports: Lamports): void {

@@ -1,16 +1,28 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
-import { toLamports, type Lamports } from "../lamports.ts";
+import { formatSol, toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
+import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { FeeBudget, Payers, Reservation } from "./fee-budget.ts";
 import { createSigningRules, type AllowedSweeps } from "./sign/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 export const FEW_COLLECTS = 100n;
+
+/** For how many collects a fee payer (base58) can pay, and a text that says so. */
+export function describeBalance(
+  feePayer: string,
+  lamports: Lamports,
+  { maxPriorityFee }: { maxPriorityFee: Lamports },
+) {
+  const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFee);
+  const text = `the fee payer ${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
+  return { collects, text };
+}
 
 /** The lamports that a message moves to an account's address, and who pays the account's share of the cost. */
 export interface Share {

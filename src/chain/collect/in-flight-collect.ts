@@ -15,8 +15,8 @@ import type { FeePayer } from "./fee-payer.ts";
 import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
 import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type Signed } from "./prepare/sign-alone.ts";
-import type { PartsSimulator } from "./prepare/simulate-parts.ts";
-import type { Simulator } from "./prepare/simulation.ts";
+import type { Prospects } from "./prepare/prospect.ts";
+import type { Simulator } from "./prepare/simulator.ts";
 import type { Composer } from "./sign/message.ts";
 import { POLL_MS } from "./signature-poller.ts";
 
@@ -43,8 +43,8 @@ type Progress =
 export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
   balances: Balances;
+  prospects: Prospects;
   simulator: Simulator;
-  partsSimulator: PartsSimulator;
   priceFloor: bigint;
   composer: Composer;
   feePayer: FeePayer;
@@ -74,7 +74,7 @@ const ENDPOINTS_FOR_REFUND = 2;
  * share of the fee budget is enough. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, simulator, feePayer, locks, announceLanded, timeoutMs, log, pollMs = POLL_MS } = needs;
+  const { rpc, prospects, feePayer, locks, announceLanded, timeoutMs, log, pollMs = POLL_MS } = needs;
   const { confirm, readLanded } = createConfirmation(needs);
   const backoff = createFailureBackoff();
   const getBlockhash = memoize(async () => {
@@ -101,7 +101,7 @@ export function createStartCollect(needs: CollectNeeds) {
 
     /** Undefined when a collect would move too little. */
     async function sign(): Promise<Signed | undefined> {
-      const prospect = await simulator.find(wallet);
+      const prospect = await prospects.read(wallet);
       if (!prospect) return undefined;
       backoff.assertReady(account.address);
       return packer.sign({ prospect, payers, endsAt }, { isAlone });

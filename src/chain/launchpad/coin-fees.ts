@@ -1,7 +1,7 @@
 import type { Account } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
-import { decodeFeeAccount, type FeeAccount, type Stage } from "./fee-accounts.ts";
+import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
 
 /** Why a collect for an account does not sweep the fees of a coin, with a sentence for callers. */
 export const UNCOLLECTABLE = {
@@ -37,23 +37,21 @@ export interface CoinFees {
 /** Returns the fees of a coin for the account whose address is `creator`, in base58: see {@link createReadCoinFees}. */
 export type ReadCoinFees = (
   coin: CoinAddresses,
-  accounts: { readonly curve: Account | undefined; readonly pool: Account | undefined },
+  accounts: Readonly<Record<(typeof PLACES)[Stage]["account"], Account | undefined>>,
   creator: string,
 ) => CoinFees[];
 
 /**
- * Reads a coin's fees from its two accounts, which must come with all their data: an entry for the curve and one for
- * the pool, as far as they exist, or a single entry if neither does. A migrated coin's curve has an entry only while
- * fees wait there. The chain alone decides which coins are the creator's.
+ * Reads a coin's fees from the accounts of its places, which must come with all their data: an entry for each that
+ * exists, or a single entry if none does. A place where the coin no longer trades has an entry only while fees wait
+ * there. The chain alone decides which coins are the creator's.
  */
-export function createReadCoinFees(ids: {
+export function createReadCoinFees(programs: {
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
 }): ReadCoinFees {
   return (coin, accounts, creator) => {
     const { mint } = coin;
-    const curve = decodeFeeAccount("CURVE", accounts.curve, ids.launchpadProgramId);
-    const pool = decodeFeeAccount("POOL", accounts.pool, ids.launchpadAmmProgramId);
     const toCoinFees = (stage: Stage, account: FeeAccount): CoinFees => ({
       mint,
       stage,
@@ -63,9 +61,13 @@ export function createReadCoinFees(ids: {
       missingBytes: account.missingBytes,
     });
 
-    const fees: CoinFees[] = [];
-    if (curve && (curve.waiting > 0n || !pool)) fees.push(toCoinFees("CURVE", curve));
-    if (pool) fees.push(toCoinFees("POOL", pool));
+    const places = STAGES.flatMap((stage) => {
+      const account = decodeFeeAccount(stage, accounts[PLACES[stage].account], programs);
+      return account ? [{ stage, account }] : [];
+    });
+    const fees = places
+      .filter((place) => place.account.waiting > 0n || place === places.at(-1))
+      .map(({ stage, account }) => toCoinFees(stage, account));
     if (fees.length > 0) return fees;
     return [{ mint, stage: null, quoteMint: null, amount: null, reason: "NO_SUCH_COIN", missingBytes: 0 }];
   };

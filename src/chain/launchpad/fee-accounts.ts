@@ -2,8 +2,26 @@ import { PublicKey } from "@solana/web3.js";
 import type { Account, DataSlice } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 
+/** An account's vaults to which sweeps move fees, in the order in which they run. */
+export const SWEPT_VAULTS = ["creatorVault", "ammVault"] as const;
+
+export type SweptVault = (typeof SWEPT_VAULTS)[number];
+
 /** Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. */
 export type Stage = "CURVE" | "POOL";
+
+/** A place where a coin's creator fees wait. */
+interface Place {
+  /** Which of the coin's addresses it has. */
+  readonly account: "curve" | "pool";
+  /** Which program owns it. */
+  readonly program: "launchpadProgramId" | "launchpadAmmProgramId";
+  /** Which instruction of the launch platform sweeps it. */
+  readonly sweep: "sweepCurve" | "sweepPool";
+  /** The vault to which a sweep moves the fees. */
+  readonly vault: SweptVault;
+  readonly layout: Layout;
+}
 
 /** Offsets of fields in an account's data, discriminator included, and the size of the newest layout. */
 interface Layout {
@@ -18,34 +36,49 @@ interface Layout {
 }
 
 /**
- * The launch platform's accounts `BondingCurve` and `Pool`. Older ones are shorter and read as if zeros followed.
+ * The places of a coin in the order in which it trades there. The layouts are those of the launch platform's accounts
+ * `BondingCurve` and `Pool`. Older accounts are shorter and read as if zeros followed.
  * Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/instructions/SWEEP_FEES.md.
  */
-export const LAYOUTS: Readonly<Record<Stage, Layout>> = {
+export const PLACES: Readonly<Record<Stage, Place>> = {
   CURVE: {
-    discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
-    creator: 49,
-    isCashback: 82,
-    quoteMint: 83,
-    isHolderReward: 124,
-    creatorFee: 125,
-    bytes: 166,
+    account: "curve",
+    program: "launchpadProgramId",
+    sweep: "sweepCurve",
+    vault: "creatorVault",
+    layout: {
+      discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
+      creator: 49,
+      isCashback: 82,
+      quoteMint: 83,
+      isHolderReward: 124,
+      creatorFee: 125,
+      bytes: 166,
+    },
   },
   POOL: {
-    discriminator: Buffer.from("f19a6d0411b16dbc", "hex"),
-    quoteMint: 75,
-    creator: 211,
-    isCashback: 244,
-    isHolderReward: 270,
-    creatorFee: 279,
-    bytes: 287,
+    account: "pool",
+    program: "launchpadAmmProgramId",
+    sweep: "sweepPool",
+    vault: "ammVault",
+    layout: {
+      discriminator: Buffer.from("f19a6d0411b16dbc", "hex"),
+      quoteMint: 75,
+      creator: 211,
+      isCashback: 244,
+      isHolderReward: 270,
+      creatorFee: 279,
+      bytes: 287,
+    },
   },
 };
+
+export const STAGES = Object.keys(PLACES) as Stage[];
 
 /** The part of an account's data that {@link decodeFeeAccount} needs. */
 export const FEE_ACCOUNT_DATA: DataSlice = {
   offset: 0,
-  length: Math.max(LAYOUTS.CURVE.bytes, LAYOUTS.POOL.bytes),
+  length: Math.max(...STAGES.map((stage) => PLACES[stage].layout.bytes)),
 };
 
 /** The creator fees of a bonding curve or pool. */
@@ -64,14 +97,14 @@ export interface FeeAccount {
   readonly missingBytes: number;
 }
 
-/** Decodes a bonding curve or pool; undefined for any other account. `program` must own it. */
+/** Decodes the account of a place; undefined for any other account. */
 export function decodeFeeAccount(
   stage: Stage,
   account: Pick<Account, "owner" | "data"> | undefined,
-  program: string,
+  programs: Readonly<Record<Place["program"], string>>,
 ): FeeAccount | undefined {
-  const layout = LAYOUTS[stage];
-  if (account?.owner !== program || !account.data.subarray(0, 8).equals(layout.discriminator)) {
+  const { program, layout } = PLACES[stage];
+  if (account?.owner !== programs[program] || !account.data.subarray(0, 8).equals(layout.discriminator)) {
     return undefined;
   }
   const data = Buffer.alloc(layout.bytes);

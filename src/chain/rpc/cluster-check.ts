@@ -14,6 +14,13 @@ interface Entry {
   reading: Promise<void> | undefined;
 }
 
+/** An endpoint's cluster, or why it does not answer. */
+export interface Cluster {
+  readonly endpoint: Endpoint;
+  readonly genesisHash?: string | undefined;
+  readonly error?: RpcError;
+}
+
 export type ClusterCheck = ReturnType<typeof createClusterCheck>;
 
 /**
@@ -107,18 +114,18 @@ export function createClusterCheck(needs: {
     /** The cluster's genesis hash; undefined until an endpoint has answered. */
     genesisHash: () => rightHash,
 
-    /** Reads every endpoint's genesis hash, in order of preference; undefined for an endpoint that does not answer. */
+    /** Reads every endpoint's genesis hash, in order of preference. */
     readAll: () =>
       Promise.all(
-        entries.map(async (entry) => {
-          const hasAnswered = await read(entry).then(
-            () => true,
-            () => false,
+        entries.map((entry) => {
+          const { endpoint } = entry;
+          return read(entry).then(
+            (): Cluster => ({ endpoint, genesisHash: entry.genesisHash }),
+            (cause: unknown): Cluster => ({
+              endpoint,
+              error: toRpcError(cause, "getGenesisHash", endpoint.host),
+            }),
           );
-          return {
-            host: entry.endpoint.host,
-            genesisHash: hasAnswered ? entry.genesisHash : undefined,
-          };
         }),
       ),
   };

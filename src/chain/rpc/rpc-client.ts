@@ -188,7 +188,7 @@ export function createRpc(
     getSignatureStatuses,
     getExpiryReports,
 
-    /** Each endpoint's host and cluster, in order of preference; without a genesis hash if it does not answer. */
+    /** Each endpoint's cluster, in order of preference. */
     readClusters: clusters.readAll,
 
     /** The genesis hash of the cluster in use; undefined until an endpoint has answered. */

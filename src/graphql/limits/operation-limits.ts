@@ -19,8 +19,7 @@ import {
   MAX_WALLETS,
 } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
-import type { Variables } from "./list-length.ts";
-import { countsWith, measureOperation, type Counts } from "./operation-size.ts";
+import { measureOperation, type Counts, type Variables } from "./operation-size.ts";
 
 /**
  * 100 aliased wallets with all fields but `profile`, `coins` and `history`, with `__typename`, each with its
@@ -77,8 +76,7 @@ export function validateWithinLimits(
   { operationName, variables }: { operationName?: string | undefined; variables?: Variables | undefined },
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
-  const size = operation && measureOperation(schema, document, operation);
-  const counts = size && countsWith(size, variables);
+  const counts = operation && measureOperation(schema, document, operation, variables).counts;
   const exceeded = counts && exceededLimit(counts);
   if (exceeded) throw exceeded;
   // Each event would read it again.

@@ -2,6 +2,7 @@ import {
   getNamedType,
   isObjectType,
   Kind,
+  valueFromASTUntyped,
   type DocumentNode,
   type FieldNode,
   type GraphQLObjectType,
@@ -10,7 +11,10 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import { DEFAULT_TRANSFERS, metadataOf } from "../../schema/field-metadata.ts";
-import { argumentOf, createVariableLength, literalLength, type Variables } from "./list-length.ts";
+import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
+
+/** The variables of a request. */
+export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
@@ -25,215 +29,150 @@ export interface Counts {
   histories: number;
   /** The most transfers that these pages can have. */
   transfers: number;
+  /** At all depths. Below a field with a list argument, each field counts once per item. */
+  fields: number;
   /** Levels of nested fields. */
   depth: number;
   /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
-  /** At all depths. Below a field with a list argument, each field counts once per item. */
-  fields: number;
   aliases: number;
   /** Introspection fields, at all depths. */
   introspection: number;
 }
 
-/** The counts that each item of a list argument adds. */
-type PerItem = Pick<
-  Counts,
-  "wallets" | "collects" | "listedCollects" | "mints" | "histories" | "transfers" | "fields"
->;
-
-/** Pages of histories whose number of transfers is in a variable. */
-interface Pages {
-  /** How many of them the operation has, without those below a list in a variable. */
-  count: number;
-  /** How many each item of a list in a variable adds, by the variable's name. */
-  readonly perItemOfVariable: Map<string, number>;
-}
-
-const NO_ITEMS: PerItem = {
-  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0 },
-  ...{ histories: 0, transfers: 0, fields: 0 },
+const NOTHING: Readonly<Counts> = {
+  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, histories: 0, transfers: 0, fields: 0 },
+  ...{ depth: 0, rootFields: 0, aliases: 0, introspection: 0 },
 };
 
-/** The size of a selection. `counts` leaves out lists in variables, because their length is known only at run time. */
-interface Size {
+/** The size of an operation with its variables. */
+export interface OperationSize {
   readonly counts: Counts;
-  /** What each item of a list in a variable adds, by the variable's name. Fields with list arguments are not nested. */
-  readonly perItemOfVariable: Map<string, PerItem>;
-  /** By the name of the variable that holds their number of transfers. */
-  readonly pagesOfVariable: Map<string, Pages>;
-}
-
-/** The size of an operation. */
-export interface OperationSize extends Size {
-  readonly variableLength: ReturnType<typeof createVariableLength>;
-  /** The default values of variables that are integers. */
-  readonly defaultIntegers: ReadonlyMap<string, number>;
-}
-
-/** The counts of an operation with these variables. */
-export function countsWith(
-  { counts, perItemOfVariable, pagesOfVariable, variableLength, defaultIntegers }: OperationSize,
-  variables: Variables,
-): Counts {
-  const total = { ...counts };
-  for (const [name, perItem] of perItemOfVariable) addItems(total, perItem, variableLength(name, variables));
-  for (const [name, pages] of pagesOfVariable) {
-    const given = variables && Object.hasOwn(variables, name) ? variables[name] : defaultIntegers.get(name);
-    const first = typeof given === "number" ? Math.max(0, given) : DEFAULT_TRANSFERS;
-    total.transfers += first * pages.count;
-    for (const [list, perItem] of pages.perItemOfVariable)
-      total.transfers += first * perItem * variableLength(list, variables);
-  }
-  return total;
+  /**
+   * How many requests the operation takes from the caller's rate limit: the sum over its root fields, at least one,
+   * plus one for each page of a history. Known before anything runs: root fields with the same response name count
+   * once, and a field under `@skip` counts too.
+   */
+  readonly requests: number;
+  /** Whether other variables can change the size. */
+  readonly dependsOnVariables: boolean;
 }
 
 /**
- * Measures an operation. The document may be invalid: an unknown field counts as a field and costs nothing.
- * Each fragment is walked only once, even if it is spread many times.
+ * Measures an operation. The document and the variables may be invalid: an unknown field counts as a field and costs
+ * nothing. Each fragment is walked only once, even if it is spread many times.
  */
 export function measureOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
+  variables?: Variables,
 ): OperationSize {
-  const fragments = new Map(
-    document.definitions
-      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
-      .map((definition) => [definition.name.value, definition]),
-  );
-  const measured = new Map<string, Size>();
+  const fragments = fragmentsOf(document);
+  const measured = new Map<string, Readonly<Counts>>();
+  // Without a prototype, as a variable may be called `constructor`.
+  const values = Object.create(null) as Record<string, unknown>;
+  for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
+    if (defaultValue) values[variable.name.value] = valueFromASTUntyped(defaultValue);
+  Object.assign(values, variables);
+  let dependsOnVariables = false;
 
-  function measureFragment(name: string): Size {
+  /** Not coerced to the argument's type, which throws if the value is invalid. */
+  function argumentOf(node: FieldNode, name: string): unknown {
+    const value = node.arguments?.find((argument) => argument.name.value === name)?.value;
+    if (value?.kind === Kind.VARIABLE) dependsOnVariables = true;
+    return value && valueFromASTUntyped(value, values);
+  }
+
+  /** GraphQL coerces a value that is not a list to a list of one. */
+  function lengthOf(node: FieldNode, argument: string): number {
+    const value = argumentOf(node, argument) ?? [];
+    return Array.isArray(value) ? value.length : 1;
+  }
+
+  function measureFragment(name: string): Readonly<Counts> {
     const known = measured.get(name);
     if (known) return known;
     // Empty while it is measured, so that a fragment that spreads itself (which is invalid) does not recurse.
-    measured.set(name, emptySize());
+    measured.set(name, NOTHING);
     const fragment = fragments.get(name);
-    const size = fragment
+    const counts = fragment
       ? measureSet(fragment.selectionSet, objectType(fragment.typeCondition.name.value))
-      : emptySize();
-    measured.set(name, size);
-    return size;
+      : NOTHING;
+    measured.set(name, counts);
+    return counts;
   }
 
-  function objectType(name: string | undefined): GraphQLObjectType | undefined {
-    const type = name === undefined ? undefined : schema.getType(name);
+  function objectType(name: string): GraphQLObjectType | undefined {
+    const type = schema.getType(name);
     return isObjectType(type) ? type : undefined;
   }
 
-  function measureSet({ selections }: SelectionSetNode, parent: GraphQLObjectType | undefined): Size {
-    const size = emptySize();
+  function measureSet({ selections }: SelectionSetNode, parent: GraphQLObjectType | undefined): Counts {
+    const total = { ...NOTHING };
     for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) add(size, measureField(selection, parent));
+      if (selection.kind === Kind.FIELD) addField(total, selection, parent);
       else if (selection.kind === Kind.INLINE_FRAGMENT) {
         const condition = selection.typeCondition?.name.value;
-        add(size, measureSet(selection.selectionSet, condition ? objectType(condition) : parent));
-      } else add(size, measureFragment(selection.name.value));
+        add(total, measureSet(selection.selectionSet, condition ? objectType(condition) : parent));
+      } else add(total, measureFragment(selection.name.value));
     }
-    return size;
+    return total;
   }
 
-  function measureField(node: FieldNode, parent: GraphQLObjectType | undefined): Size {
+  function addField(total: Counts, node: FieldNode, parent: GraphQLObjectType | undefined): void {
     const name = node.name.value;
     const field = parent?.getFields()[name];
     const type = field && getNamedType(field.type);
-    const size = node.selectionSet
+    const counts = node.selectionSet
       ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
-      : emptySize();
-    const { counts, pagesOfVariable } = size;
-    const cost = (field && metadataOf(field).cost) ?? {};
-    const { wallets = 0, collects = 0, listedCollects = 0, perItemOf, transfersOf, mintsIn } = cost;
-    if (transfersOf !== undefined) {
-      const first = argumentOf(node, transfersOf);
-      counts.histories++;
-      if (first?.kind === Kind.VARIABLE)
-        pagesOfVariable.set(first.name.value, { count: 1, perItemOfVariable: new Map() });
-      else
-        counts.transfers += first?.kind === Kind.INT ? Math.max(0, Number(first.value)) : DEFAULT_TRANSFERS;
-    }
-    if (perItemOf === undefined) {
-      counts.wallets += wallets;
-      counts.collects += collects;
-    } else {
-      const perItem = {
-        wallets: counts.wallets + wallets,
-        collects: counts.collects + collects,
-        listedCollects: counts.listedCollects + listedCollects,
-        mints: counts.mints,
-        histories: counts.histories,
-        transfers: counts.transfers,
-        fields: counts.fields,
-      };
-      Object.assign(counts, NO_ITEMS);
-      const list = argumentOf(node, perItemOf);
-      for (const pages of pagesOfVariable.values()) {
-        if (list?.kind === Kind.VARIABLE) pages.perItemOfVariable.set(list.name.value, pages.count);
-        pages.count = list?.kind === Kind.VARIABLE ? 0 : pages.count * literalLength(list);
-      }
-      addList(size, node, perItemOf, perItem);
-    }
-    if (mintsIn !== undefined) addList(size, node, mintsIn, { ...NO_ITEMS, mints: 1 });
+      : { ...NOTHING };
     counts.depth++;
     counts.rootFields = 1;
-    counts.fields++;
     if (node.alias) counts.aliases++;
-    if (name === "__schema" || name === "__type") counts.introspection = counts.fields;
-    return size;
+    if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
+    const cost = field && metadataOf(field).cost;
+    let items = 1;
+    if (cost) {
+      counts.wallets += cost.wallets ?? 0;
+      counts.collects += cost.collects ?? 0;
+      counts.listedCollects += cost.listedCollects ?? 0;
+      if (cost.mintsIn !== undefined) counts.mints += lengthOf(node, cost.mintsIn);
+      if (cost.transfersOf !== undefined) {
+        const first = argumentOf(node, cost.transfersOf);
+        counts.histories++;
+        counts.transfers += typeof first === "number" ? Math.max(0, first) : DEFAULT_TRANSFERS;
+      }
+      if (cost.perItemOf !== undefined) items = lengthOf(node, cost.perItemOf);
+    }
+    add(total, counts, items);
+    total.fields++;
   }
 
-  const defaultIntegers = new Map<string, number>();
-  for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
-    if (defaultValue?.kind === Kind.INT) defaultIntegers.set(variable.name.value, Number(defaultValue.value));
   const root = schema.getRootType(operation.operation) ?? undefined;
-  return {
-    ...measureSet(operation.selectionSet, root),
-    variableLength: createVariableLength(operation),
-    defaultIntegers,
-  };
-}
-
-/** Adds the counts of all items in a field's list argument. */
-function addList({ counts, perItemOfVariable }: Size, node: FieldNode, argument: string, perItem: PerItem) {
-  const list = argumentOf(node, argument);
-  if (list?.kind === Kind.VARIABLE) addPerItem(perItemOfVariable, list.name.value, perItem);
-  else addItems(counts, perItem, literalLength(list));
-}
-
-const emptySize = (): Size => ({
-  counts: {
-    ...{ depth: 0, rootFields: 0, fields: 0, aliases: 0, introspection: 0 },
-    ...NO_ITEMS,
-  },
-  perItemOfVariable: new Map(),
-  pagesOfVariable: new Map(),
-});
-
-function addItems(counts: PerItem, perItem: PerItem, length: number): void {
-  for (const name of Object.keys(NO_ITEMS) as (keyof PerItem)[]) counts[name] += perItem[name] * length;
-}
-
-/** Adds the size of a sibling selection. */
-function add(size: Size, { counts, perItemOfVariable, pagesOfVariable }: Size): void {
-  for (const name of Object.keys(counts) as (keyof Counts)[]) {
-    size.counts[name] =
-      name === "depth" ? Math.max(size.counts.depth, counts.depth) : size.counts[name] + counts[name];
+  const counts = measureSet(operation.selectionSet, root);
+  const requests = new Map<string, number>();
+  for (const node of fieldsOf(fragments, [operation.selectionSet])) {
+    const field = root?.getFields()[node.name.value];
+    const { requests: each = 0, perItemOf } = (field && metadataOf(field).cost) ?? {};
+    const items = perItemOf === undefined ? 1 : lengthOf(node, perItemOf);
+    requests.set((node.alias ?? node.name).value, each * items);
   }
-  for (const [name, perItem] of perItemOfVariable) addPerItem(size.perItemOfVariable, name, perItem);
-  for (const [name, { count, perItemOfVariable: perItem }] of pagesOfVariable) {
-    const known = size.pagesOfVariable.get(name);
-    const sum: Pages = {
-      count: (known?.count ?? 0) + count,
-      perItemOfVariable: new Map(known?.perItemOfVariable),
-    };
-    for (const [list, each] of perItem)
-      sum.perItemOfVariable.set(list, (sum.perItemOfVariable.get(list) ?? 0) + each);
-    size.pagesOfVariable.set(name, sum);
-  }
+  const sum = requests.values().reduce((total, each) => total + each, 0);
+  return { counts, requests: Math.max(1, sum) + counts.histories, dependsOnVariables };
 }
 
-function addPerItem(perItemOfVariable: Map<string, PerItem>, name: string, perItem: PerItem): void {
-  const sum = { ...(perItemOfVariable.get(name) ?? NO_ITEMS) };
-  addItems(sum, perItem, 1);
-  perItemOfVariable.set(name, sum);
+/** Adds the counts of a sibling selection, which has a list argument with this many items. */
+function add(total: Counts, counts: Readonly<Counts>, items = 1): void {
+  total.wallets += counts.wallets * items;
+  total.collects += counts.collects * items;
+  total.listedCollects += counts.listedCollects * items;
+  total.mints += counts.mints * items;
+  total.histories += counts.histories * items;
+  total.transfers += counts.transfers * items;
+  total.fields += counts.fields * items;
+  total.depth = Math.max(total.depth, counts.depth);
+  total.rootFields += counts.rootFields;
+  total.aliases += counts.aliases;
+  total.introspection += counts.introspection;
 }

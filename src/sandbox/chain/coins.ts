@@ -2,7 +2,7 @@ import { PublicKey } from "@solana/web3.js";
 import { deriveAddress } from "../../chain/derive-address.ts";
 import { createCoinAddresses, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import type { CoinAddressesOf } from "../../chain/launchpad/coin-addresses.ts";
-import { decodeFeeAccount, LAYOUTS } from "../../chain/launchpad/fee-accounts.ts";
+import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
 import { TOKEN_ACCOUNT_BYTES, tokenAccountOf, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
@@ -52,7 +52,7 @@ export const USDC_DECIMALS = 6;
 /** What curves and pools hold besides fees, so that tests notice a sweep that takes too much. */
 const RESERVES = 2_000_000_000n;
 
-/** Offsets of fields that only the sandbox's programs read. Source: see LAYOUTS. */
+/** Offsets of fields that only the sandbox's programs read. Source: see PLACES. */
 const CURVE_REAL_QUOTE_RESERVES = 32;
 const CURVE_COMPLETE = 48;
 const POOL_BUMP = 8;
@@ -76,15 +76,11 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
   });
 
   function read(stage: Stage, mint: string) {
-    const { curve, pool } = addressesOf(mint);
-    const isCurve = stage === "CURVE";
-    const account = chain.account(isCurve ? curve : pool);
-    const program = isCurve ? launchpadProgramId : ammProgramId;
-    return decodeFeeAccount(
-      stage,
-      account ? { ...account, data: Buffer.from(account.data) } : undefined,
-      program,
-    );
+    const account = chain.account(addressesOf(mint)[PLACES[stage].account]);
+    return decodeFeeAccount(stage, account ? { ...account, data: Buffer.from(account.data) } : undefined, {
+      launchpadProgramId,
+      launchpadAmmProgramId: ammProgramId,
+    });
   }
 
   function setTokens(owner: string, mint: PublicKey, amount: bigint): void {
@@ -102,7 +98,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
 
   /** Adds to the fee that an account records. The caller adds the money. */
   function recordFees(stage: Stage, address: string, amount: bigint): void {
-    const { creatorFee, bytes } = LAYOUTS[stage];
+    const { creatorFee, bytes } = PLACES[stage].layout;
     const account = chain.account(address)!;
     const isTooShort = account.data.length < creatorFee + 8;
     const data = resize(account.data, isTooShort ? bytes : account.data.length);
@@ -115,7 +111,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
     addressesOf,
 
     launch(coin) {
-      const { mint, quoteMint, fees = 0n, kind, curveBytes = LAYOUTS.CURVE.bytes } = coin;
+      const { mint, quoteMint, fees = 0n, kind, curveBytes = PLACES.CURVE.layout.bytes } = coin;
       const { curve } = addressesOf(mint);
       const data = toFeeAccountData("CURVE", curveBytes, {
         creator: creatorFor(coin),
@@ -130,7 +126,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
       chain.setAccount(curve, { lamports, owner: launchpadProgramId, data });
     },
 
-    migrate(mint, { fees = 0n, poolBytes = LAYOUTS.POOL.bytes } = {}) {
+    migrate(mint, { fees = 0n, poolBytes = PLACES.POOL.layout.bytes } = {}) {
       const { curve, pool, poolTokens } = addressesOf(mint);
       const completed = chain.account(curve)!;
       const curveData = Buffer.from(completed.data);
@@ -171,7 +167,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
 
 /** The data of a curve or pool, without the fields that only one of them has. */
 function toFeeAccountData(stage: Stage, bytes: number, account: Omit<FeeAccount, "missingBytes">): Buffer {
-  const layout = LAYOUTS[stage];
+  const layout = PLACES[stage].layout;
   const data = resize(layout.discriminator, layout.bytes);
   writeKey(data, layout.creator, account.creator);
   writeKey(data, layout.quoteMint, account.quoteMint);

@@ -8,8 +8,7 @@ import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { SharesRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../sign/message.ts";
 import { createSignAlone, type Candidate, type GetBlockhash, type Signed } from "./sign-alone.ts";
-import { assertFeePayerPays, SIMULATION_TERMS, type PartsSimulator } from "./simulate-parts.ts";
-import type { Simulator } from "./simulation.ts";
+import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
 
 /** What became of a candidate: signed (undefined when too little would move), or it needs a transaction of its own. */
 type Verdict = { readonly signed: Signed | undefined } | "alone";
@@ -42,14 +41,13 @@ const MAX_APART = 10_000;
  */
 export function createPacker(needs: {
   simulator: Simulator;
-  partsSimulator: PartsSimulator;
   composer: Composer;
   feePayer: FeePayer;
   getBlockhash: GetBlockhash;
   priceFloor: bigint;
   log: Logger;
 }) {
-  const { simulator, partsSimulator, composer, feePayer, getBlockhash, priceFloor, log } = needs;
+  const { simulator, composer, feePayer, getBlockhash, priceFloor, log } = needs;
   const signAlone = createSignAlone(needs);
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
   let gathering: Promise<void> | undefined;
@@ -118,7 +116,7 @@ export function createPacker(needs: {
       return some.length > 0;
     };
     const parts = members.map(partOf);
-    const simulated = await partsSimulator.simulate(parts);
+    const simulated = await simulator.simulate(parts);
     if (simulated.err !== null) {
       const failed = findFailed(members, simulated.err);
       if (failed) separate([failed], "it fails the simulation");
@@ -131,21 +129,19 @@ export function createPacker(needs: {
     const empty = members.filter((_, i) => moved[i] === undefined);
     if (separate(empty, "it would move too little")) return;
 
-    const unitLimit = partsSimulator.unitLimitOf(parts, simulated);
-    const price = await partsSimulator.priceOf(parts, unitLimit);
-    const isHigh = price > MAX_PRICE_RATIO * priceFloor;
-    if (isHigh && separate(await findExpensive(members, unitLimit), "its price is high")) return;
+    const terms = await simulator.termsOf(parts, simulated);
+    const isHigh = terms.price > MAX_PRICE_RATIO * priceFloor;
+    if (isHigh && separate(await findExpensive(members, terms.unitLimit), "its price is high")) return;
 
     const { blockhash, lastValidBlockHeight } = await getBlockhash();
     const late = members.filter(({ endsAt }) => performance.now() > endsAt);
     for (const member of late) verdicts.set(member, new CollectError({ kind: "timed-out" }));
     if (late.length > 0) return;
 
-    const terms = { unitLimit, price };
     const { rentMinimum } = members[0]!.prospect.fees.vaults;
     try {
       const transaction = await feePayer.sign(composer.compose(parts, { ...terms, guard: 1n }, blockhash), {
-        spendable: partsSimulator.spendableAfter(simulated, terms, rentMinimum),
+        spendable: simulator.spendableAfter(simulated, terms, rentMinimum),
         rent: toLamports(0),
         sweeps: [],
         shares: members.map(({ payers }, i) => ({ moved: moved[i]!, payers })),
@@ -170,9 +166,7 @@ export function createPacker(needs: {
 
   /** The members whose price is far above the lowest. */
   async function findExpensive(members: readonly Candidate[], unitLimit: number): Promise<Candidate[]> {
-    const prices = await Promise.all(
-      members.map((member) => partsSimulator.priceOf([partOf(member)], unitLimit)),
-    );
+    const prices = await Promise.all(members.map((member) => simulator.priceOf([partOf(member)], unitLimit)));
     const lowest = prices.reduce((least, price) => (price < least ? price : least));
     return members.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
   }

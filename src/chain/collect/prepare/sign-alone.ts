@@ -6,7 +6,8 @@ import type { Payers } from "../fee-budget.ts";
 import type { FeePayer, PaidShare } from "../fee-payer.ts";
 import type { WaitingFees } from "../landed-outcome.ts";
 import type { Composer } from "../sign/message.ts";
-import type { Prospect, Simulator } from "./simulation.ts";
+import type { Prospect } from "./prospect.ts";
+import type { Simulator } from "./simulator.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
 export interface Signed extends PaidShare {
@@ -46,16 +47,15 @@ export function createSignAlone(needs: {
   const { simulator, composer, feePayer, getBlockhash } = needs;
 
   return async ({ prospect, payers, endsAt }: Candidate): Promise<Signed | undefined> => {
-    const simulation = await simulator.simulate(prospect);
+    const simulation = await simulator.simulateAlone(prospect);
     if (!simulation) return undefined;
-    const { parts, terms, spendable, rent, moved, reserved } = simulation;
+    const { part, terms, spendable, rent, moved } = simulation;
 
     const { blockhash, lastValidBlockHeight } = await getBlockhash();
     assertInTime(endsAt);
-    const message = composer.compose(parts, { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
-    const sweeps = parts.flatMap((part) =>
-      part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
-    );
+    const message = composer.compose([part], { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
+    const { address } = part.account;
+    const sweeps = part.sweeps.map(({ coin, stage }) => ({ address, mint: coin.mint, stage }));
     const shares = [{ moved, payers }];
     const { base64, signature, ...signed } = await feePayer.sign(message, {
       spendable,
@@ -68,7 +68,7 @@ export function createSignAlone(needs: {
       transaction: { base64, signature, lastValidBlockHeight },
       fee: signed.fee,
       hasSweeps: sweeps.length > 0,
-      reserved,
+      reserved: prospect.fees.reserved,
       remaining: simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount })),
       isStoredForAll: (isStored) => isStored,
     };

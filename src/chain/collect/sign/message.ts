@@ -8,10 +8,11 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import type { AccountAddresses } from "../../addresses.ts";
+import { PLACES, SWEPT_VAULTS } from "../../launchpad/fee-accounts.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { accountBelowRent, failedInstruction } from "../../rpc/transaction-error.ts";
-import type { ChosenSweep, Sweep } from "../../sweeps.ts";
+import { placeOf, sweepsInto, type ChosenSweep, type Sweep } from "../../sweeps.ts";
 
 /** What a transaction does for one account: the sweeps, the AMM's part, then the collect. */
 export interface CollectPart {
@@ -29,13 +30,15 @@ export interface TransactionTerms {
   readonly guard: bigint;
 }
 
+type Step = { readonly kind: "sweep"; readonly sweep: Sweep } | { readonly kind: "amm" | "collect" };
+
 /** What made a transaction fail: a part, and in it a sweep, the AMM's part, or the collect itself. */
 export interface Culprit {
   readonly part: CollectPart;
-  readonly step: Sweep | "amm" | "collect";
+  readonly step: Step;
 }
 
-interface Step extends Culprit {
+interface PlannedStep extends Culprit {
   readonly instruction: TransactionInstruction;
 }
 
@@ -53,28 +56,21 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
   const payerAddress = payer.toBase58();
 
   /**
-   * The steps of a part in order. Sweeps of curves come first, so that they pay for a missing creator vault,
-   * as `collectableWith` expects; sweeps of pools come before the AMM's part, which moves what they swept.
+   * The steps of a part in order. Sweeps to the creator vault come first, so that they pay for it if it is
+   * missing, as `collectableWith` expects; those to the AMM's vault come before the AMM's part, which moves what they
+   * swept.
    */
-  function stepsOf(part: CollectPart): Step[] {
+  function stepsOf(part: CollectPart): PlannedStep[] {
     const { account, sweeps, withAmm } = part;
-    const sweepsOf = (stage: Sweep["stage"]) => sweeps.filter((sweep) => sweep.stage === stage);
-    return [
-      ...sweepsOf("CURVE").map((step) => ({
-        part,
-        step,
-        instruction: launchpad.sweepCurve(payerAddress, account, step.coin),
-      })),
-      ...sweepsOf("POOL").map((step) => ({
-        part,
-        step,
-        instruction: launchpad.sweepPool(payerAddress, account, step.coin),
-      })),
-      ...(withAmm
-        ? [{ part, step: "amm" as const, instruction: launchpad.transferCreatorFeesToPump(account) }]
-        : []),
-      { part, step: "collect", instruction: launchpad.collectCreatorFee(account) },
-    ];
+    const steps: PlannedStep[] = [];
+    const add = (step: Step, instruction: TransactionInstruction) => steps.push({ part, step, instruction });
+    for (const sweep of SWEPT_VAULTS.flatMap((vault) => sweepsInto(vault, sweeps))) {
+      const instruction = launchpad[PLACES[sweep.stage].sweep](payerAddress, account, sweep.coin);
+      add({ kind: "sweep", sweep }, instruction);
+    }
+    if (withAmm) add({ kind: "amm" }, launchpad.transferCreatorFeesToPump(account));
+    add({ kind: "collect" }, launchpad.collectCreatorFee(account));
+    return steps;
   }
 
   /** The instructions before the steps. */
@@ -123,9 +119,9 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
       if (poor === undefined) return undefined;
       const address = compose(parts, terms).accountKeys[poor]?.toBase58();
       return steps.find(({ part, step }) =>
-        typeof step === "object"
-          ? [step.coin.curve, step.coin.pool].includes(address ?? "")
-          : step === "collect" && accountsOf(part).includes(address ?? ""),
+        step.kind === "sweep"
+          ? placeOf(step.sweep) === address
+          : step.kind === "collect" && accountsOf(part).includes(address ?? ""),
       );
     },
   };
@@ -133,6 +129,16 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
 
 function accountsOf({ account }: CollectPart): string[] {
   return [account.address, account.creatorVault, account.ammVaultAuthority, account.ammVault];
+}
+
+/** The accounts that a part writes, without the fee payer. */
+export function writableOf({ account, withAmm, sweeps }: CollectPart): string[] {
+  return [
+    account.address,
+    account.creatorVault,
+    ...(withAmm ? [account.ammVault] : []),
+    ...sweeps.map(placeOf),
+  ];
 }
 
 /** Fails the transaction if `payer` holds less than `lamports` when it runs, and moves nothing otherwise. */

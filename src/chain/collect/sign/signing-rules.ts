@@ -1,6 +1,7 @@
 import { ComputeBudgetProgram, PublicKey, type Message, type TransactionInstruction } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
+import { PLACES } from "../../launchpad/fee-accounts.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
@@ -59,8 +60,7 @@ export function createSigningRules(needs: {
       ammVaultAuthority: authority.toBase58(),
       ammVault: wrappedSolAccountOf(authority).toBase58(),
     };
-    const sweep = stage === "CURVE" ? launchpad.sweepCurve : launchpad.sweepPool;
-    return sweep(payer.toBase58(), vaults, coinAddressesOf(mint));
+    return launchpad[PLACES[stage].sweep](payer.toBase58(), vaults, coinAddressesOf(mint));
   }
 
   return (message: Message, { sweeps, guard }: AllowedSweeps): Lamports => {

@@ -1,13 +1,11 @@
 import { getOperationAST, parse, type DocumentNode } from "graphql";
 import { expect, it } from "vitest";
-import { operationCost } from "../../../src/graphql/limits/operation-cost.ts";
-import { countsWith, measureOperation } from "../../../src/graphql/limits/operation-size.ts";
+import { measureOperation } from "../../../src/graphql/limits/operation-size.ts";
 import { schema } from "../../../src/schema/schema.ts";
 
 function costOf(document: DocumentNode, variables?: Record<string, unknown>, name?: string): number {
   const operation = getOperationAST(document, name)!;
-  const counts = countsWith(measureOperation(schema, document, operation), variables);
-  return operationCost(schema, document, operation)(variables, counts);
+  return measureOperation(schema, document, operation, variables).requests;
 }
 
 it.each([

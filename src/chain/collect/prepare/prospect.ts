@@ -1,0 +1,63 @@
+import type { AccountAddresses } from "../../addresses.ts";
+import type { Balances, UncollectedFees } from "../../balances.ts";
+import type { Lamports } from "../../lamports.ts";
+import {
+  chooseSweeps,
+  collectableWith,
+  inAmm,
+  rentOf,
+  sweepsInto,
+  type Sweep,
+  type Vaults,
+} from "../../sweeps.ts";
+import type { NamedWallet } from "../../wallets.ts";
+import type { CollectPart, Composer } from "../sign/message.ts";
+
+/** Fees that are worth a collect. */
+export interface Prospect {
+  readonly wallet: NamedWallet;
+  readonly fees: UncollectedFees;
+  /** What a transaction does for the account, unless its simulation fails. */
+  readonly part: CollectPart;
+}
+
+export type Prospects = ReturnType<typeof createProspects>;
+
+/** Reads what an account can collect, and decides what a transaction does for it. */
+export function createProspects(needs: {
+  balances: Balances;
+  composer: Composer;
+  minLamports: Lamports;
+  /** The most rent that one collect may pay. */
+  maxRent: Lamports;
+}) {
+  const { balances, composer, minLamports, maxRent } = needs;
+
+  /**
+   * The largest sweeps that fit into a transaction, and whose rent is not too high; undefined when a collect with them
+   * would move less than `minLamports`.
+   */
+  function choosePart(
+    account: AccountAddresses,
+    sweeps: readonly Sweep[],
+    vaults: Vaults,
+  ): CollectPart | undefined {
+    const chosen = chooseSweeps(sweeps, vaults, maxRent, (some) => {
+      const withAmm = sweepsInto("ammVault", some).length > 0 || inAmm(some, vaults) > 0n;
+      return rentOf(some) <= maxRent && composer.fits([{ account, sweeps: some, withAmm }]);
+    });
+    if (collectableWith(chosen, vaults) < minLamports) return undefined;
+    return { account, sweeps: chosen, withAmm: inAmm(chosen, vaults) > 0n };
+  }
+
+  return {
+    choosePart,
+
+    /** Reads an account's fees; undefined when a collect would move less than `minLamports`. */
+    async read(wallet: NamedWallet): Promise<Prospect | undefined> {
+      const fees = await balances.getUncollectedFees(wallet);
+      const part = choosePart(wallet.account, fees.sweeps, fees.vaults);
+      return part && { wallet, fees, part };
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { describeBalance, FEW_COLLECTS } from "../chain/collect/fee-payer.ts";
+import { toLamports, type Lamports } from "../chain/lamports.ts";
+import type { Cluster } from "../chain/rpc/cluster-check.ts";
+import type { Endpoint } from "../chain/rpc/endpoint.ts";
+import type { Account } from "../chain/rpc/read-accounts.ts";
+import type { Rpc } from "../chain/rpc/rpc-client.ts";
+import type { RpcError } from "../chain/rpc/rpc-error.ts";
+import type { Config } from "../config.ts";
+import { bad, good, poor, type Finding } from "./finding.ts";
+
+/** Public clusters by genesis hash. Source: https://docs.anza.xyz/clusters/available */
+const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
+  ["5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d", "mainnet-beta"],
+  ["EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG", "devnet"],
+  ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
+]);
+
+/** The name of the cluster with this genesis hash. */
+export function nameOfCluster(genesisHash: string | undefined): string {
+  return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
+}
+
+/** Checks each endpoint by itself, the programs, and the fee payer's balance. */
+export async function checkChain(needs: {
+  config: Config;
+  rpc: Rpc;
+  /** Receives the fee payer's balance. */
+  setFeePayerBalance?: (lamports: Lamports) => void;
+  /** Checks an endpoint further, and reports it with `text`, which says its cluster. */
+  examineEndpoint?: (endpoint: Endpoint, text: string) => Promise<Finding>;
+}): Promise<Finding[]> {
+  const { rpc, setFeePayerBalance, examineEndpoint } = needs;
+  const { chain, collect, secrets } = needs.config;
+  const programs = [
+    ["ESCROW_PROGRAM_ID", chain.escrowProgramId],
+    ["LAUNCHPAD_PROGRAM_ID", chain.launchpadProgramId],
+    ["LAUNCHPAD_AMM_PROGRAM_ID", chain.launchpadAmmProgramId],
+  ] as const;
+  const feePayer = secrets.feePayer.publicKey.toBase58();
+  const addresses = [...programs.map(([, id]) => id), feePayer];
+  const [endpoints, accounts] = await Promise.all([
+    rpc.readClusters(),
+    rpc.getAccounts(addresses.map((address) => [address])).then(
+      (groups) => groups.flat(),
+      (error: unknown) => error as Error,
+    ),
+  ]);
+  const genesisHash = endpoints.find((each) => each.genesisHash)?.genesisHash;
+  const cluster = nameOfCluster(genesisHash);
+
+  async function checkEndpoint({ endpoint, genesisHash: hash, error }: Cluster): Promise<Finding> {
+    const { host } = endpoint;
+    if (error) return bad("SOLANA_RPC_URL", `${host} does not answer (${reasonOf(error)}): ${fixFor(error)}`);
+    const text = `${host} is on ${nameOfCluster(hash)}`;
+    if (hash !== genesisHash)
+      return bad("SOLANA_RPC_URL", `${text}, the first on ${cluster}: use endpoints of one cluster`);
+    return examineEndpoint ? examineEndpoint(endpoint, text) : good("SOLANA_RPC_URL", text);
+  }
+
+  function checkProgram([name, id]: (typeof programs)[number], account: Account | undefined): Finding {
+    if (account?.executable === true) return good(name, `${id} is deployed`);
+    const problem = `there is no program ${id} on ${cluster}`;
+    // On a public cluster the variable is wrong; on a private one the program may be deployed later.
+    return CLUSTERS.has(genesisHash)
+      ? bad(name, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, { isFatal: true })
+      : bad(name, `${problem}: check the id, or deploy it`);
+  }
+
+  function checkFeePayer(lamports: Lamports): Finding {
+    setFeePayerBalance?.(lamports);
+    const { collects, text } = describeBalance(feePayer, lamports, collect);
+    if (collects >= FEW_COLLECTS) return good("FEE_PAYER_KEYPAIR", text);
+    const state = collects > 0n ? poor : bad;
+    return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });
+  }
+
+  const findings = await Promise.all(endpoints.map(checkEndpoint));
+  if (accounts instanceof Error) {
+    const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
+    return [...findings, bad("SOLANA_RPC_URL", text)];
+  }
+  return [
+    ...findings,
+    ...programs.map((program, i) => checkProgram(program, accounts[i])),
+    checkFeePayer(accounts.at(-1)?.lamports ?? toLamports(0)),
+  ];
+}
+
+function reasonOf({ failure, code }: RpcError): string {
+  return code === undefined ? failure : `${failure} ${code}`;
+}
+
+function fixFor({ failure, code }: RpcError): string {
+  if (code === 401 || code === 403) return "check the key in the URL";
+  if (code === 429) return "its limit is used up, so choose a larger plan";
+  if (failure === "error") return "use one that supports getGenesisHash";
+  return "check the URL, and that this machine can connect to it";
+}

@@ -1,0 +1,54 @@
+import type { Lamports } from "../chain/lamports.ts";
+import type { Rpc } from "../chain/rpc/rpc-client.ts";
+import type { Config } from "../config.ts";
+import type { Logger } from "../observability/log.ts";
+import type { SocialClient } from "../social/api-client.ts";
+import type { Redis } from "../upstream/redis.ts";
+import { checkChain } from "./check-chain.ts";
+import { checkSocialNetwork } from "./check-social-network.ts";
+import { bad, poor, type Finding } from "./finding.ts";
+
+/** The configuration can never work, so the process must not start. */
+export class PreflightError extends Error {
+  override readonly name = "PreflightError";
+}
+
+/**
+ * Checks the chain, the fee payer, the social network and Redis without spending anything, and logs the findings.
+ * Problems are warnings, because they may go away while the process runs.
+ *
+ * @throws {PreflightError} for problems that never go away: a required program is missing on a public cluster, or
+ * Redis cannot be used as configured.
+ */
+export async function checkUpstreams(needs: {
+  config: Config;
+  rpc: Rpc;
+  client: SocialClient;
+  redis: Redis | undefined;
+  /** Receives the fee payer's balance, and warns when it is low. */
+  setFeePayerBalance: (lamports: Lamports) => void;
+  log: Logger;
+}): Promise<void> {
+  const { config, client, redis, log } = needs;
+
+  function report({ state, variable, text, isFatal, isReported }: Finding): void {
+    const message = `${variable}: ${text}`;
+    if (isFatal) throw new PreflightError(message);
+    if (!isReported) log[state === "good" ? "info" : "warn"](message);
+  }
+
+  if (config.isProduction && config.allowUnderscore === undefined) {
+    const text =
+      "not set, so handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning";
+    report(poor("HANDLE_ALLOW_UNDERSCORE", text));
+  }
+  await Promise.all([
+    checkChain(needs).then((findings) => {
+      findings.forEach(report);
+    }),
+    checkSocialNetwork(client, config.social.apiUrl).then(report),
+    redis?.ready.then((problem) => {
+      if (problem !== undefined) report(bad("REDIS_URL", problem, { isFatal: true }));
+    }),
+  ]);
+}
