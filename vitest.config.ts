@@ -1,15 +1,5 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
-
-/** Starts the longest file first, so that no worker is left with it at the end. */
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLongest = ({ moduleId }: TestSpecification) => moduleId.endsWith("abuse/load.test.ts");
-    const sorted = await super.sort(files);
-    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
-  }
-}
 
 // Workers, and the processes that tests start, load compiled modules from here: half a second less for each.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
@@ -24,7 +14,6 @@ export default defineConfig({
     // A worker runs many files, so it loads packages once. It still evaluates this project's modules again for each.
     isolate: false,
     setupFiles: ["test/support/exit-on-sigterm.ts"],
-    sequence: { sequencer: LongestFirst },
     // No test depends on time. These only stop a test that hangs, so they allow for slow machines.
     testTimeout: 300_000,
     hookTimeout: 300_000,
