@@ -157,6 +157,19 @@ describe("a collect that names a coin", () => {
     expect(chain.balance(address)).toBe(7_750_000_000n);
   });
 
+  it("collects what arrives on the coin while someone else empties the vault", async () => {
+    const mint = launch("creator");
+    const { creatorVault } = world.account("creator");
+    onNext(world.sandbox.rpc, isMethod("simulateTransaction"), () => {
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
+      const curve = chain.account(curveOf(mint))!;
+      const data = Buffer.from(curve.data);
+      data.writeBigUInt64LE(SOL, 125);
+      chain.setAccount(curveOf(mint), { ...curve, lamports: curve.lamports + SOL, data });
+    });
+    expect((await collect("creator", [mint])).body).toMatchObject({ success: true, collected: "1.0000" });
+  });
+
   it("has nothing to collect below MIN_COLLECT_LAMPORTS, vault and coins together", async () => {
     const { creatorVault } = world.account("newcomer");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 40_000n);

@@ -109,6 +109,7 @@ export function createStartCollect(needs: CollectNeeds) {
 
     async function run(): Promise<CollectOutcome> {
       let earlier: EarlierTransaction | undefined;
+      let hasMovedNothing = false;
       for (;;) {
         assertInTime(endsAt);
         const lease = await locks.acquire(account.address, endsAt);
@@ -160,8 +161,12 @@ export function createStartCollect(needs: CollectNeeds) {
         if (outcome.kind !== "landed")
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         const result = await landedOutcome.read(account, transaction, outcome.err, signed);
-        if (result !== "failed-together") return result;
-        collectAlone();
+        if (result === "failed-together") collectAlone();
+        else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
+          // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
+          hasMovedNothing = true;
+          progress = { kind: "preparing" };
+        } else return result;
       }
     }
 
