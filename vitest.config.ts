@@ -10,7 +10,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     pool: "forks",
-    maxWorkers: 4,
+    maxWorkers: 6,
     // A worker runs many files, so it loads packages once. It still evaluates this project's modules again for each.
     isolate: false,
     setupFiles: ["test/support/exit-on-sigterm.ts"],

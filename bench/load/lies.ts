@@ -109,12 +109,6 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       isLong: true,
       isStale: true,
     },
-    {
-      name: "another cluster, where all accounts are empty",
-      methods: () => ({ ...methodsOf(otherCluster), getGenesisHash: () => otherGenesisHash }),
-      isLong: true,
-      movesFirst: true,
-    },
     { name: "no transaction has a status", methods: hideStatuses, isLong: true },
     {
       name: `slots of ${HUGE_SLOT} and heights of ${HUGE_HEIGHT}`,
@@ -127,6 +121,13 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       isLong: true,
     },
     { name: "transactions accepted, but dropped", methods: dropTransactions, isLong: true },
+    // The short run ends before: a replica notices the move if it meets the outage, which a busy machine may prevent.
+    {
+      name: "another cluster, where all accounts are empty",
+      methods: () => ({ ...methodsOf(otherCluster), getGenesisHash: () => otherGenesisHash }),
+      isLong: true,
+      movesFirst: true,
+    },
     ...SLOTS_BEHIND.map((slots) => ({
       name: `the state of ${slots} slots ago`,
       methods: showing(() => staleChain(slots)),
