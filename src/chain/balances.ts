@@ -16,7 +16,7 @@ import {
   type Vaults,
 } from "./sweeps.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
-import type { NamedWallet, ReadWallets, WalletAccounts } from "./wallets.ts";
+import type { WalletWithCoins, ReadWallets, WalletAccounts } from "./wallets.ts";
 
 /** The uncollected fees of an account: in its vaults, and on its coins. */
 export interface UncollectedFees {
@@ -75,7 +75,7 @@ export function createBalances(needs: {
   );
 
   /** The fees on the wallet's coins, in their order, each with the sweep that moves them. */
-  function toCoinFees({ account, coins }: NamedWallet, accounts: WalletAccounts, vaults: Vaults) {
+  function toCoinFees({ account, coins }: WalletWithCoins, accounts: WalletAccounts, vaults: Vaults) {
     return coins.flatMap((coin, i) =>
       readCoinFees(coin, accounts.coins[i]!, account.address).map((fees) => ({
         fees,
@@ -85,7 +85,7 @@ export function createBalances(needs: {
   }
 
   function toBalance(
-    wallet: NamedWallet,
+    wallet: WalletWithCoins,
     accounts: WalletAccounts,
     vaults: Vaults,
     reserved: Lamports,
@@ -131,14 +131,14 @@ export function createBalances(needs: {
       : reservedIn(wallet.address).catch((error: unknown) => error as Error);
   }
 
-  async function readWallet(wallet: NamedWallet): Promise<WalletAccounts> {
+  async function readWallet(wallet: WalletWithCoins): Promise<WalletAccounts> {
     const [accounts] = await readWallets([wallet]);
     if (!accounts || accounts instanceof Error) throw accounts ?? new Error("a wallet is missing");
     return accounts;
   }
 
   return {
-    async getUncollectedFees(wallet: NamedWallet): Promise<UncollectedFees> {
+    async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
       const rents = getRentMinimums();
       const accounts = await readWallet(wallet);
       const [rentMinimum, tokenRentMinimum] = await rents;
@@ -152,7 +152,7 @@ export function createBalances(needs: {
      * is the error of reads that are not sent yet; undefined while it waits.
      */
     async getBalances(
-      wallets: readonly NamedWallet[],
+      wallets: readonly WalletWithCoins[],
       left?: () => Error | undefined,
     ): Promise<(Balance | Error)[]> {
       const rents = getRentMinimums();

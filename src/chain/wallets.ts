@@ -9,13 +9,13 @@ import type { Rpc } from "./rpc/rpc-client.ts";
 import { TOKEN_AMOUNT } from "./token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */
-export interface NamedWallet {
+export interface WalletWithCoins {
   readonly account: AccountAddresses;
   readonly coins: readonly CoinAddresses[];
 }
 
 /** Tells wallets with different coins apart. */
-export function identityOf({ account, coins }: NamedWallet): string {
+export function identityOf({ account, coins }: WalletWithCoins): string {
   // Without coins, reuse the address: V8 would have to hash a new string.
   return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
 }
@@ -39,7 +39,7 @@ interface CoinAccounts {
  * an account that does not exist.
  */
 export type ReadWallets = (
-  wallets: readonly NamedWallet[],
+  wallets: readonly WalletWithCoins[],
   left?: () => Error | undefined,
 ) => Promise<(WalletAccounts | Error)[]>;
 
@@ -83,7 +83,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
 }
 
 /** As many of the first wallets as one call can read, at least one. */
-export function takeOneCall<Wallet extends NamedWallet>(wallets: Iterable<Wallet>): Wallet[] {
+export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {
   const taken: Wallet[] = [];
   let accounts = 0;
   for (const wallet of wallets) {
@@ -94,7 +94,7 @@ export function takeOneCall<Wallet extends NamedWallet>(wallets: Iterable<Wallet
   return taken;
 }
 
-function toKey({ account, coins }: NamedWallet): string {
+function toKey({ account, coins }: WalletWithCoins): string {
   const { creatorVault, ammVault, address } = account;
   return [creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])].join();
 }

@@ -6,7 +6,7 @@ import { inSpan } from "../observability/tracing.ts";
 import type { Mints } from "./named-coins.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WalletById } from "./wallet-by-id.ts";
-import { toNamed, type Wallet } from "./wallet.ts";
+import { toWalletWithCoins, type Wallet } from "./wallet.ts";
 
 /** The outcome of a collect, and the account's wallet. */
 export type CollectResult = CollectOutcome & { readonly wallet: Wallet };
@@ -27,7 +27,7 @@ export function createCollectFees(needs: {
     inSpan("collectFees", async () => {
       const wallet = walletById(socialId, mints);
       try {
-        const outcome = await collector.collect(toNamed(wallet), addressBlock, startedAt);
+        const outcome = await collector.collect(toWalletWithCoins(wallet), addressBlock, startedAt);
         return { ...outcome, wallet };
       } catch (error) {
         throw toContractError(error, "COLLECT_FAILED");

@@ -1,7 +1,7 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toContractError as fromChain } from "../chain/to-contract-error.ts";
-import { identityOf, type NamedWallet } from "../chain/wallets.ts";
+import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
 import type { AccountLookup, Caller as SocialCaller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
@@ -47,7 +47,7 @@ export class Loaders {
   #accountByHandle: DataLoader<string, SocialAccount> | undefined;
   #accountById: DataLoader<string, SocialAccount> | undefined;
   #accountsById: Map<string, SocialAccount> | undefined;
-  #balance: DataLoader<NamedWallet, Balance, string> | undefined;
+  #balance: DataLoader<WalletWithCoins, Balance, string> | undefined;
 
   constructor(sources: LoaderSources, caller: Caller) {
     this.#sources = sources;
@@ -80,11 +80,11 @@ export class Loaders {
   }
 
   /** The balance of an account with these coins, read from the chain. */
-  balance(wallet: NamedWallet): Promise<Balance> {
+  balance(wallet: WalletWithCoins): Promise<Balance> {
     return this.#balances.load(wallet);
   }
 
-  get #balances(): DataLoader<NamedWallet, Balance, string> {
+  get #balances(): DataLoader<WalletWithCoins, Balance, string> {
     return (this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
       cacheKeyFn: identityOf,
     }));
@@ -96,7 +96,7 @@ export class Loaders {
   }
 
   /** Uses a balance that has just been read. */
-  setBalance(wallet: NamedWallet, balance: Balance): void {
+  setBalance(wallet: WalletWithCoins, balance: Balance): void {
     this.#balances.prime(wallet, balance);
   }
 
@@ -151,7 +151,7 @@ export class Loaders {
     return ids.map((id) => accounts.get(id)!);
   }
 
-  async #loadBalances(wallets: readonly NamedWallet[]): Promise<(Balance | Error)[]> {
+  async #loadBalances(wallets: readonly WalletWithCoins[]): Promise<(Balance | Error)[]> {
     this.reads.chain += wallets.length;
     const balances = await this.#sources.balances
       .getBalances(wallets, () => this.#caller.left())

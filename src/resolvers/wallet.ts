@@ -1,7 +1,7 @@
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import type { NamedWallet } from "../chain/wallets.ts";
+import type { WalletWithCoins } from "../chain/wallets.ts";
 import type { SocialAccount } from "../social/account.ts";
 import type { RequestScope } from "./request-scope.ts";
 
@@ -25,11 +25,11 @@ export function accountOf(
 }
 
 /** The wallet as the chain's parts take it. */
-export function toNamed({ addresses, coins }: Wallet): NamedWallet {
+export function toWalletWithCoins({ addresses, coins }: Wallet): WalletWithCoins {
   return { account: addresses, coins };
 }
 
 /** The balance of a wallet and of its coins, read from the chain. Fails with LOOKUP_FAILED. */
 export function balanceOf(wallet: Wallet, { loaders }: RequestScope): Promise<Balance> {
-  return loaders.balance(toNamed(wallet));
+  return loaders.balance(toWalletWithCoins(wallet));
 }

@@ -1,7 +1,7 @@
 import type { Balance } from "../chain/balances.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import type { RequestScope } from "./request-scope.ts";
-import { toNamed, type Wallet } from "./wallet.ts";
+import { toWalletWithCoins, type Wallet } from "./wallet.ts";
 
 /** A wallet with the balance that it has now. */
 export interface WalletEvent {
@@ -23,7 +23,7 @@ export function createWatchWallet({ live }: { live: LiveBalances }): WatchWallet
     const stream = scope.openStream();
     try {
       const wallet = await find();
-      return toEvents(wallet, live.watch(toNamed(wallet), stream.signal));
+      return toEvents(wallet, live.watch(toWalletWithCoins(wallet), stream.signal));
     } catch (error) {
       stream.close();
       throw error;
@@ -37,6 +37,6 @@ async function* toEvents(wallet: Wallet, balances: AsyncIterable<Balance>): Asyn
 
 /** The wallet of an event, with the event's balance. Its account is not read again once it has been found. */
 export function walletOf({ wallet, balance }: WalletEvent, scope: RequestScope): Wallet {
-  scope.renewLoaders().setBalance(toNamed(wallet), balance);
+  scope.renewLoaders().setBalance(toWalletWithCoins(wallet), balance);
   return wallet;
 }

@@ -1,7 +1,7 @@
 import { inFairOrder } from "../../upstream/fair-order.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
-import type { NamedWallet } from "../wallets.ts";
+import type { WalletWithCoins } from "../wallets.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
@@ -10,7 +10,7 @@ type Waiter = PromiseWithResolvers<CollectOutcome>;
 
 /** An account's collect, in flight or in the queue, with all who wait for it. */
 interface SharedCollect {
-  readonly wallet: NamedWallet;
+  readonly wallet: WalletWithCoins;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
@@ -51,7 +51,7 @@ export function createCollector(needs: CollectNeeds) {
   const running = new Set<SharedCollect>();
   const waiting = new Set<SharedCollect>();
 
-  function add(wallet: NamedWallet, caller: string): SharedCollect {
+  function add(wallet: WalletWithCoins, caller: string): SharedCollect {
     const shared: SharedCollect = {
       wallet,
       inFlight: undefined,
@@ -156,7 +156,7 @@ export function createCollector(needs: CollectNeeds) {
      * collect continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
-      { account, coins }: NamedWallet,
+      { account, coins }: WalletWithCoins,
       caller: string,
       startedAt: number,
     ): Promise<CollectOutcome> {

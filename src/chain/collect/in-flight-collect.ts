@@ -4,7 +4,7 @@ import { memoize } from "../../upstream/memoize.ts";
 import type { Balances } from "../balances.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { NamedWallet } from "../wallets.ts";
+import type { WalletWithCoins } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
@@ -92,7 +92,7 @@ export function createStartCollect(needs: CollectNeeds) {
     return statuses[0]?.confirmed ? statuses[0].slot : undefined;
   }
 
-  return (wallet: NamedWallet, payers: Payers): InFlightCollect => {
+  return (wallet: WalletWithCoins, payers: Payers): InFlightCollect => {
     const { account, coins } = wallet;
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };

@@ -1,7 +1,7 @@
 import { withoutParent } from "../../observability/tracing.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balance, Balances } from "../balances.ts";
-import { identityOf, takeOneCall, type NamedWallet } from "../wallets.ts";
+import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
 /**
@@ -23,7 +23,7 @@ export interface LiveWaits {
 }
 
 /** A wallet that somebody watches. */
-interface Watched extends NamedWallet {
+interface Watched extends WalletWithCoins {
   watchers: number;
   balance: Balance | undefined;
   /** When the read of `balance` started. Times are in `performance.now()` time. */
@@ -57,9 +57,9 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
   let failures = 0;
   let backsOffUntil = 0;
 
-  function join(named: NamedWallet): Watched {
-    const wallet = wallets.get(identityOf(named)) ?? {
-      ...named,
+  function join(requested: WalletWithCoins): Watched {
+    const wallet = wallets.get(identityOf(requested)) ?? {
+      ...requested,
       ...{ watchers: 0, balance: undefined, version: 0, isStale: false },
       ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
     };
@@ -137,10 +137,10 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
      * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
      * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
      */
-    watch(named: NamedWallet, signal: AbortSignal): AsyncIterableIterator<Balance> {
+    watch(requested: WalletWithCoins, signal: AbortSignal): AsyncIterableIterator<Balance> {
       const done = { done: true, value: undefined } as const;
       const joinedAt = performance.now();
-      const wallet = join(named);
+      const wallet = join(requested);
       let shown: number | undefined;
       let wake: () => void = () => undefined;
       const end = () => {

@@ -3,7 +3,7 @@ import type { AccountAddresses } from "../../../src/chain/addresses.ts";
 import type { Balance, CoinBalance } from "../../../src/chain/balances.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
-import type { NamedWallet } from "../../../src/chain/wallets.ts";
+import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -17,7 +17,7 @@ const accountOf = (address: string): AccountAddresses => ({
   ...{ address, creatorVault: "", ammVaultAuthority: "", ammVault: "" },
 });
 
-const walletOf = (address: string): NamedWallet => ({ account: accountOf(address), coins: [] });
+const walletOf = (address: string): WalletWithCoins => ({ account: accountOf(address), coins: [] });
 
 /** Balances that take `latencyMs` to read, and the reads that were made. */
 function createChain(latencyMs = 100) {
@@ -25,7 +25,7 @@ function createChain(latencyMs = 100) {
     vault: 0,
     isDown: false,
     reads: [] as { readonly at: number; readonly addresses: readonly string[] }[],
-    async getBalances(wallets: readonly NamedWallet[]): Promise<(Balance | Error)[]> {
+    async getBalances(wallets: readonly WalletWithCoins[]): Promise<(Balance | Error)[]> {
       chain.reads.push({ at: performance.now(), addresses: wallets.map(({ account }) => account.address) });
       const { vault } = chain;
       await new Promise((resolve) => setTimeout(resolve, latencyMs));

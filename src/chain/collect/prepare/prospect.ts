@@ -10,12 +10,12 @@ import {
   type Sweep,
   type Vaults,
 } from "../../sweeps.ts";
-import type { NamedWallet } from "../../wallets.ts";
+import type { WalletWithCoins } from "../../wallets.ts";
 import type { CollectPart, Composer } from "../sign/message.ts";
 
 /** Fees that are worth a collect. */
 export interface Prospect {
-  readonly wallet: NamedWallet;
+  readonly wallet: WalletWithCoins;
   readonly fees: UncollectedFees;
   /** What a transaction does for the account, unless its simulation fails. */
   readonly part: CollectPart;
@@ -54,7 +54,7 @@ export function createProspects(needs: {
     choosePart,
 
     /** Reads an account's fees; undefined when a collect would move less than `minLamports`. */
-    async read(wallet: NamedWallet): Promise<Prospect | undefined> {
+    async read(wallet: WalletWithCoins): Promise<Prospect | undefined> {
       const fees = await balances.getUncollectedFees(wallet);
       const part = choosePart(wallet.account, fees.sweeps, fees.vaults);
       return part && { wallet, fees, part };
