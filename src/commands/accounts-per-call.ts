@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { createCallEndpoint, type Endpoint } from "../chain/rpc/endpoint.ts";
-import { createProgress } from "../chain/rpc/progress.ts";
+import { createPlausibilityCheck } from "../chain/rpc/plausibility-check.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 import { refusesSize } from "../chain/rpc/rpc-error.ts";
 import { withDeadline } from "../chain/rpc/shared-read.ts";
@@ -13,7 +13,7 @@ const NO_DATA = { offset: 0, length: 0 };
 
 /** Returns a function that checks how many accounts an endpoint returns per call. `text` says its cluster. */
 export function createExamineEndpoint(needs: { callUpstream: CallUpstream; timeoutMs: number }) {
-  const callEndpoint = createCallEndpoint({ ...needs, slots: createProgress() });
+  const callEndpoint = createCallEndpoint({ ...needs, slots: createPlausibilityCheck() });
 
   return async (endpoint: Endpoint, text: string): Promise<Finding> => {
     const { limit, isUsable } = await findAccountLimit((keys) => {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../upstream/parse-json.ts";
-import type { Progress } from "./progress.ts";
+import type { PlausibilityCheck } from "./plausibility-check.ts";
 import { RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
@@ -47,7 +47,10 @@ export type CallEndpoint = <M extends RpcMethod>(
 ) => Promise<RpcResult<M>>;
 
 /** Reports the slots of all answers to `slots`. */
-export function createCallEndpoint(needs: { callUpstream: CallUpstream; slots: Progress }): CallEndpoint {
+export function createCallEndpoint(needs: {
+  callUpstream: CallUpstream;
+  slots: PlausibilityCheck;
+}): CallEndpoint {
   const { callUpstream, slots } = needs;
   let lastId = 0;
 

@@ -5,7 +5,7 @@ import { createAddressHistory } from "./address-history.ts";
 import { createClusterCheck } from "./cluster-check.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./endpoint.ts";
 import { createFailover } from "./failover.ts";
-import { createProgress } from "./progress.ts";
+import { createPlausibilityCheck } from "./plausibility-check.ts";
 import { createReadAccounts, type DataSlice } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
@@ -51,9 +51,9 @@ export function createRpc(
 ) {
   const { callUpstream, timeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const slots = createProgress();
+  const slots = createPlausibilityCheck();
   /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
-  const heights = createProgress();
+  const heights = createPlausibilityCheck();
   const callEndpoint = createCallEndpoint({ callUpstream, slots });
   const clusters = createClusterCheck({
     endpoints,

@@ -5,14 +5,14 @@ const SLACK = 500;
 /** How long a value counts. After a wrong one, right values count as impossible for this long at most. */
 const MAX_AGE_MS = 60_000;
 
-export type Progress = ReturnType<typeof createProgress>;
+export type PlausibilityCheck = ReturnType<typeof createPlausibilityCheck>;
 
 /**
  * Recognizes impossible values of a number that only grows, such as a slot or block height: those above the highest
  * possible value that an endpoint reported in the last minute, plus 500 and 20 for each second since. Without such a
  * report every value is possible.
  */
-export function createProgress() {
+export function createPlausibilityCheck() {
   let highest = { value: 0, at: -Infinity };
   // Not performance.now(), which stands still while the machine is suspended.
   const age = () => Math.max(0, Date.now() - highest.at);
