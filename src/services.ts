@@ -8,7 +8,7 @@ import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
-import { createComposer } from "./chain/collect/sign/message.ts";
+import { createComposer } from "./chain/collect/message/composer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
 import { createSimulator } from "./chain/collect/prepare/simulator.ts";
 import { createHistory } from "./chain/history/history.ts";

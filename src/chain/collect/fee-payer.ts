@@ -8,7 +8,7 @@ import type { Launchpad } from "../launchpad/instructions.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { FeeBudget, Payers, Reservation } from "./fee-budget.ts";
-import { createSigningRules, type AllowedSweeps } from "./sign/signing-rules.ts";
+import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 export const FEW_COLLECTS = 100n;

@@ -17,7 +17,7 @@ import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type Signed } from "./prepare/sign-alone.ts";
 import type { Prospects } from "./prepare/prospect.ts";
 import type { Simulator } from "./prepare/simulator.ts";
-import type { Composer } from "./sign/message.ts";
+import type { Composer } from "./message/composer.ts";
 import { POLL_MS } from "./signature-poller.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */

@@ -6,7 +6,7 @@ import { CollectError } from "../../collect-error.ts";
 import { toLamports } from "../../lamports.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { SharesRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
-import type { CollectPart, Composer } from "../sign/message.ts";
+import type { CollectPart, Composer } from "../message/composer.ts";
 import { createSignAlone, type Candidate, type GetBlockhash, type Signed } from "./sign-alone.ts";
 import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
 

@@ -11,7 +11,7 @@ import {
   type Vaults,
 } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
-import type { CollectPart, Composer } from "../sign/message.ts";
+import type { CollectPart, Composer } from "../message/composer.ts";
 
 /** Fees that are worth a collect. */
 export interface Prospect {

@@ -5,7 +5,7 @@ import type { StoredTransaction } from "../account-lock.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { FeePayer, PaidShare } from "../fee-payer.ts";
 import type { WaitingFees } from "../landed-outcome.ts";
-import type { Composer } from "../sign/message.ts";
+import type { Composer } from "../message/composer.ts";
 import type { Prospect } from "./prospect.ts";
 import type { Simulator } from "./simulator.ts";
 

@@ -14,7 +14,7 @@ import {
   type Sweep,
   type Vaults,
 } from "../../sweeps.ts";
-import { writableOf, type CollectPart, type Composer, type TransactionTerms } from "../sign/message.ts";
+import { writableOf, type CollectPart, type Composer, type TransactionTerms } from "../message/composer.ts";
 import type { Prospect, Prospects } from "./prospect.ts";
 
 /** What a simulated transaction did. */

@@ -7,7 +7,7 @@ import { ammVaultAuthorityOf, creatorVaultOf } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
 import { wrappedSolAccountOf } from "../../token-accounts.ts";
 import type { Sweep } from "../../sweeps.ts";
-import { guardInstruction } from "./message.ts";
+import { guardInstruction } from "./composer.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
