@@ -103,7 +103,7 @@ export function createSimulator(
   }
 
   /** What a simulated transaction moves for a part; undefined when that is less than `minLamports`. */
-  function movedBy(
+  function movedIfEnough(
     part: CollectPart,
     vaults: Vaults,
     vaultAfter: Lamports | undefined,
@@ -214,7 +214,7 @@ export function createSimulator(
     simulated: Simulated,
   ): Promise<Simulation | undefined> {
     const { rent } = simulated;
-    const moved = movedBy(part, vaults, simulated.vaultsAfter?.[0]);
+    const moved = movedIfEnough(part, vaults, simulated.vaultsAfter?.[0]);
     if (moved === undefined) return undefined;
     const terms = await termsOf([part], simulated);
     const expectedRent = rentOf(part.sweeps);
@@ -228,7 +228,7 @@ export function createSimulator(
     };
   }
 
-  return { simulate, simulateAlone, movedBy, priceOf, termsOf, spendableAfter };
+  return { simulate, simulateAlone, movedIfEnough, priceOf, termsOf, spendableAfter };
 }
 
 /** Throws {@link CollectError} `fee-payer-short` if that is why a simulation failed. */
