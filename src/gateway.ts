@@ -5,7 +5,7 @@ import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
-import { createGraphQLEndpoint } from "./graphql/endpoint.ts";
+import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createClientAddress } from "./http/client-address.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";

@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { createCallEndpoint, type Endpoint } from "../chain/rpc/endpoint.ts";
+import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { createPlausibilityCheck } from "../chain/rpc/plausibility-check.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 import { refusesSize } from "../chain/rpc/rpc-error.ts";

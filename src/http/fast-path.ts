@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
-import type { GraphQLEndpoint } from "../graphql/endpoint.ts";
+import type { GraphQLEndpoint } from "../graphql/graphql-endpoint.ts";
 import { EVENT_STREAM } from "../graphql/event-stream.ts";
 import { isJson, type ResponseType } from "../graphql/media-types.ts";
 import { parseJson } from "../upstream/parse-json.ts";

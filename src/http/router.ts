@@ -1,5 +1,5 @@
 import { ContractError } from "../contract/contract-error.ts";
-import { allowHeader } from "../rest/endpoint.ts";
+import { allowHeader } from "../rest/endpoint-description.ts";
 import { respondError } from "../rest/respond.ts";
 import type { Operation } from "./metrics.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";

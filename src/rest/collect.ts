@@ -6,7 +6,7 @@ import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contr
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import { readBody } from "./body.ts";
-import type { Endpoint, EndpointAnswer } from "./endpoint.ts";
+import type { EndpointDescription, EndpointAnswer } from "./endpoint-description.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondError, respondJson } from "./respond.ts";
 
@@ -76,7 +76,7 @@ const NOTHING = {
 } as const satisfies EndpointAnswer;
 
 /** The description of `POST /collect`. */
-export const COLLECT_ENDPOINT: Endpoint = {
+export const COLLECT_ENDPOINT: EndpointDescription = {
   method: "POST",
   path: "/collect",
   contractOperation: "collect",

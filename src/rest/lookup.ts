@@ -2,7 +2,7 @@ import { ContractError, quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { invalidMint, MAX_MINTS, MINT_PATTERN } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { EndpointDescription } from "./endpoint-description.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondJson } from "./respond.ts";
 
@@ -70,7 +70,7 @@ const EXAMPLE_WITH_COINS = {
 };
 
 /** The description of `GET /wallet/lookup`. */
-export function lookupEndpoint(format: HandleFormat): Endpoint {
+export function lookupEndpoint(format: HandleFormat): EndpointDescription {
   return {
     method: "GET",
     path: "/wallet/lookup",

@@ -2,7 +2,7 @@ import type { GraphQLSchema } from "graphql";
 import { ContractError } from "../contract/contract-error.ts";
 import { codesOf, ERROR_CODES } from "../contract/error-codes.ts";
 import { VERSION } from "../observability/version.ts";
-import { allowHeader, type Endpoint, type EndpointAnswer } from "./endpoint.ts";
+import { allowHeader, type EndpointDescription, type EndpointAnswer } from "./endpoint-description.ts";
 import { toErrorBody } from "./respond.ts";
 import { resultSchema, schemaRef } from "./result-schema.ts";
 
@@ -20,7 +20,7 @@ interface OpenApiNeeds {
   readonly schema: GraphQLSchema;
   readonly basePath: string;
   readonly rateLimit: RateLimitDescription;
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly EndpointDescription[];
 }
 
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
@@ -70,7 +70,7 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
 }
 
 /** The schemas of all bodies, by name: of answers, of the objects in them, and of errors. */
-function toSchemas(schema: GraphQLSchema, endpoints: readonly Endpoint[]): Record<string, object> {
+function toSchemas(schema: GraphQLSchema, endpoints: readonly EndpointDescription[]): Record<string, object> {
   const schemas: Record<string, object> = {};
   for (const { graphqlOperation, answers } of endpoints) {
     for (const { name, members, fixed = {}, withMints } of answers) {
@@ -101,7 +101,7 @@ function toSchemas(schema: GraphQLSchema, endpoints: readonly Endpoint[]): Recor
   return schemas;
 }
 
-function toOperation(rateLimit: RateLimitDescription, endpoint: Endpoint): object {
+function toOperation(rateLimit: RateLimitDescription, endpoint: EndpointDescription): object {
   const { method, operationId, summary, description, request, answers } = endpoint;
   const errors = errorsOf(endpoint, rateLimit);
   const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
@@ -138,7 +138,7 @@ function toOperation(rateLimit: RateLimitDescription, endpoint: Endpoint): objec
 }
 
 /** The endpoint's errors: its examples, or the table's row for codes without one. Leaves out the codes that `answers` have. */
-function errorsOf(endpoint: Endpoint, rateLimit: RateLimitDescription): ContractError[] {
+function errorsOf(endpoint: EndpointDescription, rateLimit: RateLimitDescription): ContractError[] {
   const examples = [...endpoint.errorExamples, rateLimit.refusal];
   const answered = endpoint.answers.map(({ fixed }) => fixed?.error);
   return codesOf(endpoint.contractOperation)

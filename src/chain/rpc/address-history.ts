@@ -1,5 +1,5 @@
 import type { Lamports } from "../lamports.ts";
-import type { CallEndpoint } from "./endpoint.ts";
+import type { CallEndpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";

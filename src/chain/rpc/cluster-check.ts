@@ -1,5 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
-import type { Attempt, Endpoint } from "./endpoint.ts";
+import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import { untilAborted, withDeadline } from "./shared-read.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import type { ClusterCheck } from "./cluster-check.ts";
-import type { Attempt, Endpoint } from "./endpoint.ts";
+import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { isBehind, isRetryable } from "./rpc-error.ts";
 import { withDeadline } from "./shared-read.ts";
 

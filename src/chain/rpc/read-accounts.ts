@@ -1,5 +1,5 @@
 import type { Lamports } from "../lamports.ts";
-import type { CallEndpoint, Endpoint } from "./endpoint.ts";
+import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { refusesSize, RpcError } from "./rpc-error.ts";
 

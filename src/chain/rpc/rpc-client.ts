@@ -3,7 +3,7 @@ import type { CallUpstream } from "../../upstream/http.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import { createAddressHistory } from "./address-history.ts";
 import { createClusterCheck } from "./cluster-check.ts";
-import { createCallEndpoint, toEndpoints, type Endpoint } from "./endpoint.ts";
+import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { createFailover } from "./failover.ts";
 import { createPlausibilityCheck } from "./plausibility-check.ts";
 import { createReadAccounts, type DataSlice } from "./read-accounts.ts";

@@ -1,5 +1,5 @@
 import { memoize } from "../../upstream/memoize.ts";
-import type { Attempt, Endpoint } from "./endpoint.ts";
+import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { toRpcError } from "./rpc-error.ts";
 
 /** Calls `run` with a signal that aborts with a TimeoutError after `timeoutMs`. */

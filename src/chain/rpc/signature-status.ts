@@ -1,4 +1,4 @@
-import type { CallEndpoint, Endpoint } from "./endpoint.ts";
+import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
 import { createSharedRead } from "./shared-read.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createClusterCheck } from "../../../src/chain/rpc/cluster-check.ts";
-import { toEndpoints } from "../../../src/chain/rpc/endpoint.ts";
+import { toEndpoints } from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { isRetryable, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createClusterCheck } from "../../../src/chain/rpc/cluster-check.ts";
-import { toEndpoints, type Endpoint } from "../../../src/chain/rpc/endpoint.ts";
+import { toEndpoints, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLogger } from "../../../src/observability/log.ts";

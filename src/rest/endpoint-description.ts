@@ -2,7 +2,7 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { ContractOperation } from "../contract/error-codes.ts";
 
 /** The description of a REST endpoint, from which the OpenAPI document is generated. */
-export interface Endpoint {
+export interface EndpointDescription {
   readonly method: "GET" | "POST";
   readonly path: string;
   /** Selects the error codes that it returns. */
