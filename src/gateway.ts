@@ -10,11 +10,11 @@ import { createClientAddress } from "./http/client-address.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
-import { wantsGraphiQL, type SandboxAccount } from "./http/pages/graphiql.ts";
+import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
 import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
-import { createSandboxFeesHandler, type Trade } from "./http/sandbox-fees.ts";
+import { createSandboxFeesHandler, type SandboxTrade } from "./http/sandbox-fees.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
@@ -31,7 +31,7 @@ import { createOpenApiDocument } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { respondError, respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
-import { createChain, createSocial, type Shared, type Waits } from "./services.ts";
+import { createChainServices, createSocialServices, type Shared, type Waits } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
@@ -55,7 +55,7 @@ export function createGateway(
     waits,
   }: {
     log?: Logger;
-    sandbox?: { readonly accounts: readonly SandboxAccount[]; readonly trade: Trade } | undefined;
+    sandbox?: { readonly accounts: readonly ExampleAccount[]; readonly trade: SandboxTrade } | undefined;
     redisAnswerTimeoutMs?: number;
     waits?: Waits;
   } = {},
@@ -75,8 +75,8 @@ export function createGateway(
     log,
     waits,
   };
-  const social = createSocial(shared);
-  const chain = createChain(shared);
+  const social = createSocialServices(shared);
+  const chain = createChainServices(shared);
 
   const format = handleFormat(config.allowUnderscore ?? false);
   const { addressesOf } = chain;

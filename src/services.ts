@@ -50,7 +50,7 @@ export interface Shared {
 }
 
 /** The parts that read the social network. */
-export function createSocial(shared: Shared) {
+export function createSocialServices(shared: Shared) {
   const { config, redis, callUpstream, batchMetrics, budgetMetrics: budgets, warnings, log } = shared;
   const { social, secrets } = config;
   const quota = createCallQuota({ ...social, redis });
@@ -76,7 +76,7 @@ export function createSocial(shared: Shared) {
 }
 
 /** The parts that read and write the chain. */
-export function createChain(shared: Shared) {
+export function createChainServices(shared: Shared) {
   const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log, waits } = shared;
   const { chain, collect, secrets } = config;
   const rpc = createRpc({

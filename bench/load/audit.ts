@@ -1,5 +1,5 @@
 import { readConfig } from "../../src/config.ts";
-import type { LandedTransaction } from "../../src/sandbox/chain/chain.ts";
+import type { SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { checkAnswers } from "./audit-answers.ts";
 import type { CollectCall } from "./callers.ts";
@@ -182,7 +182,7 @@ export function audit(
 }
 
 /** The change of each account's lamports. */
-export function changesIn({ message, preBalances, postBalances }: LandedTransaction): Map<string, bigint> {
+export function changesIn({ message, preBalances, postBalances }: SandboxTransaction): Map<string, bigint> {
   return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
 }
 

@@ -8,7 +8,7 @@ import {
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
-import { measureOperation, type Variables } from "./limits/operation-size.ts";
+import { measureOperation, type OperationVariables } from "./limits/operation-size.ts";
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
@@ -16,7 +16,7 @@ export interface CachedOperation {
   readonly type: string;
   readonly name: string | undefined;
   readonly isMutation: boolean;
-  readonly weigh: (variables: Variables) => Weight;
+  readonly weigh: (variables: OperationVariables) => Weight;
   /** The estimated memory. */
   readonly bytes: number;
   readonly run: Run;
@@ -85,7 +85,7 @@ export function createOperationCache(schema: GraphQLSchema) {
 /** The size of an operation is measured once if it depends on no variable. */
 function createWeigh(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode) {
   let always: Weight | undefined;
-  return (variables: Variables): Weight => {
+  return (variables: OperationVariables): Weight => {
     if (always) return always;
     const size = measureOperation(schema, document, operation, variables);
     const weight = { cost: size.requests, isWithinLimits: !exceededLimit(size.counts) };

@@ -10,7 +10,7 @@ const SOURCES = ["VAULT", "CURVE", "POOL"] as const;
 type Source = (typeof SOURCES)[number];
 
 /** Lets trading happen in the sandbox. Returns undefined for an id that none of its accounts has. */
-export type Trade = (
+export type SandboxTrade = (
   socialId: string,
   source: Source,
 ) => { readonly lamports: bigint; readonly mint: string | null } | undefined;
@@ -19,7 +19,7 @@ const MAX_BODY_BYTES = 1024;
 const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is one of ${SOURCES.join(", ")}.`;
 
 /** `POST /sandbox/fees`: lets trading happen that earns an account fees. Only gateways on a sandbox have it. */
-export function createSandboxFeesHandler(trade: Trade): Handler {
+export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
   return async (request, scope) => {
     const body = await readBody(request, MAX_BODY_BYTES);
     const isTooLarge = body === "too large";

@@ -4,7 +4,7 @@ import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { readConfig } from "../../src/config.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
-import { createChain, type Waits } from "../../src/services.ts";
+import { createChainServices, type Waits } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
 import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
@@ -39,7 +39,7 @@ export function createSandboxCollector(
   const registry = new Registry();
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const { collector } = createChain({
+  const { collector } = createChainServices({
     config,
     registry,
     redis,

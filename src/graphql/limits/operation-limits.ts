@@ -19,7 +19,7 @@ import {
   MAX_WALLETS,
 } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
-import { measureOperation, type Counts, type Variables } from "./operation-size.ts";
+import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
 
 /**
  * 100 aliased wallets with all fields but `profile`, `coins` and `history`, with `__typename`, each with its
@@ -73,7 +73,10 @@ export function parseWithinLimits(text: string): DocumentNode {
 export function validateWithinLimits(
   schema: GraphQLSchema,
   document: DocumentNode,
-  { operationName, variables }: { operationName?: string | undefined; variables?: Variables | undefined },
+  {
+    operationName,
+    variables,
+  }: { operationName?: string | undefined; variables?: OperationVariables | undefined },
 ): readonly GraphQLError[] {
   const operation = getOperationAST(document, operationName);
   const counts = operation && measureOperation(schema, document, operation, variables).counts;

@@ -14,7 +14,7 @@ import { DEFAULT_TRANSFERS, metadataOf } from "../../schema/field-metadata.ts";
 import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
 
 /** The variables of a request. */
-export type Variables = Readonly<Record<string, unknown>> | null | undefined;
+export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
@@ -66,7 +66,7 @@ export function measureOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  variables?: Variables,
+  variables?: OperationVariables,
 ): OperationSize {
   const fragments = fragmentsOf(document);
   const measured = new Map<string, Readonly<Counts>>();

@@ -5,7 +5,7 @@ import { preferredType, RESPONSE_TYPES } from "../../graphql/media-types.ts";
 const HTML = "text/html; charset=utf-8";
 
 /** An account of the sandbox that the pages suggest to try. */
-export interface SandboxAccount {
+export interface ExampleAccount {
   readonly handle: string;
   /** The numeric id as decimal digits. */
   readonly id: string;
@@ -32,7 +32,7 @@ export async function loadGraphiQL(): Promise<GraphiQLFiles> {
 }
 
 /** GraphiQL's options, as JSON. It opens with the example operations. */
-export function graphiqlOptions(accounts: readonly SandboxAccount[]): string {
+export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
   return JSON.stringify({
     title: '<a href="./">Tributary</a>',
     logo: '<img src="assets/icon.svg" alt="" width="32" height="32" />',
@@ -42,7 +42,7 @@ export function graphiqlOptions(accounts: readonly SandboxAccount[]): string {
 }
 
 /** Example operations with the first three accounts, or with placeholders if there are none. */
-function exampleOperations(accounts: readonly SandboxAccount[]): string {
+function exampleOperations(accounts: readonly ExampleAccount[]): string {
   const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
     JSON.stringify(handle),
   );

@@ -3,7 +3,7 @@ import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
 import { memoize } from "../../upstream/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
-import { graphiqlOptions, loadGraphiQL, type SandboxAccount } from "./graphiql.ts";
+import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
 import { createNotFound } from "./not-found.ts";
 import type { Handler, Route } from "../router.ts";
@@ -88,7 +88,7 @@ export function createPages(needs: {
   publicUrl: URL | undefined;
   /** The chain's cluster, such as `devnet`. */
   cluster: () => string;
-  sandboxAccounts: readonly SandboxAccount[];
+  sandboxAccounts: readonly ExampleAccount[];
 }): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: Request) => Response } {
   const urlOf = (asset: string, { version } = ASSETS[asset]!) => `assets/${asset}?v=${version}`;
 
@@ -167,7 +167,7 @@ function redirect(location: string): Response {
 }
 
 /** Names the accounts to try: the first few, and those with coins, whose links name the coins. */
-function sandboxNotice(accounts: readonly SandboxAccount[]): string {
+function sandboxNotice(accounts: readonly ExampleAccount[]): string {
   if (accounts.length === 0) return "";
   const shown = accounts.filter(({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0);
   const links = shown.map(({ handle, coins = [] }) => {

@@ -2,12 +2,12 @@ import { address, lamports as toLamports } from "@solana/kit";
 import type { EncodedAccount } from "@solana/kit";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
+import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 import { createFaucet } from "./faucet.ts";
 import type { Faucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
 import type { Slots } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
-import type { TransactionError } from "./transaction-errors.ts";
 import { isSigned } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
@@ -27,7 +27,7 @@ export interface InnerInstruction {
 }
 
 /** A transaction that paid its fee, whether or not its instructions succeeded. */
-export interface LandedTransaction extends WireTransaction {
+export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
   /** Seconds since 1970. */
   readonly blockTime: number;
@@ -74,11 +74,11 @@ export interface Chain
   /** Executes a transaction without changing any state. Checks neither its signatures nor its blockhash. */
   simulate(transaction: WireTransaction): Simulation;
   /** The transaction with that signature (base58), if it landed. */
-  landed(signature: string): LandedTransaction | undefined;
+  landed(signature: string): SandboxTransaction | undefined;
   /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
-  ledger(): LandedTransaction[];
+  ledger(): SandboxTransaction[];
   /** Calls `listener` with each transaction that lands from now on, right after it. */
-  onLanded(listener: (transaction: LandedTransaction) => void): void;
+  onLanded(listener: (transaction: SandboxTransaction) => void): void;
   /** The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at first. */
   setPriorityFee(microLamports: number): void;
   priorityFee(): number;
@@ -112,8 +112,8 @@ export function createChain(options: {
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
   const slots = createSlots(svm);
-  const ledger = new Map<string, LandedTransaction>();
-  const listeners: ((transaction: LandedTransaction) => void)[] = [];
+  const ledger = new Map<string, SandboxTransaction>();
+  const listeners: ((transaction: SandboxTransaction) => void)[] = [];
   let priorityFee = 0;
 
   const timer = options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
@@ -155,7 +155,7 @@ export function createChain(options: {
     if (meta.signature().every((byte) => byte === 0)) return err;
 
     const postBalances = accounts.map(balance);
-    const landed: LandedTransaction = {
+    const landed: SandboxTransaction = {
       ...transaction,
       slot: slots.slot("processed"),
       blockTime: slots.blockTime(),

@@ -1,7 +1,7 @@
 import { ComputeBudgetProgram, Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
 import type { TransactionInstruction } from "@solana/web3.js";
+import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 import type { Slots } from "./slots.ts";
-import type { TransactionError } from "./transaction-errors.ts";
 import { decodeTransaction } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 

@@ -5,14 +5,7 @@ import {
   TransactionErrorInstructionError,
   TransactionErrorInsufficientFundsForRent,
 } from "litesvm/dist/internal.js";
-
-/** A transaction error as JSON-RPC represents it. */
-export type TransactionError =
-  | string
-  | { readonly InstructionError: readonly [index: number, error: string | { readonly Custom: number }] }
-  | { readonly InsufficientFundsForRent: { readonly account_index: number } }
-  | { readonly DuplicateInstruction: number }
-  | { readonly ProgramExecutionTemporarilyRestricted: { readonly account_index: number } };
+import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 
 /** Converts an error of LiteSVM. */
 export function toTransactionError(error: ReturnType<FailedTransactionMetadata["err"]>): TransactionError {

@@ -1,10 +1,10 @@
 import { getBase58Decoder } from "@solana/kit";
-import type { InnerInstruction, LandedTransaction } from "../chain/chain.ts";
+import type { InnerInstruction, SandboxTransaction } from "../chain/chain.ts";
 
 const base58 = getBase58Decoder();
 
 /** The result of `getTransaction` with encoding `json`, in the shape of a real node's response. */
-export function toTransactionJson(landed: LandedTransaction): object {
+export function toTransactionJson(landed: SandboxTransaction): object {
   const { slot, blockTime, signatures, message } = landed;
   const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } = message.header;
   return {
@@ -34,7 +34,7 @@ export function toTransactionJson(landed: LandedTransaction): object {
   };
 }
 
-function toMetaJson(landed: LandedTransaction): object {
+function toMetaJson(landed: SandboxTransaction): object {
   return {
     err: landed.err,
     status: toStatusJson(landed),
@@ -58,6 +58,6 @@ function toInstructionJson({ programIdIndex, accounts, data, stackHeight }: Inne
 }
 
 /** The deprecated field `status`, which real nodes still send beside `err`. */
-export function toStatusJson({ err }: LandedTransaction): object {
+export function toStatusJson({ err }: SandboxTransaction): object {
   return err === null ? { Ok: null } : { Err: err };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Chain, LandedTransaction } from "../chain/chain.ts";
+import type { Chain, SandboxTransaction } from "../chain/chain.ts";
 import type { Commitment } from "../chain/slots.ts";
 import { decodeTransaction, isSigned } from "../chain/wire-transaction.ts";
 import type { WireTransaction } from "../chain/wire-transaction.ts";
@@ -40,7 +40,7 @@ const signaturesConfig = z
 
 /** The JSON-RPC methods that simulate, send and look up transactions. */
 export function createTransactionMethods(chain: Chain): Methods {
-  function commitmentReached({ slot }: LandedTransaction): Commitment {
+  function commitmentReached({ slot }: SandboxTransaction): Commitment {
     if (slot <= chain.slot("finalized")) return "finalized";
     return slot <= chain.slot("confirmed") ? "confirmed" : "processed";
   }
