@@ -125,14 +125,14 @@ export function createChainServices(shared: Shared) {
       return group?.[0]?.lamports ?? toLamports(0);
     },
   });
-  const composer = createComposer({ launchpad, payer });
+  const composer = createComposer({ launchpad, feePayer: payer });
   const prospects = createProspects({ ...chain, ...collect, balances, composer });
   const collector = createCollector({
     ...{ ...collect, ...waits },
     rpc,
     balances,
     prospects,
-    simulator: createSimulator({ ...chain, ...collect, rpc, composer, prospects, payer, log }),
+    simulator: createSimulator({ ...chain, ...collect, rpc, composer, prospects, feePayer: payer, log }),
     composer,
     feePayer,
     locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),

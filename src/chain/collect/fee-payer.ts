@@ -94,7 +94,7 @@ export function createFeePayer(needs: {
 }) {
   const { keypair, budgetLamportsPerHour, budget } = needs;
   const key = toPrivateKey(keypair);
-  const assertSafeToSign = createSigningRules({ ...needs, payer: keypair.publicKey });
+  const assertSafeToSign = createSigningRules({ ...needs, feePayer: keypair.publicKey });
   /** The fees and rents of the transactions in flight, which the fee payer has not paid yet. */
   let openCosts = 0n;
 

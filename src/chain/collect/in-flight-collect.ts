@@ -82,9 +82,13 @@ export function createStartCollect(needs: CollectNeeds) {
     assertReadable(latest.blockhash);
     return latest;
   }, BLOCKHASH_MAX_AGE * pollMs);
-  const payer = feePayer.publicKey.toBase58();
   const packer = createPacker({ ...needs, getBlockhash });
-  const landedOutcome = createLandedOutcome({ ...needs, readLanded, backoff, payer });
+  const landedOutcome = createLandedOutcome({
+    ...needs,
+    readLanded,
+    backoff,
+    feePayer: feePayer.publicKey.toBase58(),
+  });
 
   /** The slot in which a transaction landed; undefined while no node knows that it has. */
   async function findLandedSlot({ signature }: StoredTransaction): Promise<number | undefined> {

@@ -58,13 +58,13 @@ export function createLandedOutcome(needs: {
   balances: Balances;
   backoff: FailureBackoff;
   /** The fee payer's address. */
-  payer: string;
+  feePayer: string;
   metrics: CollectMetrics;
   /** How long the amounts of a landed transaction may take to read. */
   timeoutMs: number;
   log: Logger;
 }) {
-  const { readLanded, balances, backoff, payer, metrics, timeoutMs, log } = needs;
+  const { readLanded, balances, backoff, feePayer, metrics, timeoutMs, log } = needs;
 
   async function toOutcome(
     account: AccountAddresses,
@@ -98,7 +98,7 @@ export function createLandedOutcome(needs: {
   function countCosts(own: Own, landed: Awaited<ReturnType<ReadLanded>>): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     metrics.paid(landed && landed.fee < own.fee ? landed.fee : own.fee);
-    const { before, after } = landed?.balances.get(payer) ?? {};
+    const { before, after } = landed?.balances.get(feePayer) ?? {};
     if (!own.hasSweeps || !landed || before === undefined || after === undefined) return;
     const rent = saturatingSubtract(before, toLamports(after + landed.fee));
     own.correctRent(rent);
@@ -134,7 +134,7 @@ export function createLandedOutcome(needs: {
         throw new CollectError({ kind: "failed-on-chain", signature, err });
       }
       backoff.succeeded(address);
-      const feePayerBalance = landed?.balances.get(payer)?.after;
+      const feePayerBalance = landed?.balances.get(feePayer)?.after;
       if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
       return toOutcome(account, signature, landed, own);
     },

@@ -51,9 +51,9 @@ const SOME_TERMS: TransactionTerms = { unitLimit: 1, price: 1n, guard: 0n };
 
 export type Composer = ReturnType<typeof createComposer>;
 
-/** Composes the messages of collects, whose fees `payer` pays, and finds out what made them fail. */
-export function createComposer({ launchpad, payer }: { launchpad: Launchpad; payer: PublicKey }) {
-  const payerAddress = payer.toBase58();
+/** Composes the messages of collects, whose fees `feePayer` pays, and finds out what made them fail. */
+export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; feePayer: PublicKey }) {
+  const feePayerAddress = feePayer.toBase58();
 
   /**
    * The steps of a part in order. Sweeps to the creator vault come first, so that they pay for it if it is
@@ -65,7 +65,7 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
     const steps: PlannedStep[] = [];
     const add = (step: Step, instruction: TransactionInstruction) => steps.push({ part, step, instruction });
     for (const sweep of SWEPT_VAULTS.flatMap((vault) => sweepsInto(vault, sweeps))) {
-      const instruction = launchpad[PLACES[sweep.stage].sweep](payerAddress, account, sweep.coin);
+      const instruction = launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin);
       add({ kind: "sweep", sweep }, instruction);
     }
     if (withAmm) add({ kind: "amm" }, launchpad.transferCreatorFeesToPump(account));
@@ -89,12 +89,12 @@ export function createComposer({ launchpad, payer }: { launchpad: Launchpad; pay
   ): Message {
     const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
     return new TransactionMessage({
-      payerKey: payer,
+      payerKey: feePayer,
       recentBlockhash: blockhash,
       instructions: [
         ...priceInstructions(terms),
         ...parts.flatMap(stepsOf).map(({ instruction }) => instruction),
-        ...(hasSweeps ? [guardInstruction(payer, terms.guard)] : []),
+        ...(hasSweeps ? [guardInstruction(feePayer, terms.guard)] : []),
       ],
     }).compileToLegacyMessage();
   }
@@ -141,7 +141,7 @@ export function writableOf({ account, withAmm, sweeps }: CollectPart): string[] 
   ];
 }
 
-/** Fails the transaction if `payer` holds less than `lamports` when it runs, and moves nothing otherwise. */
-export function guardInstruction(payer: PublicKey, lamports: bigint): TransactionInstruction {
-  return SystemProgram.transfer({ fromPubkey: payer, toPubkey: payer, lamports });
+/** Fails the transaction if `feePayer` holds less than `lamports` when it runs, and moves nothing otherwise. */
+export function guardInstruction(feePayer: PublicKey, lamports: bigint): TransactionInstruction {
+  return SystemProgram.transfer({ fromPubkey: feePayer, toPubkey: feePayer, lamports });
 }

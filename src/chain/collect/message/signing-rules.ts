@@ -33,14 +33,14 @@ type CompiledInstruction = Message["compiledInstructions"][number];
  * given sweeps, whose every account is derived here, and of the guard.
  */
 export function createSigningRules(needs: {
-  payer: PublicKey;
+  feePayer: PublicKey;
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
   maxPriorityFee: Lamports;
   launchpad: Launchpad;
   coinAddressesOf: CoinAddressesOf;
 }) {
-  const { payer, launchpadProgramId, launchpadAmmProgramId, maxPriorityFee, launchpad, coinAddressesOf } =
+  const { feePayer, launchpadProgramId, launchpadAmmProgramId, maxPriorityFee, launchpad, coinAddressesOf } =
     needs;
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([launchpadProgramId, launchpadAmmProgramId, computeBudget]);
@@ -60,12 +60,12 @@ export function createSigningRules(needs: {
       ammVaultAuthority: authority.toBase58(),
       ammVault: wrappedSolAccountOf(authority).toBase58(),
     };
-    return launchpad[PLACES[stage].sweep](payer.toBase58(), vaults, coinAddressesOf(mint));
+    return launchpad[PLACES[stage].sweep](feePayer.toBase58(), vaults, coinAddressesOf(mint));
   }
 
   return (message: Message, { sweeps, guard }: AllowedSweeps): Lamports => {
     const keys = message.accountKeys.map((key) => key.toBase58());
-    if (keys[0] !== payer.toBase58() || message.header.numRequiredSignatures !== 1) {
+    if (keys[0] !== feePayer.toBase58() || message.header.numRequiredSignatures !== 1) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
     const toText = ({ programIdIndex, accountKeyIndexes, data }: CompiledInstruction) =>
@@ -77,7 +77,7 @@ export function createSigningRules(needs: {
     const instructions = [...message.compiledInstructions];
     if (sweeps.length > 0) {
       const last = instructions.pop();
-      if (!last || toText(last) !== textOf(guardInstruction(payer, guard)))
+      if (!last || toText(last) !== textOf(guardInstruction(feePayer, guard)))
         throw new Error(`refused to sign: a message with sweeps must end with a guard of ${guard} lamports`);
     }
     const allowed = new Set(sweeps.map((sweep) => textOf(sweepInstruction(sweep))));

@@ -70,14 +70,14 @@ export function createSimulator(
     rpc: Rpc;
     composer: Composer;
     prospects: Prospects;
-    payer: PublicKey;
+    feePayer: PublicKey;
     minLamports: Lamports;
     /** The most rent that one collect may pay. */
     maxRent: Lamports;
     log: Logger;
   },
 ) {
-  const { rpc, composer, prospects, payer, minLamports, maxRent, log } = needs;
+  const { rpc, composer, prospects, feePayer, minLamports, maxRent, log } = needs;
 
   async function simulate(parts: readonly CollectPart[]): Promise<Simulated> {
     const sweeps = parts.flatMap((part) => part.sweeps);
@@ -89,9 +89,9 @@ export function createSimulator(
     const base64 = Buffer.from(new VersionedTransaction(message).serialize()).toString("base64");
     const vaults = parts.map(({ account }) => account.creatorVault);
     const [simulated, [before] = []] = await Promise.all([
-      rpc.simulateTransaction(base64, [...vaults, payer.toBase58()]),
+      rpc.simulateTransaction(base64, [...vaults, feePayer.toBase58()]),
       // Without sweeps nothing uses the fee payer's account.
-      sweeps.length > 0 ? rpc.getAccounts([[payer.toBase58()]]).then((groups) => groups[0]) : [],
+      sweeps.length > 0 ? rpc.getAccounts([[feePayer.toBase58()]]).then((groups) => groups[0]) : [],
     ]);
     const { balances, ...result } = simulated;
     const feePayerAfter = balances?.[vaults.length];
