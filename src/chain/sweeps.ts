@@ -110,7 +110,7 @@ export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly 
 }
 
 /** The address of the place that a sweep empties. */
-export function placeOf({ coin, stage }: Sweep): string {
+export function sweptAddressOf({ coin, stage }: Sweep): string {
   return coin[PLACES[stage].account];
 }
 

@@ -35,8 +35,11 @@ async function* toEvents(wallet: Wallet, balances: AsyncIterable<Balance>): Asyn
   for await (const balance of balances) yield { wallet, balance };
 }
 
-/** The wallet of an event, with the event's balance. Its account is not read again once it has been found. */
-export function walletOf({ wallet, balance }: WalletEvent, scope: RequestScope): Wallet {
+/**
+ * Renews the request's loaders for an event, and gives them its balance. Returns the event's wallet, whose account is
+ * not read again once it has been found.
+ */
+export function startEvent({ wallet, balance }: WalletEvent, scope: RequestScope): Wallet {
   scope.renewLoaders().setBalance(toWalletWithCoins(wallet), balance);
   return wallet;
 }

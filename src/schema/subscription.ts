@@ -1,4 +1,4 @@
-import { walletOf, type WalletEvent } from "../resolvers/watch-wallet.ts";
+import { startEvent, type WalletEvent } from "../resolvers/watch-wallet.ts";
 import { builder } from "./builder.ts";
 import { withMetadata } from "./field-metadata.ts";
 import { HANDLE, MINTS, SOCIAL_ID, WalletType } from "./wallet.ts";
@@ -18,7 +18,7 @@ builder.subscriptionFields((t) => ({
     },
     subscribe: (_root, { handle, mints }, { useCases, scope }) =>
       useCases.watchWallet(() => useCases.lookUpWallet(handle, scope, mints), scope),
-    resolve: (event: WalletEvent, _args, { scope }) => walletOf(event, scope),
+    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
   }),
   walletById: t.field({
     type: WalletType,
@@ -31,6 +31,6 @@ builder.subscriptionFields((t) => ({
     },
     subscribe: (_root, { socialId, mints }, { useCases, scope }) =>
       useCases.watchWallet(() => useCases.walletById(socialId, mints), scope),
-    resolve: (event: WalletEvent, _args, { scope }) => walletOf(event, scope),
+    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
   }),
 }));

@@ -14,7 +14,7 @@ import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
 import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
 import { createPacker } from "./prepare/packer.ts";
-import { assertInTime, type Signed } from "./prepare/sign-alone.ts";
+import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
 import type { Prospects } from "./prepare/prospect.ts";
 import type { Simulator } from "./prepare/simulator.ts";
 import type { Composer } from "./message/composer.ts";
@@ -104,7 +104,7 @@ export function createStartCollect(needs: CollectNeeds) {
     let isAlone = false;
 
     /** Undefined when a collect would move too little. */
-    async function sign(): Promise<Signed | undefined> {
+    async function sign(): Promise<SignedCollect | undefined> {
       const prospect = await prospects.read(wallet);
       if (!prospect) return undefined;
       backoff.assertReady(account.address);

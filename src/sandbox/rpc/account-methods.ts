@@ -3,11 +3,11 @@ import type { Chain } from "../chain/chain.ts";
 import { accountEncoding, dataSlice, toAccountJson } from "./account-json.ts";
 import { invalidParams, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, readConfig, readFields, slotFor, withContext } from "./params.ts";
+import { addressParam, configParam, configFields, slotFor, withContext } from "./params.ts";
 
 const MAX_ACCOUNTS = 100;
 
-const accountConfig = z.object({ ...readFields, encoding: accountEncoding, dataSlice });
+const accountConfig = z.object({ ...configFields, encoding: accountEncoding, dataSlice });
 
 /** The JSON-RPC methods that read accounts. */
 export function createAccountMethods(chain: Chain): Methods {
@@ -23,7 +23,7 @@ export function createAccountMethods(chain: Chain): Methods {
       return withContext(slotFor(chain, config), accounts);
     }),
 
-    getMinimumBalanceForRentExemption: method(z.tuple([z.int().nonnegative(), readConfig]), ([dataBytes]) =>
+    getMinimumBalanceForRentExemption: method(z.tuple([z.int().nonnegative(), configParam]), ([dataBytes]) =>
       chain.rentExemptMinimum(dataBytes),
     ),
   };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Chain } from "../chain/chain.ts";
 import { method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, commitmentOf, readConfig, slotFor, withContext } from "./params.ts";
+import { addressParam, commitmentOf, configParam, slotFor, withContext } from "./params.ts";
 
 const SLOTS_PER_EPOCH = 432_000;
 /** The number of slots that `getRecentPrioritizationFees` covers. */
@@ -17,9 +17,9 @@ export function createNetworkMethods(chain: Chain): Methods {
   const genesisHash = chain.latestBlockhash("finalized").blockhash;
 
   return {
-    getSlot: method(z.tuple([readConfig]), ([config]) => slotFor(chain, config)),
+    getSlot: method(z.tuple([configParam]), ([config]) => slotFor(chain, config)),
 
-    getLatestBlockhash: method(z.tuple([readConfig]), ([config]) =>
+    getLatestBlockhash: method(z.tuple([configParam]), ([config]) =>
       withContext(slotFor(chain, config), chain.latestBlockhash(commitmentOf(config))),
     ),
 
@@ -27,7 +27,7 @@ export function createNetworkMethods(chain: Chain): Methods {
       withContext(slotFor(chain, config), chain.isBlockhashValid(blockhash)),
     ),
 
-    getBlockHeight: method(z.tuple([readConfig]), ([config]) => {
+    getBlockHeight: method(z.tuple([configParam]), ([config]) => {
       slotFor(chain, config);
       return chain.blockHeight(commitmentOf(config));
     }),
@@ -43,7 +43,7 @@ export function createNetworkMethods(chain: Chain): Methods {
       },
     ),
 
-    getEpochInfo: method(z.tuple([readConfig]), ([config]) => {
+    getEpochInfo: method(z.tuple([configParam]), ([config]) => {
       const absoluteSlot = slotFor(chain, config);
       return {
         absoluteSlot,

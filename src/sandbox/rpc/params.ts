@@ -11,17 +11,17 @@ export const lamportsParam = z.int().positive();
 const commitment = z.enum(["processed", "confirmed", "finalized"]).nullish();
 
 /** The fields that nearly every method accepts in its last parameter. */
-export const readFields = { commitment, minContextSlot: z.int().nonnegative().nullish() };
-export const readConfig = z.object(readFields).nullish();
-export type ReadConfig = z.infer<typeof readConfig>;
+export const configFields = { commitment, minContextSlot: z.int().nonnegative().nullish() };
+export const configParam = z.object(configFields).nullish();
+export type ConfigParam = z.infer<typeof configParam>;
 
 /** The requested commitment; `finalized` by default, as on a real node. */
-export function commitmentOf(config: ReadConfig): Commitment {
+export function commitmentOf(config: ConfigParam): Commitment {
   return config?.commitment ?? "finalized";
 }
 
 /** The slot a response reports as its context. Throws -32016 if it is below the requested `minContextSlot`. */
-export function slotFor(chain: Chain, config: ReadConfig): number {
+export function slotFor(chain: Chain, config: ConfigParam): number {
   const slot = chain.slot(commitmentOf(config));
   if (slot < (config?.minContextSlot ?? 0)) {
     throw new JsonRpcError(-32016, "Minimum context slot has not been reached", { contextSlot: slot });

@@ -6,8 +6,8 @@ import type { WireTransaction } from "../chain/wire-transaction.ts";
 import { accountEncoding, toAccountJson } from "./account-json.ts";
 import { invalidParams, JsonRpcError, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, commitmentOf, readFields, signatureParam, slotFor, withContext } from "./params.ts";
-import type { ReadConfig } from "./params.ts";
+import { addressParam, commitmentOf, configFields, signatureParam, slotFor, withContext } from "./params.ts";
+import type { ConfigParam } from "./params.ts";
 import { toStatusJson, toTransactionJson } from "./transaction-json.ts";
 
 const MAX_STATUSES = 256;
@@ -18,7 +18,7 @@ const MAX_SIGNATURES_FOR_ADDRESS = 1000;
 // The sandbox's clients send only the values given as literals; any other value fails with -32602.
 const base64 = z.literal("base64");
 const simulateConfig = z.object({
-  ...readFields,
+  ...configFields,
   encoding: base64,
   sigVerify: z.literal(false).nullish(),
   replaceRecentBlockhash: z.literal(true),
@@ -27,11 +27,11 @@ const simulateConfig = z.object({
 const sendConfig = z.object({ encoding: base64, skipPreflight: z.literal(true) });
 const statusesConfig = z.object({ searchTransactionHistory: z.boolean().nullish() }).nullish();
 const transactionConfig = z
-  .object({ encoding: z.literal("json").nullish(), commitment: readFields.commitment })
+  .object({ encoding: z.literal("json").nullish(), commitment: configFields.commitment })
   .nullish();
 const signaturesConfig = z
   .object({
-    ...readFields,
+    ...configFields,
     limit: z.int().min(1).max(MAX_SIGNATURES_FOR_ADDRESS).nullish(),
     before: signatureParam.nullish(),
     until: signatureParam.nullish(),
@@ -46,7 +46,7 @@ export function createTransactionMethods(chain: Chain): Methods {
   }
 
   /** The latest slot visible to methods that read history. Rejects `processed`, as a real node does. */
-  function historySlot(config: ReadConfig): number {
+  function historySlot(config: ConfigParam): number {
     if (config?.commitment === "processed") {
       throw invalidParams("Method does not support commitment below `confirmed`");
     }

@@ -12,7 +12,7 @@ import { PLACES, SWEPT_VAULTS } from "../../launchpad/fee-accounts.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { accountBelowRent, failedInstruction } from "../../rpc/transaction-error.ts";
-import { placeOf, sweepsInto, type ChosenSweep, type Sweep } from "../../sweeps.ts";
+import { sweptAddressOf, sweepsInto, type ChosenSweep, type Sweep } from "../../sweeps.ts";
 
 /** What a transaction does for one account: the sweeps, the AMM's part, then the collect. */
 export interface CollectPart {
@@ -120,7 +120,7 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
       const address = compose(parts, terms).accountKeys[poor]?.toBase58();
       return steps.find(({ part, step }) =>
         step.kind === "sweep"
-          ? placeOf(step.sweep) === address
+          ? sweptAddressOf(step.sweep) === address
           : step.kind === "collect" && accountsOf(part).includes(address ?? ""),
       );
     },
@@ -137,7 +137,7 @@ export function writableOf({ account, withAmm, sweeps }: CollectPart): string[] 
     account.address,
     account.creatorVault,
     ...(withAmm ? [account.ammVault] : []),
-    ...sweeps.map(placeOf),
+    ...sweeps.map(sweptAddressOf),
   ];
 }
 

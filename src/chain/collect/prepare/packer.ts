@@ -7,11 +7,11 @@ import { toLamports } from "../../lamports.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { SharesRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
-import { createSignAlone, type Candidate, type GetBlockhash, type Signed } from "./sign-alone.ts";
+import { createSignAlone, type Candidate, type GetBlockhash, type SignedCollect } from "./sign-alone.ts";
 import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
 
 /** What became of a candidate: signed (undefined when too little would move), or it needs a transaction of its own. */
-type Verdict = { readonly signed: Signed | undefined } | "alone";
+type Verdict = { readonly signed: SignedCollect | undefined } | "alone";
 type Verdicts = Map<Candidate, Verdict | Error>;
 
 /** This many accounts without the AMM's part fit into a transaction. */
@@ -179,7 +179,7 @@ export function createPacker(needs: {
     async sign(
       candidate: Candidate,
       { isAlone = false }: { isAlone?: boolean } = {},
-    ): Promise<Signed | undefined> {
+    ): Promise<SignedCollect | undefined> {
       const address = addressOf(candidate);
       const { part } = candidate.prospect;
       if (isAlone || part.sweeps.length > 0 || apart.has(address)) return signAlone(candidate);
@@ -199,7 +199,7 @@ function share(
   members: readonly Candidate[],
   { base64, signature, fee, shares }: SignedTransaction,
   lastValidBlockHeight: number,
-): Signed[] {
+): SignedCollect[] {
   const isStoredForAll = createBarrier(members.length);
   return members.map(({ prospect }, i) => ({
     ...shares[i]!,

@@ -10,7 +10,7 @@ import type { Prospect } from "./prospect.ts";
 import type { Simulator } from "./simulator.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
-export interface Signed extends PaidShare {
+export interface SignedCollect extends PaidShare {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent; 0 for all its accounts but the first. */
   readonly fee: Lamports;
@@ -46,7 +46,7 @@ export function createSignAlone(needs: {
 }) {
   const { simulator, composer, feePayer, getBlockhash } = needs;
 
-  return async ({ prospect, payers, endsAt }: Candidate): Promise<Signed | undefined> => {
+  return async ({ prospect, payers, endsAt }: Candidate): Promise<SignedCollect | undefined> => {
     const simulation = await simulator.simulateAlone(prospect);
     if (!simulation) return undefined;
     const { part, terms, spendable, rent, moved } = simulation;
