@@ -13,8 +13,7 @@ import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
  */
 export type Payers = Map<string, Shortage | undefined>;
 
-/** A fee reserved in the budget. */
-export interface Reservation {
+export interface ReservedFee {
   /** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
   release(unused: Lamports): void;
 }
@@ -75,7 +74,7 @@ export function createFeeBudget({
     async reserve(
       fee: Lamports,
       { moved, payers }: { moved: Lamports; payers: Payers },
-    ): Promise<Reservation> {
+    ): Promise<ReservedFee> {
       const isSmall = moved < FEES_MOVED * fee;
       const part = isSmall ? small : undefined;
       const { limit: total, callerLimit: share } = part ?? whole;
