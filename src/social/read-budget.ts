@@ -2,7 +2,7 @@ import ipaddr from "ipaddr.js";
 import type { Logger } from "../observability/log.ts";
 import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Shortage } from "../upstream/budget/ledger.ts";
-import { withoutRedis } from "../upstream/budget/shared-budget.ts";
+import { withoutRedis } from "../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../upstream/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { createReadLedger, NEW, RESERVE, SETTLE, type Admission, type Counts } from "./read-ledger.ts";
@@ -164,7 +164,11 @@ export function createReadBudget({
 }
 
 /** Why a read does not fit, and how long. */
-function toShortage(limits: Counts, { used, reads }: Omit<Admission, "fits">, isNew: boolean): Shortage {
+function toShortage(
+  limits: Counts,
+  { used, reads }: Omit<Admission, "fits">,
+  isNew: boolean,
+): Required<Shortage> {
   const refusing = (isNew ? [0, 1] : [1]).filter((i) => !isAllowed(limits[i]!, used[i]!, reads[i]!));
   const isForAll = refusing.some((i) => !isAllowed(limits[i]!, used[i]!, 0));
   const waits = refusing.map((i) => secondsUntilAllowed(limits[i]!, used[i]!, reads[i]!));
