@@ -31,7 +31,7 @@ import { createOpenApiDocument } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { respondError, respondJson } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
-import { createChainServices, createSocialServices, type Shared, type Waits } from "./services.ts";
+import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
 import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
@@ -64,7 +64,7 @@ export function createGateway(
   const registry = new Registry();
   const redis =
     redisUrls && createRedis({ urls: redisUrls, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
-  const shared: Shared = {
+  const common: CommonNeeds = {
     config,
     registry,
     redis,
@@ -75,8 +75,8 @@ export function createGateway(
     log,
     waits,
   };
-  const social = createSocialServices(shared);
-  const chain = createChainServices(shared);
+  const social = createSocialServices(common);
+  const chain = createChainServices(common);
 
   const format = handleFormat(config.allowUnderscore ?? false);
   const { addressesOf } = chain;
@@ -102,7 +102,7 @@ export function createGateway(
     endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
   });
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
-  const health = createHealth({ ...shared, rpc: chain.rpc, refreshWarnings: refreshBalance });
+  const health = createHealth({ ...common, rpc: chain.rpc, refreshWarnings: refreshBalance });
   const pages = createPages({
     ...{ basePath: config.basePath, publicUrl: config.publicUrl, schema },
     handlePattern: format.pattern,
@@ -163,7 +163,7 @@ export function createGateway(
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     start: () =>
       health.waitForStart(
-        checkUpstreams({ ...shared, rpc: chain.rpc, client: social.client, setFeePayerBalance }),
+        checkUpstreams({ ...common, rpc: chain.rpc, client: social.client, setFeePayerBalance }),
       ),
     fetch: adapter.fetch,
     /** The entry for node:http. */

@@ -37,7 +37,7 @@ import type { Redis } from "./upstream/redis.ts";
 export type Waits = ConfirmationWaits & LiveWaits & MetricsWaits & ReportWaits;
 
 /** What several parts of the gateway use. */
-export interface Shared {
+export interface CommonNeeds {
   readonly config: Config;
   readonly registry: Registry;
   readonly redis: Redis | undefined;
@@ -50,8 +50,8 @@ export interface Shared {
 }
 
 /** The parts that read the social network. */
-export function createSocialServices(shared: Shared) {
-  const { config, redis, callUpstream, batchMetrics, budgetMetrics: budgets, warnings, log } = shared;
+export function createSocialServices(needs: CommonNeeds) {
+  const { config, redis, callUpstream, batchMetrics, budgetMetrics: budgets, warnings, log } = needs;
   const { social, secrets } = config;
   const quota = createCallQuota({ ...social, redis });
   budgets.watch("social_calls", quota.usedPart);
@@ -76,8 +76,8 @@ export function createSocialServices(shared: Shared) {
 }
 
 /** The parts that read and write the chain. */
-export function createChainServices(shared: Shared) {
-  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log, waits } = shared;
+export function createChainServices(needs: CommonNeeds) {
+  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log, waits } = needs;
   const { chain, collect, secrets } = config;
   const rpc = createRpc({
     ...waits,

@@ -24,7 +24,7 @@ export interface UncollectedFees {
   /** The sweeps that the launch platform would do, whatever they cost. */
   readonly sweeps: readonly Sweep[];
   /** The lamports at the address that its owner cannot withdraw. */
-  readonly reserved: Lamports;
+  readonly unwithdrawable: Lamports;
 }
 
 /** An account's balance: what a collect would move, and what its owner can withdraw. */
@@ -88,7 +88,7 @@ export function createBalances(needs: {
     wallet: WalletWithCoins,
     accounts: WalletAccounts,
     vaults: Vaults,
-    reserved: Lamports,
+    unwithdrawable: Lamports,
   ): Balance {
     const coins = toCoinFees(wallet, accounts, vaults);
     const chosen = chooseSweeps(
@@ -98,7 +98,7 @@ export function createBalances(needs: {
     );
     return {
       vault: collectableWith(chosen, vaults),
-      pda: saturatingSubtract(accounts.address.lamports, reserved),
+      pda: saturatingSubtract(accounts.address.lamports, unwithdrawable),
       coins: coins.map(({ fees, sweep }) => {
         const { mint, stage, quoteMint, amount } = fees;
         const isChosen = chosen.some(
@@ -121,14 +121,14 @@ export function createBalances(needs: {
    * The lamports at an address that its owner cannot withdraw: once the escrow program keeps data there, the
    * rent-exempt minimum of that data.
    */
-  async function reservedIn(account: Account): Promise<Lamports> {
+  async function unwithdrawableIn(account: Account): Promise<Lamports> {
     return holdsEscrowData(account) ? rentMinimums.memo(account.space!)() : toLamports(0);
   }
 
-  async function reservedOrError(wallet: WalletAccounts | Error): Promise<Lamports | Error> {
+  async function unwithdrawableOrError(wallet: WalletAccounts | Error): Promise<Lamports | Error> {
     return wallet instanceof Error
       ? wallet
-      : reservedIn(wallet.address).catch((error: unknown) => error as Error);
+      : unwithdrawableIn(wallet.address).catch((error: unknown) => error as Error);
   }
 
   async function readWallet(wallet: WalletWithCoins): Promise<WalletAccounts> {
@@ -144,7 +144,7 @@ export function createBalances(needs: {
       const [rentMinimum, tokenRentMinimum] = await rents;
       const vaults = toVaults(accounts, rentMinimum, tokenRentMinimum);
       const sweeps = toCoinFees(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []);
-      return { vaults, sweeps, reserved: await reservedIn(accounts.address) };
+      return { vaults, sweeps, unwithdrawable: await unwithdrawableIn(accounts.address) };
     },
 
     /**
@@ -158,20 +158,22 @@ export function createBalances(needs: {
       const rents = getRentMinimums();
       const read = await readWallets(wallets, left);
       const [rentMinimum, tokenRentMinimum] = await rents;
-      const reserved = read.some((wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address))
-        ? await Promise.all(read.map(reservedOrError))
+      const unwithdrawable = read.some(
+        (wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address),
+      )
+        ? await Promise.all(read.map(unwithdrawableOrError))
         : [];
       return read.map((accounts, i) => {
         if (accounts instanceof Error) return accounts;
-        const kept = reserved[i] ?? toLamports(0);
+        const kept = unwithdrawable[i] ?? toLamports(0);
         if (kept instanceof Error) return kept;
         return toBalance(wallets[i]!, accounts, toVaults(accounts, rentMinimum, tokenRentMinimum), kept);
       });
     },
 
     /** The lamports at an account's address that its owner cannot withdraw. */
-    getReserved: async (account: AccountAddresses) =>
-      reservedIn((await readWallet({ account, coins: [] })).address),
+    getUnwithdrawable: async (account: AccountAddresses) =>
+      unwithdrawableIn((await readWallet({ account, coins: [] })).address),
 
     /** The rent-exempt minimum of an account without data. */
     getRentMinimum,

@@ -1,4 +1,4 @@
-import type { BudgetScope } from "../upstream/budget/ledger.ts";
+import type { Shortage } from "../upstream/budget/ledger.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /**
@@ -17,15 +17,10 @@ export type CollectFailure =
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
   /**
-   * The caller has used its share of the hour's fees, or the service its budget. Small collects have limits of their
-   * own. Without `retryAfterSeconds`, the budget is too small for this collect.
+   * The caller's block has used its part of the hour's fees, or the service its budget. Small collects have limits of
+   * their own. Without `retryAfterSeconds`, the budget is too small for this collect.
    */
-  | {
-      readonly kind: "budget-spent";
-      readonly isSmall: boolean;
-      readonly scope: BudgetScope;
-      readonly retryAfterSeconds?: number;
-    }
+  | ({ readonly kind: "budget-spent"; readonly isSmall: boolean } & Shortage)
   /** No transaction was signed before the collect's deadline. */
   | { readonly kind: "timed-out" }
 

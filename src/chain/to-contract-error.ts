@@ -1,8 +1,7 @@
 import { ContractError, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
-import { CollectError, type CollectFailure } from "./collect-error.ts";
+import type { Shortage } from "../upstream/budget/ledger.ts";
+import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
-
-type BudgetSpent = Extract<CollectFailure, { kind: "budget-spent" }>;
 
 /**
  * Converts an error of this folder to the error for the caller. RpcError becomes `fallback`; CollectError
@@ -23,8 +22,8 @@ export function toContractError(error: unknown, fallback: "LOOKUP_FAILED" | "COL
   return error as Error;
 }
 
-function toBudgetSpent({ scope, isSmall, retryAfterSeconds }: BudgetSpent): ErrorDetails {
-  const budget = isSmall ? "fee budget for small collects" : "fee budget";
+/** The refusal of a collect by the service's `budget`. */
+function toRefusal({ scope, retryAfterSeconds }: Shortage, budget: string): ErrorDetails {
   if (retryAfterSeconds === undefined)
     return { message: `The service's ${budget} does not allow this collect.`, extensions: { scope } };
   const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
@@ -63,7 +62,7 @@ function detailsOf(error: CollectError): ErrorDetails {
         message: `The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
       };
     case "budget-spent":
-      return toBudgetSpent(failure);
+      return toRefusal(failure, failure.isSmall ? "fee budget for small collects" : "fee budget");
     case "timed-out":
       return {
         message: "The chain did not answer in time. No new transaction was sent. Try again in a minute.",

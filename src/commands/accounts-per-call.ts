@@ -3,7 +3,7 @@ import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts"
 import { createPlausibilityCheck } from "../chain/rpc/plausibility-check.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 import { refusesSize } from "../chain/rpc/rpc-error.ts";
-import { withDeadline } from "../chain/rpc/shared-read.ts";
+import { withDeadline } from "../chain/rpc/deadline.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
 

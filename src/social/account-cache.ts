@@ -85,8 +85,8 @@ export function createAccountCache({
     /** The entry in this process's cache. */
     get: (name: string): CachedAccount | undefined => entries.get(name),
 
-    /** Copies shared entries from Redis to this process's cache, so that `get` returns them. */
-    async fetchShared(names: readonly string[]): Promise<void> {
+    /** Copies entries from Redis to this process's cache, so that `get` returns them. */
+    async fetchFromRedis(names: readonly string[]): Promise<void> {
       if (!redis || cacheSeconds === 0) return;
       const answer = await redis.run(READ, names.map(toKey), []);
       if (!answer) return;

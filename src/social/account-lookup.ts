@@ -39,7 +39,7 @@ const MAX_ID_DIGITS = 19;
  * still waits. Each call waits for its turn in the call quota. When more than `queueMax` keys wait, keys of the
  * callers with the most fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
  *
- * Keys that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
+ * Keys that are not cached are paid from the caller's part of the `budget`, or fail with `budget-used`. When
  * several callers request a key at once, the first pays.
  *
  * Accounts are cached for `cacheSeconds`, with `redis` for all replicas: by handle if found by handle, by id if found
@@ -94,7 +94,7 @@ export function createAccountLookup(needs: {
     return new SocialError({ kind: "queue-full" });
   }
 
-  /** Joins the calls of pending keys; the other keys are paid from the caller's share of the budget. */
+  /** Joins the calls of pending keys; the other keys are paid from the caller's part of the budget. */
   async function load(
     keys: readonly string[],
     caller: Caller | undefined,
@@ -158,7 +158,7 @@ export function createAccountLookup(needs: {
     if (answers.every((answer) => answer !== undefined)) return answers;
     const start = startedAt ?? performance.now();
     return withDeadline(caller, start, async (signal) => {
-      await cache.fetchShared(names.filter((_, i) => !answers[i]));
+      await cache.fetchFromRedis(names.filter((_, i) => !answers[i]));
       const missing = names.filter((name, i) => !(answers[i] ??= cache.get(name)));
       const keys = missing.map((name) => keyPrefix + name);
       const loaded = (await load(keys, caller, signal, start)).values();

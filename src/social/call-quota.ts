@@ -100,7 +100,7 @@ export function createCallQuota({
 
     /** Takes a turn for one call, and resolves when it comes. Undefined, without Redis, if that is at once. */
     turn(): Promise<unknown> | undefined {
-      if (redis) return takeSharedTurn(redis);
+      if (redis) return takeTurnInRedis(redis);
       const waitMs = takeOwnTurn();
       return waitMs > 0 ? sleep(waitMs) : undefined;
     },
@@ -109,7 +109,7 @@ export function createCallQuota({
     usedPart: (): number => Math.max(0, ...currentPaces().map((pace) => pace.usedPart)),
   };
 
-  async function takeSharedTurn(redis: Redis): Promise<void> {
+  async function takeTurnInRedis(redis: Redis): Promise<void> {
     const waitMs = (await redis.run(TAKE_TURN, turnKeys, [maxWaitMs])) ?? takeOwnTurn();
     if (waitMs > 0) await sleep(waitMs);
   }

@@ -2,7 +2,7 @@ import ipaddr from "ipaddr.js";
 import type { Logger } from "../observability/log.ts";
 import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Shortage } from "../upstream/budget/ledger.ts";
-import { withoutRedis } from "../upstream/budget/shared-budget.ts";
+import { withoutRedis } from "../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../upstream/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { createReadLedger, NEW, RESERVE, SETTLE, type Admission, type Counts } from "./read-ledger.ts";
@@ -53,28 +53,28 @@ export function createReadBudget({
   maxRemembered?: number;
 }) {
   const toKey = (name: string) => `v2:reads:{${apiUrl.host}}:${name}`;
-  const sharedKeys = [toKey("used"), toKey("today")];
+  const budgetKeys = [toKey("used"), toKey("today")];
   const limits: Counts = [readsPerHour, RETURNED_PER_CHARGED * readsPerHour];
   const limitsAlone: Counts = [withoutRedis(limits[0]), withoutRedis(limits[1])];
   const ledger = createReadLedger();
   let isAlone = false;
   /** What all replicas have used, according to Redis's last answer; `at` in `performance.now()` time. */
-  let shared: { readonly used: Counts; readonly at: number } = { used: [0, 0], at: 0 };
+  let usedByAll: { readonly used: Counts; readonly at: number } = { used: [0, 0], at: 0 };
 
   /** Reserves in Redis; undefined if that is not possible. */
-  async function reserveShared(blocks: readonly string[], keys: readonly string[]) {
-    const redisKeys = [...sharedKeys, ...blocks.map((block) => toKey(`block:${block}`))];
+  async function reserveInRedis(blocks: readonly string[], keys: readonly string[]) {
+    const redisKeys = [...budgetKeys, ...blocks.map((block) => toKey(`block:${block}`))];
     const answer = await redis?.run(RESERVE, redisKeys, [...limits, ...keys]);
     if (redis) logWhetherAlone(answer !== undefined);
     if (!answer) return undefined;
     const [day, charged, returned, readCharged, readReturned, ...kinds] = answer;
-    shared = { used: [charged / 1000, returned / 1000], at: performance.now() };
+    usedByAll = { used: [charged / 1000, returned / 1000], at: performance.now() };
     return {
       day,
       redisKeys,
       fits: kinds.map((kind) => kind > 0),
       areNew: kinds.map((kind) => Math.abs(kind) === NEW),
-      used: shared.used,
+      used: usedByAll.used,
       reads: [readCharged / 1000, readReturned / 1000] as const,
     };
   }
@@ -91,13 +91,13 @@ export function createReadBudget({
 
   /** The used part of the budget of which more is used. */
   function usedPart(): number {
-    const seconds = (performance.now() - shared.at) / 1000;
+    const seconds = (performance.now() - usedByAll.at) / 1000;
     const current = isAlone ? limitsAlone : limits;
     const used =
       redis && !isAlone
-        ? shared.used.map((count, i) => drained(limits[i]!, count, seconds))
+        ? usedByAll.used.map((count, i) => drained(limits[i]!, count, seconds))
         : ledger.used(current);
-    void (redis && reserveShared([], []));
+    void (redis && reserveInRedis([], []));
     return Math.max(...used.map((count, i) => Math.min(1, count / capacityOf(current[i]!))));
   }
   if (readsPerHour > 0) metrics?.watch("social_reads", usedPart);
@@ -106,7 +106,7 @@ export function createReadBudget({
   return async (keys: readonly string[], addressBlock: string): Promise<PaidKeys> => {
     if (readsPerHour === 0 || keys.length === 0) return { paid: keys, onEnd: () => undefined };
     const blocks = blocksOf(addressBlock);
-    const inRedis = await reserveShared(blocks, keys);
+    const inRedis = await reserveInRedis(blocks, keys);
     const granted = inRedis ? keys.filter((_, i) => inRedis.fits[i]) : keys;
     const newKeys = new Set(inRedis ? keys.filter((_, i) => inRedis.areNew[i]) : keys);
     // Counted here too, for the time without Redis, and because Redis may have lost what was spent: no replica
@@ -164,7 +164,11 @@ export function createReadBudget({
 }
 
 /** Why a read does not fit, and how long. */
-function toShortage(limits: Counts, { used, reads }: Omit<Admission, "fits">, isNew: boolean): Shortage {
+function toShortage(
+  limits: Counts,
+  { used, reads }: Omit<Admission, "fits">,
+  isNew: boolean,
+): Required<Shortage> {
   const refusing = (isNew ? [0, 1] : [1]).filter((i) => !isAllowed(limits[i]!, used[i]!, reads[i]!));
   const isForAll = refusing.some((i) => !isAllowed(limits[i]!, used[i]!, 0));
   const waits = refusing.map((i) => secondsUntilAllowed(limits[i]!, used[i]!, reads[i]!));

@@ -9,7 +9,7 @@ export type SocialFailure =
   /** Too many lookups wait for the network. */
   | { readonly kind: "queue-full" }
   /** The caller or the service has read as many accounts as the budget allows. */
-  | ({ readonly kind: "budget-used" } & Shortage)
+  | ({ readonly kind: "budget-used" } & Required<Shortage>)
   /** The lookup timed out, including its time in the queue. */
   | { readonly kind: "lookup-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */

@@ -62,10 +62,10 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
       ]),
     );
     const handles = [...accounts.keys()];
-    await one!.fetchShared(handles);
+    await one!.fetchFromRedis(handles);
     one!.store(accounts);
     await expect.poll(async () => (await cluster.keys("tributary:v2:account:*")).length).toBe(100);
-    await other!.fetchShared(handles);
+    await other!.fetchFromRedis(handles);
     expect(handles.map(other!.get)).toEqual([...accounts.values()]);
   });
 

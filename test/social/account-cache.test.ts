@@ -54,14 +54,14 @@ describeWithRedis("the account cache in Redis", () => {
   const cacheOf = (cacheSeconds: number) => createAccountCache({ by: "handle", apiUrl, cacheSeconds, redis });
   const fetched = async (...handles: string[]) => {
     const cache = cacheOf(300);
-    await cache.fetchShared(handles);
+    await cache.fetchFromRedis(handles);
     return handles.map(cache.get);
   };
 
   /** Stores answers as a replica does: after it has fetched the shared answers. */
   const store = async (answers: ReadonlyMap<string, CachedAccount>) => {
     const cache = cacheOf(300);
-    await cache.fetchShared([...answers.keys()]);
+    await cache.fetchFromRedis([...answers.keys()]);
     cache.store(answers);
   };
 
@@ -86,7 +86,7 @@ describeWithRedis("the account cache in Redis", () => {
     await store(new Map([["creator", found]]));
     await server.command("PEXPIRE", "tributary:v2:account:{network}:creator", 500);
     const cache = cacheOf(300);
-    await cache.fetchShared(["creator"]);
+    await cache.fetchFromRedis(["creator"]);
     await expect.poll(() => cache.get("creator")).toBeUndefined();
   });
 
@@ -108,7 +108,7 @@ describeWithRedis("the account cache in Redis", () => {
         await server.command("SET", key, JSON.stringify(aged), "KEEPTTL");
       }
       const cache = cacheOf(cacheSeconds);
-      await cache.fetchShared(handles);
+      await cache.fetchFromRedis(handles);
       return handles.map((handle) => cache.get(handle) !== undefined);
     };
     expect(await read(300, 0)).toEqual([true, true]);
@@ -126,7 +126,7 @@ describeWithRedis("the account cache in Redis", () => {
     const key = "tributary:v2:account:{network}:creator";
     await server.command("SET", key, JSON.stringify(entry), "PX", 86_400_000);
     const cache = cacheOf(300);
-    await cache.fetchShared(["creator"]);
+    await cache.fetchFromRedis(["creator"]);
     vi.advanceTimersByTime(300_001);
     expect(cache.get("creator")).toBeUndefined();
     vi.useRealTimers();
@@ -134,7 +134,7 @@ describeWithRedis("the account cache in Redis", () => {
 
   it("expires on time when Redis was frozen during the write", async () => {
     const cache = cacheOf(1);
-    await cache.fetchShared(["creator"]);
+    await cache.fetchFromRedis(["creator"]);
     server.freeze();
     cache.store(new Map([["creator", found]]));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
@@ -151,7 +151,7 @@ describeWithRedis("the account cache in Redis", () => {
       cacheSeconds: 300,
       redis,
     });
-    await other.fetchShared(["creator"]);
+    await other.fetchFromRedis(["creator"]);
     expect(other.get("creator")).toBeUndefined();
   });
 

@@ -4,7 +4,12 @@ import { NO_PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
-import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
+import {
+  describeInMemoryAndInRedis,
+  describeWithRedis,
+  eachWithRedis,
+  isBack,
+} from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const logLines: string[] = [];
@@ -87,26 +92,29 @@ const CASES: [
   ],
 ];
 
-const run = async (budget: Budget, steps: (typeof CASES)[number][1]) => {
-  const results = [];
-  for (const [block, keys, , answer] of steps) results.push(await read(budget, block, keys, answer));
-  expect(results).toEqual(steps.map(([, , result]) => result));
-};
+describeInMemoryAndInRedis("a budget for reads", (getRedis) => {
+  it.each(CASES)("%s", async (_name, steps) => {
+    const redis = getRedis();
+    const inMemory = newBudget();
+    const results = [];
+    for (const [block, keys, , answer] of steps) {
+      // Each time at a new replica, which has read nothing itself, so that Redis decides.
+      const budget = redis ? newBudget({ redis }) : inMemory;
+      results.push(await read(budget, block, keys, answer));
+    }
+    expect(results).toEqual(steps.map(([, , result]) => result));
+  });
 
-/** Reads from many /48s of one /32 leave less to its other /48s than to those of another /32. */
-async function readFromOneWideBlock(budget: Budget): Promise<void> {
-  for (let i = 1; i <= 20; i++) await read(budget, `2001:db8:${i}::/48`, handles(5, `x${i}x`));
-  const [same, other] = ["2001:db8:ffff::/48", "2001:db9::/48"];
-  expect(await read(budget, same, handles(5, "a"))).not.toBe(5);
-  expect(await read(budget, other, handles(5, "b"))).toBe(5);
-}
+  it("counts an IPv6 /32 like a caller with an eighth of its reads", async () => {
+    const budget = newBudget({ readsPerHour: 1_300, redis: getRedis() });
+    for (let i = 1; i <= 20; i++) await read(budget, `2001:db8:${i}::/48`, handles(5, `x${i}x`));
+    const [same, other] = ["2001:db8:ffff::/48", "2001:db9::/48"];
+    expect(await read(budget, same, handles(5, "a"))).not.toBe(5);
+    expect(await read(budget, other, handles(5, "b"))).toBe(5);
+  });
+});
 
 describe("a budget for reads in memory", () => {
-  it.each(CASES)("%s", (_name, steps) => run(newBudget(), steps));
-
-  it("counts an IPv6 /32 like a caller with an eighth of its reads", () =>
-    readFromOneWideBlock(newBudget({ readsPerHour: 1_300 })));
-
   it("counts an account each time, because it remembers none", async () => {
     const budget = newBudget();
     expect([await read(budget, "a", ["1"]), await read(budget, "a", ["1"])]).toEqual([1, 1]);
@@ -130,11 +138,6 @@ describeWithRedis("a budget for reads in Redis", () => {
     await isBack(redis);
     return Math.ceil(Number(await server.command("HGET", `${KEYS}used`, field)));
   };
-
-  it.each(CASES)("%s", (_name, steps) => run(replica(), steps));
-
-  it("counts an IPv6 /32 like a caller with an eighth of its reads", () =>
-    readFromOneWideBlock(replica({ readsPerHour: 1_300 })));
 
   it("is shared by all replicas: no more than it holds", async () => {
     const replicas = Array.from({ length: 4 }, () => replica());

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, describe, expect } from "vitest";
+import { afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis } from "../../src/upstream/redis.ts";
@@ -44,3 +44,49 @@ export function eachWithRedis(use: (server: RedisServer, redis: Redis) => void):
     await server.stop();
   });
 }
+
+/**
+ * Tests of a rule that exists twice: without Redis, and with a new, empty server for each test. `performance.now()` is
+ * simulated time, which is also the time of Redis's scripts.
+ */
+export function describeInMemoryAndInRedis(
+  name: string,
+  tests: (getRedis: () => Redis | undefined) => void,
+): void {
+  const simulateTime = () => {
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ["performance"] });
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+  };
+  describe(`${name}, in memory`, () => {
+    simulateTime();
+    tests(() => undefined);
+  });
+  describeWithRedis(`${name}, in Redis`, () => {
+    let redis: Redis;
+    eachWithRedis((_server, started) => {
+      redis = inSimulatedTime(started);
+    });
+    simulateTime();
+    tests(() => redis);
+  });
+}
+
+/** Sets the simulated time to so many seconds. */
+export function setSeconds(seconds: number): void {
+  vi.advanceTimersByTime(seconds * 1_000 - performance.now());
+}
+
+/** The same Redis, except that scripts get the time from `performance.now()`. */
+const inSimulatedTime = (redis: Redis): Redis => ({
+  ...redis,
+  run({ text, answer }, ...args) {
+    const microseconds = Math.round(performance.now() * 1_000);
+    const time = `{'${Math.floor(microseconds / 1e6)}', '${microseconds % 1e6}'}`;
+    const call = `function(name, ...) return name == 'TIME' and ${time} or redis.call(name, ...) end`;
+    return redis.run({ text: `local redis = {call = ${call}}\n${text}`, answer }, ...args);
+  },
+});

@@ -9,7 +9,7 @@ import type { CollectOutcome } from "./landed-outcome.ts";
 type Waiter = PromiseWithResolvers<CollectOutcome>;
 
 /** An account's collect, in flight or in the queue, with all who wait for it. */
-interface SharedCollect {
+interface AccountCollect {
   readonly wallet: WalletWithCoins;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
@@ -41,67 +41,67 @@ export type Collector = ReturnType<typeof createCollector>;
  * No transaction is lost or doubled. An account has at most one in flight within this process, and on all replicas
  * while Redis is up; all its callers share its outcome. It is signed once, and the same bytes are resent until it
  * lands or expires. A collect in flight has its own deadline and continues after all callers have left. When too many
- * are in flight, others wait in a queue, which callers share equally.
+ * are in flight, others wait in a queue, in which each address block has an equal part.
  */
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
   /** All collects, by address. */
-  const collects = new Map<string, SharedCollect>();
-  const running = new Set<SharedCollect>();
-  const waiting = new Set<SharedCollect>();
+  const collects = new Map<string, AccountCollect>();
+  const running = new Set<AccountCollect>();
+  const waiting = new Set<AccountCollect>();
 
-  function add(wallet: WalletWithCoins, caller: string): SharedCollect {
-    const shared: SharedCollect = {
+  function add(wallet: WalletWithCoins, addressBlock: string): AccountCollect {
+    const collect: AccountCollect = {
       wallet,
       inFlight: undefined,
       waiters: new Set(),
       mints: new Set(wallet.coins.map(({ mint }) => mint)),
       others: new Map(),
-      payers: new Map([[caller, undefined]]),
+      payers: new Map([[addressBlock, undefined]]),
     };
-    collects.set(wallet.account.address, shared);
-    waiting.add(shared);
-    return shared;
+    collects.set(wallet.account.address, collect);
+    waiting.add(collect);
+    return collect;
   }
 
   /** Starts as many waiting collects as may be in flight, and refuses those that do not fit into the queue. */
   function startWaiting(): void {
     while (waiting.size > 0 && running.size < MAX_IN_FLIGHT) start(nextWaiting());
     if (waiting.size <= MAX_WAITING) return;
-    for (const shared of inFairOrder([...waiting], callersOf).slice(MAX_WAITING)) {
-      remove(shared);
-      for (const { reject } of shared.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
+    for (const collect of inFairOrder([...waiting], blocksOf).slice(MAX_WAITING)) {
+      remove(collect);
+      for (const { reject } of collect.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
     }
   }
 
-  /** The oldest waiting collect of the callers with the fewest collects in flight. */
-  function nextWaiting(): SharedCollect {
+  /** The oldest waiting collect of the address blocks with the fewest collects in flight. */
+  function nextWaiting(): AccountCollect {
     const counts = new Map<string, number>();
-    for (const shared of running)
-      for (const caller of callersOf(shared)) counts.set(caller, (counts.get(caller) ?? 0) + 1);
-    const countOf = (shared: SharedCollect) =>
-      Math.min(...callersOf(shared).map((each) => counts.get(each) ?? 0));
-    return [...waiting].reduce((best, shared) => (countOf(shared) < countOf(best) ? shared : best));
+    for (const collect of running)
+      for (const block of blocksOf(collect)) counts.set(block, (counts.get(block) ?? 0) + 1);
+    const countOf = (collect: AccountCollect) =>
+      Math.min(...blocksOf(collect).map((each) => counts.get(each) ?? 0));
+    return [...waiting].reduce((best, collect) => (countOf(collect) < countOf(best) ? collect : best));
   }
 
-  function remove(shared: SharedCollect): void {
-    collects.delete(shared.wallet.account.address);
-    running.delete(shared);
-    waiting.delete(shared);
+  function remove(collect: AccountCollect): void {
+    collects.delete(collect.wallet.account.address);
+    running.delete(collect);
+    waiting.delete(collect);
   }
 
-  function start(shared: SharedCollect): void {
-    const { wallet, waiters, payers } = shared;
-    waiting.delete(shared);
-    running.add(shared);
-    shared.inFlight = startCollect(wallet, payers);
+  function start(collect: AccountCollect): void {
+    const { wallet, waiters, payers } = collect;
+    waiting.delete(collect);
+    running.add(collect);
+    collect.inFlight = startCollect(wallet, payers);
     const end = (result: string) => {
-      remove(shared);
+      remove(collect);
       metrics.ended(result);
       startWaiting();
     };
-    shared.inFlight.outcome.then(
+    collect.inFlight.outcome.then(
       (outcome) => {
         end(outcome.kind);
         for (const { resolve } of waiters) resolve(outcome);
@@ -114,22 +114,22 @@ export function createCollector(needs: CollectNeeds) {
   }
 
   /**
-   * Waits for a collect until the caller times out. Undefined when another caller's share of the fee budget was used
-   * up, and this caller joined too late to pay.
+   * Waits for a collect until the caller times out. Undefined when the part of the fee budget of another block was used
+   * up, and this block joined too late to pay.
    */
   async function join(
-    shared: SharedCollect,
-    caller: string,
+    collect: AccountCollect,
+    addressBlock: string,
     startedAt: number,
   ): Promise<CollectOutcome | undefined> {
-    const { waiters, payers } = shared;
-    if (!payers.has(caller)) payers.set(caller, undefined);
+    const { waiters, payers } = collect;
+    if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
     startWaiting();
     const timer = setTimeout(
       () => {
-        waiter.reject(shared.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
+        waiter.reject(collect.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
       },
       Math.max(0, startedAt + timeoutMs - performance.now()),
     );
@@ -137,27 +137,27 @@ export function createCollector(needs: CollectNeeds) {
       return await waiter.promise;
     } catch (error) {
       if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
-      const shortage = payers.get(caller);
+      const shortage = payers.get(addressBlock);
       if (!shortage) return undefined;
       throw new CollectError({ ...error.failure, ...shortage });
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
-      if (waiters.size === 0 && waiting.has(shared)) remove(shared);
+      if (waiters.size === 0 && waiting.has(collect)) remove(collect);
     }
   }
 
   return {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
-     * the coins, one more collect follows for all who named others. The cost counts in the share of `caller` (a block
-     * of IP addresses), unless it joins a collect that another caller pays for. Settles within `timeoutMs` of
-     * `startedAt` (`performance.now()` at the request's start, so that all collects of a request share one timeout); the
-     * collect continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * the coins, one more collect follows for all who named others. The cost counts in the part of `addressBlock`,
+     * unless it joins a collect that another block pays for. Settles within `timeoutMs` of `startedAt`
+     * (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
+     * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
-      caller: string,
+      addressBlock: string,
       startedAt: number,
     ): Promise<CollectOutcome> {
       const own = coins.map((coin) => [coin.mint, coin] as const);
@@ -169,17 +169,18 @@ export function createCollector(needs: CollectNeeds) {
           throw new CollectError({ kind: "not-started" });
         }
         const current = collects.get(account.address);
-        const shared = current ?? add({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, caller);
-        const others = own.filter(([mint]) => !shared.mints.has(mint));
-        for (const [mint, coin] of others) shared.others.set(mint, coin);
-        const outcome = await join(shared, caller, startedAt);
+        const collect =
+          current ?? add({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, addressBlock);
+        const others = own.filter(([mint]) => !collect.mints.has(mint));
+        for (const [mint, coin] of others) collect.others.set(mint, coin);
+        const outcome = await join(collect, addressBlock, startedAt);
         if (!outcome) continue;
         // Fees may have arrived after it read the vaults, and before this caller asked.
         const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
         if (others.length === 0 && !mayHaveMissed)
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
         joined = outcome;
-        wanted = new Map([...own, ...shared.others]);
+        wanted = new Map([...own, ...collect.others]);
       }
     },
 
@@ -194,7 +195,7 @@ export function createCollector(needs: CollectNeeds) {
   };
 }
 
-const callersOf = ({ payers }: SharedCollect) => [...payers.keys()];
+const blocksOf = ({ payers }: AccountCollect) => [...payers.keys()];
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";

@@ -7,7 +7,7 @@ import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { FeeBudget, Payers, Reservation } from "./fee-budget.ts";
+import type { FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
 import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
@@ -24,8 +24,8 @@ export function describeBalance(
   return { collects, text };
 }
 
-/** The lamports that a message moves to an account's address, and who pays the account's share of the cost. */
-export interface Share {
+/** The lamports that a message moves to an account's address, and who pays the account's part of the cost. */
+export interface CollectedAccount {
   readonly moved: Lamports;
   readonly payers: Payers;
 }
@@ -37,7 +37,7 @@ interface Spending {
   /** The most rent that the message pays. */
   readonly rent: Lamports;
   /** The accounts that the message collects, which share its cost equally. */
-  readonly shares: readonly Share[];
+  readonly accounts: readonly CollectedAccount[];
   readonly sweeps: AllowedSweeps["sweeps"];
 }
 
@@ -47,12 +47,12 @@ export interface SignedTransaction {
   readonly signature: string;
   /** The most it can cost besides rent, whether it succeeds or fails. */
   readonly fee: Lamports;
-  /** In the order of the shares. */
-  readonly shares: readonly PaidShare[];
+  /** In the order of the accounts. */
+  readonly costs: readonly AccountCost[];
 }
 
-/** A share of the cost of a transaction. */
-export interface PaidShare {
+/** An account's part of the cost of a transaction. */
+export interface AccountCost {
   /**
    * Call once: when the transaction will certainly not be sent, or is no longer in flight. Until then the fee
    * payer sets its fee and rent aside. With `refund` they also return to the budget: only if the transaction
@@ -63,14 +63,14 @@ export interface PaidShare {
   correctRent(paid: Lamports): void;
 }
 
-/** The budget refuses some of several shares. Nothing is signed or reserved. */
-export class SharesRefused extends Error {
-  override readonly name = "SharesRefused";
-  /** In the order of the shares; undefined for those that are not refused. */
+/** The budget refuses some of several accounts. Nothing is signed or reserved. */
+export class AccountsRefused extends Error {
+  override readonly name = "AccountsRefused";
+  /** In the order of the accounts; undefined for those that are not refused. */
   readonly reasons: readonly unknown[];
 
   constructor(reasons: readonly unknown[]) {
-    super("the fee budget refuses some shares");
+    super("the fee budget refuses some accounts");
     this.reasons = reasons;
   }
 }
@@ -109,16 +109,16 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
-  /** Reserves `cost` for each share, or for none. Throws {@link SharesRefused}, or the reason if there is one share. */
-  async function reserve(cost: Lamports, shares: readonly Share[]): Promise<Reservation[]> {
-    const results = await Promise.allSettled(shares.map((share) => budget.reserve(cost, share)));
-    const reservations = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-    if (reservations.length === shares.length) return reservations;
-    for (const reservation of reservations) reservation.release(cost);
+  /** Reserves `cost` for each account, or for none. Throws {@link AccountsRefused}, or the reason if it is only one. */
+  async function reserve(cost: Lamports, accounts: readonly CollectedAccount[]): Promise<ReservedFee[]> {
+    const results = await Promise.allSettled(accounts.map((account) => budget.reserve(cost, account)));
+    const reserved = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    if (reserved.length === accounts.length) return reserved;
+    for (const fee of reserved) fee.release(cost);
     const reasons = results.map((each) =>
       each.status === "rejected" ? (each.reason as unknown) : undefined,
     );
-    throw reasons.length === 1 ? reasons[0] : new SharesRefused(reasons);
+    throw reasons.length === 1 ? reasons[0] : new AccountsRefused(reasons);
   }
 
   return {
@@ -131,13 +131,16 @@ export function createFeePayer(needs: {
 
     /**
      * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
-     * ({@link SharesRefused} if there are several shares), or `fee-payer-short` when `spendable` does not cover the
+     * ({@link AccountsRefused} if there are several accounts), or `fee-payer-short` when `spendable` does not cover the
      * transactions in flight, {@link RpcError} when the chain's blockhash is invalid, and any other error when the
      * message is not safe to sign.
      */
-    async sign(message: Message, { spendable, rent, sweeps, shares }: Spending): Promise<SignedTransaction> {
+    async sign(
+      message: Message,
+      { spendable, rent, sweeps, accounts }: Spending,
+    ): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
-      const count = BigInt(shares.length);
+      const count = BigInt(accounts.length);
       const cost = toLamports((fee + rent + count - 1n) / count);
       const total = cost * count;
       const bytes = serialize(message);
@@ -147,7 +150,7 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += total;
-      const reservations = await reserve(cost, shares).catch((error: unknown) => {
+      const reserved = await reserve(cost, accounts).catch((error: unknown) => {
         openCosts -= total;
         throw error;
       });
@@ -157,13 +160,13 @@ export function createFeePayer(needs: {
         base64: Buffer.from(transaction.serialize()).toString("base64"),
         signature: getBase58Decoder().decode(transaction.signatures[0]!),
         fee,
-        shares: reservations.map((reservation) => ({
+        costs: reserved.map((each) => ({
           close({ refund }) {
             openCosts -= cost;
-            if (refund) reservation.release(cost);
+            if (refund) each.release(cost);
           },
           correctRent(paid) {
-            if (paid !== rent) reservation.release(toLamports(rent - paid));
+            if (paid !== rent) each.release(toLamports(rent - paid));
           },
         })),
       };

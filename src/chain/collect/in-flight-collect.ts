@@ -71,7 +71,7 @@ const ENDPOINTS_FOR_REFUND = 2;
 
 /**
  * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
- * share of the fee budget is enough. Start at most one per account at a time.
+ * part of the fee budget is enough. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, prospects, feePayer, locks, announceLanded, timeoutMs, log, pollMs = POLL_MS } = needs;

@@ -41,7 +41,7 @@ interface Own {
   readonly fee: Lamports;
   readonly hasSweeps: boolean;
   /** The lamports at the address that its owner cannot withdraw. */
-  readonly reserved: Lamports;
+  readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
   /** Corrects the budget once it is known what the transaction cost besides the fee. */
   correctRent(paid: Lamports): void;
@@ -77,8 +77,9 @@ export function createLandedOutcome(needs: {
     if (before === undefined || after === undefined) {
       throw new CollectError({ kind: "landed-unreadable", signature });
     }
-    const reserved = own?.reserved ?? (await balances.getReserved(account).catch(() => undefined));
-    if (reserved === undefined) throw new CollectError({ kind: "landed-unreadable", signature });
+    const unwithdrawable =
+      own?.unwithdrawable ?? (await balances.getUnwithdrawable(account).catch(() => undefined));
+    if (unwithdrawable === undefined) throw new CollectError({ kind: "landed-unreadable", signature });
     const collected = saturatingSubtract(after, before);
     if (own) metrics.collected(collected);
     log.info({ signature, address, lamports: collected.toString() }, "collected");
@@ -87,7 +88,7 @@ export function createLandedOutcome(needs: {
       ? {
           kind: "collected",
           collected,
-          newBalance: saturatingSubtract(after, reserved),
+          newBalance: saturatingSubtract(after, unwithdrawable),
           signature,
           remaining: own?.remaining ?? [],
         }

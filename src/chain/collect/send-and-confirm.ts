@@ -130,7 +130,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
      * share one confirmation. Never rejects.
      */
     confirm: (transaction: StoredTransaction, options: { maybeSent: boolean }): Promise<TransactionOutcome> =>
-      shareInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
+      joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
      * A landed transaction with its balances. Retries, because a node may return it only some time after it is
@@ -144,7 +144,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
       const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
       const giveUpAt = performance.now() + timeoutMs;
       while (accountKeys) {
-        const landed = await shareInFlight(reading, signature, () => readOnce(signature, accountKeys));
+        const landed = await joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
         if (landed || performance.now() > giveUpAt) return landed;
       }
       return undefined;
@@ -153,18 +153,14 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
 }
 
 /** Returns the promise of the key that is still pending, or starts one. */
-function shareInFlight<T>(
-  pending: Map<string, Promise<T>>,
-  key: string,
-  start: () => Promise<T>,
-): Promise<T> {
-  const shared =
+function joinInFlight<T>(pending: Map<string, Promise<T>>, key: string, start: () => Promise<T>): Promise<T> {
+  const promise =
     pending.get(key) ??
     start().finally(() => {
       pending.delete(key);
     });
-  pending.set(key, shared);
-  return shared;
+  pending.set(key, promise);
+  return promise;
 }
 
 /** The message of a transaction in base64; undefined if it is unreadable. */

@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
-import { untilAborted, withDeadline } from "./shared-read.ts";
+import { untilAborted, withDeadline } from "./deadline.ts";
 
 /** What is known of one endpoint's cluster. */
 interface Entry {

@@ -3,7 +3,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { ClusterCheck } from "./cluster-check.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { isBehind, isRetryable } from "./rpc-error.ts";
-import { withDeadline } from "./shared-read.ts";
+import { withDeadline } from "./deadline.ts";
 
 interface Health {
   readonly endpoint: Endpoint;

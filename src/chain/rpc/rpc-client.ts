@@ -9,7 +9,7 @@ import { createPlausibilityCheck } from "./plausibility-check.ts";
 import { createReadAccounts, type DataSlice } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
-import { createSharedRead } from "./shared-read.ts";
+import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
@@ -85,7 +85,7 @@ export function createRpc(
     assertPossible(endpoint, "getBlockHeight", height);
     return height;
   }
-  const getHeight = createSharedRead(readHeight, {
+  const getHeight = memoizeByEndpoint(readHeight, {
     method: "getBlockHeight",
     maxAgeMs: HEIGHT_MAX_AGE_MS,
     timeoutMs,

@@ -1,7 +1,7 @@
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
-import { createSharedRead } from "./shared-read.ts";
+import { memoizeByEndpoint } from "./deadline.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
 /** The status of a transaction that a node has executed. */
@@ -67,7 +67,7 @@ export function createSignatureStatuses(
 ) {
   const { failover, callEndpoint, isPossibleSlot, requireSlot, timeoutMs } = needs;
   const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
-  const getFinalizedBlock = createSharedRead(needs.readFinalizedBlock, {
+  const getFinalizedBlock = memoizeByEndpoint(needs.readFinalizedBlock, {
     method: "getEpochInfo",
     maxAgeMs: finalizedMaxAgeMs,
     timeoutMs,

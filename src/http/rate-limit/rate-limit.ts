@@ -2,9 +2,7 @@ import { getGraphQLRateLimiter } from "graphql-rate-limit";
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { Redis } from "../../upstream/redis.ts";
-import { createMemoryStore } from "./memory-store.ts";
-import { createRedisStore } from "./redis-store.ts";
-import type { Limit, Reservation } from "./store.ts";
+import { createMemoryWindow, createRedisWindow, type Limit, type WindowState } from "./sliding-window.ts";
 
 /** The limit that the operator configures. */
 export interface RateLimitConfig {
@@ -92,17 +90,17 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
  *
  * graphql-rate-limit makes the decision: it adds the request's cost to the number of timestamps in the window
  * and compares the sum with `max`. On its own it reads, decides and writes in three steps, so concurrent
- * requests could read the same state. Our stores therefore reserve in one atomic step, by the same rule, before
- * the library decides. The library reads the number that the reservation counted, and its write is a no-op. So
- * its decision depends only on that number and the cost, and is cached.
+ * requests could read the same state. Our windows therefore count and record in one atomic step, by the same rule,
+ * before the library decides. The library reads the number that they counted, and its write is a no-op. So its
+ * decision depends only on that number and the cost, and is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
   const limit: Limit = { max, windowMs: windowSeconds * 1000 };
-  const reserveInMemory = createMemoryStore(limit);
-  const reserveInRedis = redis && createRedisStore(redis, limit);
+  const takeInMemory = createMemoryWindow(limit);
+  const takeInRedis = redis && createRedisWindow(redis, limit);
   const decide = getGraphQLRateLimiter({
-    identifyContext: ({ counted }: Reservation) => String(counted),
+    identifyContext: ({ counted }: WindowState) => String(counted),
     // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
     store: {
       // One current timestamp per counted request: none can leave the window before the library checks it.
@@ -115,22 +113,22 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   /** Whether the library refuses a request, by `counted` and cost. */
   const refusals = new Map<string, boolean>();
 
-  async function isRefused(reservation: Reservation, cost: number): Promise<boolean> {
+  async function isRefused(state: WindowState, cost: number): Promise<boolean> {
     const message = await decide(
       {
         parent: undefined,
         args: { calls: { length: cost } },
-        context: reservation,
+        context: state,
         info: { fieldName: "request" } as Parameters<typeof decide>[0]["info"],
       },
       { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
     if (refusals.size === MAX_DECISIONS) refusals.clear();
-    refusals.set(`${reservation.counted},${cost}`, message !== undefined);
+    refusals.set(`${state.counted},${cost}`, message !== undefined);
     return message !== undefined;
   }
 
-  function toDecision({ counted, at, waitMs }: Reservation, cost: number, refused: boolean): Decision {
+  function toDecision({ counted, at, waitMs }: WindowState, cost: number, refused: boolean): Decision {
     const seconds = toRetryAfterSeconds(waitMs);
     const left = refused ? max - counted : max - counted - cost;
     const rateLimitHeader = toRateLimitHeader(left, seconds);
@@ -138,17 +136,17 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     return { at, policyHeader, rateLimitHeader, refusal };
   }
 
-  function decideAbout(reservation: Reservation, cost: number): Decision | Promise<Decision> {
-    const refused = refusals.get(`${reservation.counted},${cost}`);
+  function decideAbout(state: WindowState, cost: number): Decision | Promise<Decision> {
+    const refused = refusals.get(`${state.counted},${cost}`);
     return refused === undefined
-      ? isRefused(reservation, cost).then((isNow) => toDecision(reservation, cost, isNow))
-      : toDecision(reservation, cost, refused);
+      ? isRefused(state, cost).then((isNow) => toDecision(state, cost, isNow))
+      : toDecision(state, cost, refused);
   }
 
   return (caller, cost, replaces) =>
-    reserveInRedis
-      ? reserveInRedis(caller, cost, replaces).then((reservation) =>
-          decideAbout(reservation ?? reserveInMemory(caller, cost, replaces), cost),
+    takeInRedis
+      ? takeInRedis(caller, cost, replaces).then((state) =>
+          decideAbout(state ?? takeInMemory(caller, cost, replaces), cost),
         )
-      : decideAbout(reserveInMemory(caller, cost, replaces), cost);
+      : decideAbout(takeInMemory(caller, cost, replaces), cost);
 }

@@ -8,10 +8,10 @@ import type { BudgetScope } from "./ledger.ts";
  */
 type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees";
 
-/** The metrics of the budgets that all callers share. */
+/** The metrics of all budgets. */
 export interface BudgetMetrics {
   /**
-   * Counts refused accounts, or refused payers of collects: the caller has used its share, or the service its
+   * Counts refused accounts, or refused payers of collects: the caller's block has used its part, or the service its
    * budget.
    */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;

@@ -37,7 +37,7 @@ const spending = () => ({
   spendable: undefined as bigint | undefined,
   rent: toLamports(0),
   sweeps: [],
-  shares: [{ moved: toLamports(10 ** 9), payers: new Map([["caller", undefined]]) }],
+  accounts: [{ moved: toLamports(10 ** 9), payers: new Map([["caller", undefined]]) }],
 });
 const programs = {
   launchpadProgramId: programId.toBase58(),
@@ -160,7 +160,7 @@ describe("the fee payer", () => {
     const first = await sign(15_000);
     expect(first.fee).toBe(15_000n);
     await expect(sign(5_001)).rejects.toMatchObject(refused);
-    first.shares[0]!.close({ refund: true });
+    first.costs[0]!.close({ refund: true });
     expect(await sign(20_000)).toBeDefined();
     await expect(sign(5_000)).rejects.toMatchObject(refused);
     vi.advanceTimersByTime(3_599_999);
@@ -280,7 +280,7 @@ describe("the fee payer and sweeps", () => {
       one.sign(message(payer, limit(1), collect), { ...spending(), spendable, rent: toLamports(50_000) });
     const first = await sign(0n);
     await expect(sign(54_999n)).rejects.toMatchObject({ failure: { kind: "fee-payer-short" } });
-    first.shares[0]!.close({ refund: false });
+    first.costs[0]!.close({ refund: false });
     expect(await sign(0n)).toBeDefined();
   });
 });

@@ -1,36 +1,134 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createRateLimit } from "../../../src/http/rate-limit/rate-limit.ts";
+import { createMemoryWindow } from "../../../src/http/rate-limit/sliding-window.ts";
+import type { Redis } from "../../../src/upstream/redis.ts";
+import {
+  describeInMemoryAndInRedis,
+  describeWithRedis,
+  eachWithRedis,
+  setSeconds,
+} from "../../support/describe-with-redis.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+const newLimit = (redis?: Redis) => createRateLimit({ max: 20, windowSeconds: 60 }, redis);
 
-const limit = () => createRateLimit({ max: 20, windowSeconds: 60 });
-/** The seconds to wait, or undefined for an admitted request. */
-const ask = async (rateLimit: ReturnType<typeof limit>, caller = "a", cost = 1, replacedAt?: number) => {
-  const { refusal } = await rateLimit(caller, cost, replacedAt);
-  if (refusal) expect(refusal.code).toBe("RATE_LIMITED");
-  return refusal?.retryAfterSeconds;
-};
+type Answer = [result: "passes" | "is refused", left: number, seconds: number];
+type Request = [second: number, cost: number, ...Answer, replaced?: number];
 
-describe("the rate limit", () => {
-  it("lets exactly 20 of 1,000 concurrent requests pass", async () => {
-    const rateLimit = limit();
-    const answers = await Promise.all(Array.from({ length: 1000 }, () => ask(rateLimit)));
-    expect(answers.filter((wait) => wait === undefined)).toHaveLength(20);
+/** Requests of one caller. `replaced` is the index of the request that it replaces. */
+const CASES: [name: string, requests: Request[]][] = [
+  [
+    "counts requests in a sliding window of 60 seconds",
+    [
+      [0, 1, "passes", 19, 60],
+      [10, 4, "passes", 15, 50],
+      [59.999, 15, "passes", 0, 1],
+      [59.999, 1, "is refused", 0, 1],
+      [60, 1, "passes", 0, 10],
+      [60, 1, "is refused", 0, 10],
+      [60, 5, "is refused", 0, 60],
+      [70, 1, "passes", 3, 50],
+      [200, 1, "passes", 19, 60],
+    ],
+  ],
+  [
+    "admits a cost as a whole or not at all, and says when all of it fits",
+    [
+      [0, 1, "passes", 19, 60],
+      [10, 4, "passes", 15, 50],
+      [10, 16, "is refused", 15, 50],
+      [10, 17, "is refused", 15, 60],
+      [10, 15, "passes", 0, 50],
+      [100, 21, "is refused", 20, 60],
+      [100, 20, "passes", 0, 60],
+    ],
+  ],
+  [
+    "does not extend the wait after a refused request",
+    [
+      [0, 20, "passes", 0, 60],
+      [1, 1, "is refused", 0, 59],
+      [30, 1, "is refused", 0, 30],
+      [59.999, 1, "is refused", 0, 1],
+      [60, 1, "passes", 19, 60],
+    ],
+  ],
+  [
+    "neither shortens the window nor shows a longer wait when a request comes between two milliseconds",
+    [
+      [1.2345677, 20, "passes", 0, 60],
+      [1.2345677, 1, "is refused", 0, 60],
+      [61.2335677, 1, "is refused", 0, 1],
+      [61.2345676, 1, "is refused", 0, 1],
+      [61.2355677, 1, "passes", 19, 60],
+    ],
+  ],
+  [
+    "replaces a preliminary cost of one with the full cost",
+    [
+      [0, 1, "passes", 19, 60],
+      [10, 1, "passes", 18, 50],
+      [20, 19, "passes", 0, 40, 1],
+      [20, 1, "is refused", 0, 40],
+      [60, 1, "passes", 0, 20],
+      // What it replaces has left the window.
+      [120, 20, "passes", 0, 60, 4],
+      [120, 1, "is refused", 0, 60],
+    ],
+  ],
+  [
+    "takes nothing for a request whose full cost does not fit",
+    [
+      [0, 1, "passes", 19, 60],
+      [0, 15, "passes", 4, 60],
+      [0, 6, "is refused", 5, 60, 0],
+      [0, 5, "passes", 0, 60],
+      [0, 1, "is refused", 0, 60],
+    ],
+  ],
+];
+
+describeInMemoryAndInRedis("the rate limit", (getRedis) => {
+  let limits: ReturnType<typeof newLimit>[];
+  beforeEach(() => {
+    limits = getRedis() ? [newLimit(getRedis()), newLimit(getRedis())] : [newLimit()];
+  });
+  /** A request at one of the replicas. */
+  let next = 0;
+  const ask: ReturnType<typeof newLimit> = (...request) => limits[next++ % limits.length]!(...request);
+
+  it.each(CASES)("%s", async (_name, requests) => {
+    const times: number[] = [];
+    for (const [second, cost, result, left, seconds, replaced] of requests) {
+      setSeconds(second);
+      const { at, refusal, policyHeader, rateLimitHeader } = await ask("a", cost, times[replaced!]);
+      times.push(at);
+      expect([policyHeader, rateLimitHeader]).toEqual([
+        '"address";q=20;w=60',
+        `"address";r=${left};t=${seconds}`,
+      ]);
+      expect([refusal?.code, refusal?.retryAfterSeconds]).toEqual(
+        result === "passes" ? [undefined, undefined] : ["RATE_LIMITED", seconds],
+      );
+    }
+  });
+
+  it("lets exactly 20 of 1,000 concurrent requests pass, and reports the remaining ones", async () => {
+    const decisions = await Promise.all(Array.from({ length: 1_000 }, async () => ask("a", 1)));
+    const passed = decisions.filter(({ refusal }) => !refusal);
+    expect(passed.map(({ rateLimitHeader }) => rateLimitHeader)).toEqual(
+      Array.from({ length: 20 }, (_, i) => `"address";r=${19 - i};t=60`),
+    );
+    expect((await ask("b", 1)).refusal).toBeUndefined();
   });
 
   it("lets at most 20 requests pass in any 60 seconds, at any distribution of arrivals", async () => {
-    const rateLimit = limit();
     const passedAt: number[] = [];
     let seed = 7;
-    for (let i = 0; i < 2_000; i++) {
+    for (let i = 0; i < 1_000; i++) {
       seed = (seed * 48_271) % 2_147_483_647;
-      vi.advanceTimersByTime(seed % 700);
-      if ((await ask(rateLimit)) === undefined) passedAt.push(performance.now());
+      vi.advanceTimersByTime((seed % 140_000) / 100);
+      if (!(await ask("a", 1)).refusal) passedAt.push(performance.now());
     }
     expect(passedAt.length).toBeGreaterThan(100);
     passedAt.forEach((at, i) => {
@@ -38,78 +136,60 @@ describe("the rate limit", () => {
       if (twentyLater !== undefined) expect(twentyLater - at).toBeGreaterThanOrEqual(60_000);
     });
   });
+});
 
-  it("returns the wait until the next request passes, rounded up to whole seconds", async () => {
-    const rateLimit = limit();
-    for (let i = 0; i < 20; i++) {
-      await ask(rateLimit);
-      vi.advanceTimersByTime(1_000);
-    }
-    expect(await ask(rateLimit)).toBe(40);
-    vi.advanceTimersByTime(39_500);
-    expect(await ask(rateLimit)).toBe(1);
-    vi.advanceTimersByTime(500);
-    expect(await ask(rateLimit)).toBeUndefined();
-    expect(await ask(rateLimit)).toBe(1);
+describe("the rate limit in memory", () => {
+  it("evicts the least recently admitted callers when it is full", () => {
+    const take = createMemoryWindow({ max: 20, windowMs: 60_000 });
+    take("first", 20);
+    for (let i = 0; i < 199_999; i++) take(`caller${i}`, 1);
+    expect(take("first", 1).counted).toBe(20);
+    take("one more", 1);
+    expect(take("first", 1).counted).toBe(0);
+    expect(take("one more", 1).counted).toBe(1);
   });
 
-  it("returns a wait of at most the window, and of one second just before a request passes", async () => {
-    for (const start of [0.1, 123.456, 1_234.567, 7_777.7777]) {
-      const rateLimit = limit();
-      vi.setSystemTime(start);
-      vi.advanceTimersByTime(start);
-      await ask(rateLimit, "a", 20);
-      expect(await ask(rateLimit)).toBe(60);
-      vi.advanceTimersByTime(59_999);
-      expect(await ask(rateLimit)).toBe(1);
-    }
+  it("does not keep a caller longer for refused requests", () => {
+    const take = createMemoryWindow({ max: 1, windowMs: 60_000 });
+    take("refused", 1);
+    for (let i = 0; i < 100_000; i++) take(`caller${i}`, 1);
+    take("second", 1);
+    take("refused", 1);
+    for (let i = 0; i < 99_999; i++) take(`later${i}`, 1);
+    expect([take("second", 1).counted, take("refused", 1).counted]).toEqual([1, 0]);
+  });
+});
+
+describeWithRedis("the rate limit in Redis", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  eachWithRedis((...started) => {
+    [server, redis] = started;
   });
 
-  it("reports the remaining requests, and when more become available", async () => {
-    const rateLimit = limit();
-    const rateLimitHeader = async (cost: number) => (await rateLimit("a", cost)).rateLimitHeader;
-    expect((await rateLimit("a", 1)).policyHeader).toBe('"address";q=20;w=60');
-    vi.advanceTimersByTime(10_000);
-    expect(await rateLimitHeader(4)).toBe('"address";r=15;t=50');
-    expect(await rateLimitHeader(16)).toBe('"address";r=15;t=50');
-    expect(await rateLimitHeader(17)).toBe('"address";r=15;t=60');
-    expect(await rateLimitHeader(15)).toBe('"address";r=0;t=50');
-    expect(await rateLimitHeader(1)).toBe('"address";r=0;t=50');
-    vi.advanceTimersByTime(50_000);
-    expect(await rateLimitHeader(1)).toBe('"address";r=0;t=10');
+  it("keeps a caller's list for one window, and stores nothing for a caller without admitted requests", async () => {
+    const rateLimit = newLimit(redis);
+    await rateLimit("a", 20);
+    const ttl = await server.command("PTTL", "tributary:v2:limit:a");
+    await rateLimit("a", 1);
+    expect(ttl).toBeLessThanOrEqual(60_001);
+    expect(await server.command("PTTL", "tributary:v2:limit:a")).toBeLessThanOrEqual(ttl);
+    expect(await server.command("LLEN", "tributary:v2:limit:a")).toBe(20);
+    await rateLimit("b", 21);
+    expect(await server.command("EXISTS", "tributary:v2:limit:b")).toBe(0);
   });
 
-  it("replaces a preliminary cost of one with the full cost", async () => {
-    const rateLimit = limit();
-    const { at } = await rateLimit("a", 1);
-    expect(await ask(rateLimit, "a", 20, at)).toBeUndefined();
-    expect(await ask(rateLimit)).toBe(60);
-
-    const other = await rateLimit("b", 1);
-    await ask(rateLimit, "b", 15);
-    expect(await ask(rateLimit, "b", 6, other.at)).toBe(60);
-    expect(await ask(rateLimit, "b", 5)).toBeUndefined();
+  it("drops requests from before its clock was set back", async () => {
+    await server.command("RPUSH", "tributary:v2:limit:a", ...Array<number>(20).fill(Date.now() + 3_600_000));
+    expect((await newLimit(redis)("a", 20)).refusal).toBeUndefined();
   });
 
-  it("admits a cost above one as a whole or not at all", async () => {
-    const rateLimit = limit();
-    expect([
-      await ask(rateLimit, "a", 10),
-      await ask(rateLimit, "a", 11),
-      await ask(rateLimit, "a", 10),
-    ]).toEqual([undefined, 60, undefined]);
-    expect(await ask(rateLimit, "b", 21)).toBe(60);
-    expect(await ask(rateLimit, "b", 20)).toBeUndefined();
-  });
-
-  it("does not extend the wait after a refused request", async () => {
-    const rateLimit = limit();
-    await ask(rateLimit, "a", 20);
-    for (let i = 0; i < 59; i++) {
-      vi.advanceTimersByTime(1_000);
-      expect(await ask(rateLimit)).toBe(59 - i);
-    }
-    vi.advanceTimersByTime(1_000);
-    expect(await ask(rateLimit)).toBeUndefined();
+  it("applies per replica during a Redis outage", async () => {
+    const limits = [newLimit(redis), newLimit(redis)];
+    await server.stop();
+    const decisions = await Promise.all(
+      limits.flatMap((rateLimit) => Array.from({ length: 50 }, async () => rateLimit("a", 1))),
+    );
+    expect(decisions.filter(({ refusal }) => !refusal)).toHaveLength(40);
   });
 });

@@ -5,7 +5,7 @@ import { createBatcher } from "../../../upstream/batcher.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports } from "../../lamports.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
-import { SharesRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
+import { AccountsRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 import { createSignAlone, type Candidate, type GetBlockhash, type SignedCollect } from "./sign-alone.ts";
 import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
@@ -144,13 +144,13 @@ export function createPacker(needs: {
         spendable: simulator.spendableAfter(simulated, terms, rentMinimum),
         rent: toLamports(0),
         sweeps: [],
-        shares: members.map(({ payers }, i) => ({ moved: moved[i]!, payers })),
+        accounts: members.map(({ payers }, i) => ({ moved: moved[i]!, payers })),
       });
-      share(members, transaction, lastValidBlockHeight).forEach((signed, i) => {
+      toSigned(members, transaction, lastValidBlockHeight).forEach((signed, i) => {
         verdicts.set(members[i]!, { signed });
       });
     } catch (error) {
-      if (!(error instanceof SharesRefused)) throw error;
+      if (!(error instanceof AccountsRefused)) throw error;
       error.reasons.forEach((reason, i) => {
         if (reason !== undefined) verdicts.set(members[i]!, reason as Error);
       });
@@ -195,18 +195,18 @@ export function createPacker(needs: {
 }
 
 /** The transaction for each of its accounts. */
-function share(
+function toSigned(
   members: readonly Candidate[],
-  { base64, signature, fee, shares }: SignedTransaction,
+  { base64, signature, fee, costs }: SignedTransaction,
   lastValidBlockHeight: number,
 ): SignedCollect[] {
   const isStoredForAll = createBarrier(members.length);
   return members.map(({ prospect }, i) => ({
-    ...shares[i]!,
+    ...costs[i]!,
     transaction: { base64, signature, lastValidBlockHeight, isShared: true },
     fee: i === 0 ? fee : toLamports(0),
     hasSweeps: false,
-    reserved: prospect.fees.reserved,
+    unwithdrawable: prospect.fees.unwithdrawable,
     remaining: [],
     isStoredForAll,
   }));

@@ -3,20 +3,20 @@ import type { Lamports } from "../../lamports.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import type { StoredTransaction } from "../account-lock.ts";
 import type { Payers } from "../fee-budget.ts";
-import type { FeePayer, PaidShare } from "../fee-payer.ts";
+import type { FeePayer, AccountCost } from "../fee-payer.ts";
 import type { WaitingFees } from "../landed-outcome.ts";
 import type { Composer } from "../message/composer.ts";
 import type { Prospect } from "./prospect.ts";
 import type { Simulator } from "./simulator.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
-export interface SignedCollect extends PaidShare {
+export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent; 0 for all its accounts but the first. */
   readonly fee: Lamports;
   readonly hasSweeps: boolean;
   /** The lamports at the address that its owner cannot withdraw. */
-  readonly reserved: Lamports;
+  readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
   /** Call once, with whether the transaction is stored for the account. Resolves to whether it is for all its accounts. */
   isStoredForAll(isStored: boolean): boolean | Promise<boolean>;
@@ -56,19 +56,18 @@ export function createSignAlone(needs: {
     const message = composer.compose([part], { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
     const { address } = part.account;
     const sweeps = part.sweeps.map(({ coin, stage }) => ({ address, mint: coin.mint, stage }));
-    const shares = [{ moved, payers }];
     const { base64, signature, ...signed } = await feePayer.sign(message, {
       spendable,
       rent,
       sweeps,
-      shares,
+      accounts: [{ moved, payers }],
     });
     return {
-      ...signed.shares[0]!,
+      ...signed.costs[0]!,
       transaction: { base64, signature, lastValidBlockHeight },
       fee: signed.fee,
       hasSweeps: sweeps.length > 0,
-      reserved: prospect.fees.reserved,
+      unwithdrawable: prospect.fees.unwithdrawable,
       remaining: simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount })),
       isStoredForAll: (isStored) => isStored,
     };

@@ -37,19 +37,19 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
  * Shares one `read` of each endpoint between all callers within `maxAgeMs`. The read has its own deadline of
  * `timeoutMs`: a caller's signal ends only that caller's wait. Throws {@link RpcError}, for `method`.
  */
-export function createSharedRead<T>(
+export function memoizeByEndpoint<T>(
   read: Attempt<T>,
   { method, maxAgeMs, timeoutMs }: { method: string; maxAgeMs: number; timeoutMs: number },
 ): Attempt<T> {
   const reads = new Map<Endpoint, () => Promise<T>>();
   return async (endpoint, signal) => {
-    let shared = reads.get(endpoint);
-    if (!shared) {
-      shared = memoize(() => withDeadline(timeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
-      reads.set(endpoint, shared);
+    let memoized = reads.get(endpoint);
+    if (!memoized) {
+      memoized = memoize(() => withDeadline(timeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
+      reads.set(endpoint, memoized);
     }
     try {
-      return await untilAborted(shared(), signal);
+      return await untilAborted(memoized(), signal);
     } catch (cause) {
       throw toRpcError(cause, method, endpoint.host);
     }
