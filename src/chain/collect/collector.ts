@@ -1,4 +1,4 @@
-import { inFairOrder } from "../../upstream/fair-order.ts";
+import { createSemaphore } from "../../upstream/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { NamedWallet } from "../wallets.ts";
@@ -10,9 +10,12 @@ type Waiter = PromiseWithResolvers<CollectOutcome>;
 
 /** An account's collect, in flight or in the queue, with all who wait for it. */
 interface SharedCollect {
-  readonly wallet: NamedWallet;
+  readonly address: string;
+  readonly outcome: Promise<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
+  /** Takes it out of the queue. */
+  readonly abandoned: AbortController;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
   readonly waiters: Set<Waiter>;
   /** The mints of the coins that it collects. */
@@ -46,71 +49,51 @@ export type Collector = ReturnType<typeof createCollector>;
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
+  const runInTurn = createSemaphore({
+    maxRunning: MAX_IN_FLIGHT,
+    maxWaiting: MAX_WAITING,
+    refuse: () => new CollectError({ kind: "too-many-in-flight" }),
+  });
   /** All collects, by address. */
   const collects = new Map<string, SharedCollect>();
-  const running = new Set<SharedCollect>();
-  const waiting = new Set<SharedCollect>();
+
+  function forget(shared: SharedCollect): void {
+    if (collects.get(shared.address) === shared) collects.delete(shared.address);
+  }
 
   function add(wallet: NamedWallet, caller: string): SharedCollect {
+    const payers: Payers = new Map([[caller, undefined]]);
+    const abandoned = new AbortController();
+    const start = () => {
+      shared.inFlight = startCollect(wallet, payers);
+      return shared.inFlight.outcome;
+    };
     const shared: SharedCollect = {
-      wallet,
+      address: wallet.account.address,
+      outcome: runInTurn(start, { blocks: () => payers.keys(), signal: abandoned.signal }),
       inFlight: undefined,
+      abandoned,
       waiters: new Set(),
       mints: new Set(wallet.coins.map(({ mint }) => mint)),
       others: new Map(),
-      payers: new Map([[caller, undefined]]),
+      payers,
     };
-    collects.set(wallet.account.address, shared);
-    waiting.add(shared);
-    return shared;
-  }
-
-  /** Starts as many waiting collects as may be in flight, and refuses those that do not fit into the queue. */
-  function startWaiting(): void {
-    while (waiting.size > 0 && running.size < MAX_IN_FLIGHT) start(nextWaiting());
-    if (waiting.size <= MAX_WAITING) return;
-    for (const shared of inFairOrder([...waiting], callersOf).slice(MAX_WAITING)) {
-      remove(shared);
-      for (const { reject } of shared.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
-    }
-  }
-
-  /** The oldest waiting collect of the callers with the fewest collects in flight. */
-  function nextWaiting(): SharedCollect {
-    const counts = new Map<string, number>();
-    for (const shared of running)
-      for (const caller of callersOf(shared)) counts.set(caller, (counts.get(caller) ?? 0) + 1);
-    const countOf = (shared: SharedCollect) =>
-      Math.min(...callersOf(shared).map((each) => counts.get(each) ?? 0));
-    return [...waiting].reduce((best, shared) => (countOf(shared) < countOf(best) ? shared : best));
-  }
-
-  function remove(shared: SharedCollect): void {
-    collects.delete(shared.wallet.account.address);
-    running.delete(shared);
-    waiting.delete(shared);
-  }
-
-  function start(shared: SharedCollect): void {
-    const { wallet, waiters, payers } = shared;
-    waiting.delete(shared);
-    running.add(shared);
-    shared.inFlight = startCollect(wallet, payers);
+    collects.set(shared.address, shared);
     const end = (result: string) => {
-      remove(shared);
-      metrics.ended(result);
-      startWaiting();
+      forget(shared);
+      if (shared.inFlight) metrics.ended(result);
     };
-    shared.inFlight.outcome.then(
+    shared.outcome.then(
       (outcome) => {
         end(outcome.kind);
-        for (const { resolve } of waiters) resolve(outcome);
+        for (const { resolve } of shared.waiters) resolve(outcome);
       },
       (error: unknown) => {
         end(toResult(error));
-        for (const { reject } of waiters) reject(error);
+        for (const { reject } of shared.waiters) reject(error);
       },
     );
+    return shared;
   }
 
   /**
@@ -126,7 +109,6 @@ export function createCollector(needs: CollectNeeds) {
     if (!payers.has(caller)) payers.set(caller, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
-    startWaiting();
     const timer = setTimeout(
       () => {
         waiter.reject(shared.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
@@ -143,7 +125,10 @@ export function createCollector(needs: CollectNeeds) {
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
-      if (waiters.size === 0 && waiting.has(shared)) remove(shared);
+      if (waiters.size === 0 && !shared.inFlight) {
+        forget(shared);
+        shared.abandoned.abort();
+      }
     }
   }
 
@@ -185,16 +170,16 @@ export function createCollector(needs: CollectNeeds) {
 
     /** Resolves when no collect is in flight. */
     async settled(): Promise<void> {
-      while (running.size > 0)
-        await Promise.allSettled([...running].map(({ inFlight }) => inFlight!.outcome));
+      while (collects.size > 0)
+        await Promise.allSettled([...collects.values()].map(({ outcome }) => outcome));
     },
 
     /** The signatures of the transactions in flight. */
-    openSignatures: () => [...new Set([...running].flatMap(({ inFlight }) => inFlight?.signature() ?? []))],
+    openSignatures: () => [
+      ...new Set([...collects.values()].flatMap(({ inFlight }) => inFlight?.signature() ?? [])),
+    ],
   };
 }
-
-const callersOf = ({ payers }: SharedCollect) => [...payers.keys()];
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";
