@@ -311,7 +311,7 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
+                    /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, not zero, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
                     socialId: string;
                     /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
                     mints?: string[];
@@ -334,7 +334,7 @@ export interface operations {
             /**
              * @description `NOTHING_TO_COLLECT`: The vault is empty, or holds too little to be worth a transaction. Try again after more trading. No transaction was sent, unless another party emptied the vault on the chain at the same moment.
              *
-             *     `INVALID_SOCIAL_ID`: `socialId` must be a JSON string of 1 to 20 decimal digits, at most 18446744073709551615. Received "creator". Get it from GET /wallet/lookup.
+             *     `INVALID_SOCIAL_ID`: `socialId` must be a JSON string of 1 to 20 decimal digits, not zero, at most 18446744073709551615. Received "creator". Get it from GET /wallet/lookup.
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
              */

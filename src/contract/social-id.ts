@@ -2,20 +2,21 @@ import { ContractError, quote } from "./contract-error.ts";
 
 const MAX_ID = 2n ** 64n - 1n;
 
-/** The syntax of an account's id. {@link toSocialId} also checks that it is at most 2^64-1. */
+/** The syntax of an account's id. {@link toSocialId} also checks its range. */
 export const SOCIAL_ID_PATTERN = /^[0-9]{1,20}$/;
 
 /** The expected format, for messages. */
-export const SOCIAL_ID_EXPECTED = `1 to 20 decimal digits, at most ${MAX_ID}`;
+export const SOCIAL_ID_EXPECTED = `1 to 20 decimal digits, not zero, at most ${MAX_ID}`;
 
 /**
- * Parses an account's id: 1 to 20 decimal digits, at most 2^64-1. Returns undefined for anything else. Drops
- * leading zeros, because addresses are derived from the digits: `007` would give an address that nobody owns.
+ * Parses an account's id: 1 to 20 decimal digits, from 1 to 2^64-1. Returns undefined for anything else. Drops
+ * leading zeros, because addresses are derived from the digits: `007` would give an address that nobody owns. Nobody
+ * owns that of 0 either.
  */
 export function toSocialId(text: string): string | undefined {
   if (!SOCIAL_ID_PATTERN.test(text)) return undefined;
   const id = BigInt(text);
-  return id <= MAX_ID ? id.toString() : undefined;
+  return id > 0n && id <= MAX_ID ? id.toString() : undefined;
 }
 
 /** INVALID_SOCIAL_ID, with the expected format and the received value. */

@@ -41,6 +41,7 @@ export function createClient(url: string) {
   return {
     url,
     request,
+    post,
     lookup: (handle: string, headers: Record<string, string> = {}) =>
       request(`/wallet/lookup?handle=${encodeURIComponent(handle)}`, { headers }),
     collect: (socialId: string, headers?: Record<string, string>, mints?: readonly string[]) =>

@@ -1,4 +1,4 @@
-import { inFairOrder } from "../../upstream/fair-order.ts";
+import { createSemaphore } from "../../upstream/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { WalletWithCoins } from "../wallets.ts";
@@ -10,9 +10,12 @@ type Waiter = PromiseWithResolvers<CollectOutcome>;
 
 /** An account's collect, in flight or in the queue, with all who wait for it. */
 interface AccountCollect {
-  readonly wallet: WalletWithCoins;
+  readonly address: string;
+  readonly outcome: Promise<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
+  /** Takes it out of the queue. */
+  readonly abandoned: AbortController;
   /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
   readonly waiters: Set<Waiter>;
   /** The mints of the coins that it collects. */
@@ -41,81 +44,61 @@ export type Collector = ReturnType<typeof createCollector>;
  * No transaction is lost or doubled. An account has at most one in flight within this process, and on all replicas
  * while Redis is up; all its callers share its outcome. It is signed once, and the same bytes are resent until it
  * lands or expires. A collect in flight has its own deadline and continues after all callers have left. When too many
- * are in flight, others wait in a queue, in which each address block has an equal part.
+ * are in flight, others wait in a queue, which callers share equally.
  */
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
+  const runInTurn = createSemaphore({
+    maxRunning: MAX_IN_FLIGHT,
+    maxWaiting: MAX_WAITING,
+    refuse: () => new CollectError({ kind: "too-many-in-flight" }),
+  });
   /** All collects, by address. */
   const collects = new Map<string, AccountCollect>();
-  const running = new Set<AccountCollect>();
-  const waiting = new Set<AccountCollect>();
+
+  function forget(collect: AccountCollect): void {
+    if (collects.get(collect.address) === collect) collects.delete(collect.address);
+  }
 
   function add(wallet: WalletWithCoins, addressBlock: string): AccountCollect {
+    const payers: Payers = new Map([[addressBlock, undefined]]);
+    const abandoned = new AbortController();
+    const start = () => {
+      collect.inFlight = startCollect(wallet, payers);
+      return collect.inFlight.outcome;
+    };
     const collect: AccountCollect = {
-      wallet,
+      address: wallet.account.address,
+      outcome: runInTurn(start, { blocks: () => payers.keys(), signal: abandoned.signal }),
       inFlight: undefined,
+      abandoned,
       waiters: new Set(),
       mints: new Set(wallet.coins.map(({ mint }) => mint)),
       others: new Map(),
-      payers: new Map([[addressBlock, undefined]]),
+      payers,
     };
-    collects.set(wallet.account.address, collect);
-    waiting.add(collect);
-    return collect;
-  }
-
-  /** Starts as many waiting collects as may be in flight, and refuses those that do not fit into the queue. */
-  function startWaiting(): void {
-    while (waiting.size > 0 && running.size < MAX_IN_FLIGHT) start(nextWaiting());
-    if (waiting.size <= MAX_WAITING) return;
-    for (const collect of inFairOrder([...waiting], blocksOf).slice(MAX_WAITING)) {
-      remove(collect);
-      for (const { reject } of collect.waiters) reject(new CollectError({ kind: "too-many-in-flight" }));
-    }
-  }
-
-  /** The oldest waiting collect of the address blocks with the fewest collects in flight. */
-  function nextWaiting(): AccountCollect {
-    const counts = new Map<string, number>();
-    for (const collect of running)
-      for (const block of blocksOf(collect)) counts.set(block, (counts.get(block) ?? 0) + 1);
-    const countOf = (collect: AccountCollect) =>
-      Math.min(...blocksOf(collect).map((each) => counts.get(each) ?? 0));
-    return [...waiting].reduce((best, collect) => (countOf(collect) < countOf(best) ? collect : best));
-  }
-
-  function remove(collect: AccountCollect): void {
-    collects.delete(collect.wallet.account.address);
-    running.delete(collect);
-    waiting.delete(collect);
-  }
-
-  function start(collect: AccountCollect): void {
-    const { wallet, waiters, payers } = collect;
-    waiting.delete(collect);
-    running.add(collect);
-    collect.inFlight = startCollect(wallet, payers);
+    collects.set(collect.address, collect);
     const end = (result: string) => {
-      remove(collect);
-      metrics.ended(result);
-      startWaiting();
+      forget(collect);
+      if (collect.inFlight) metrics.ended(result);
     };
-    collect.inFlight.outcome.then(
+    collect.outcome.then(
       (outcome) => {
         end(outcome.kind);
-        for (const { resolve } of waiters) resolve(outcome);
+        for (const { resolve } of collect.waiters) resolve(outcome);
       },
       (error: unknown) => {
         end(toResult(error));
-        for (const { reject } of waiters) reject(error);
+        for (const { reject } of collect.waiters) reject(error);
       },
     );
+    return collect;
   }
 
   /**
-   * Waits for a collect until the caller times out. Undefined when the part of the fee budget of another block was used
-   * up, and this block joined too late to pay.
+   * Waits for a collect until the caller times out. Undefined when another block's part of the fee budget was used
+   * up, and this caller joined too late to pay.
    */
   async function join(
     collect: AccountCollect,
@@ -126,7 +109,6 @@ export function createCollector(needs: CollectNeeds) {
     if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
     const waiter: Waiter = Promise.withResolvers();
     waiters.add(waiter);
-    startWaiting();
     const timer = setTimeout(
       () => {
         waiter.reject(collect.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
@@ -143,7 +125,10 @@ export function createCollector(needs: CollectNeeds) {
     } finally {
       clearTimeout(timer);
       waiters.delete(waiter);
-      if (waiters.size === 0 && waiting.has(collect)) remove(collect);
+      if (waiters.size === 0 && !collect.inFlight) {
+        forget(collect);
+        collect.abandoned.abort();
+      }
     }
   }
 
@@ -186,16 +171,16 @@ export function createCollector(needs: CollectNeeds) {
 
     /** Resolves when no collect is in flight. */
     async settled(): Promise<void> {
-      while (running.size > 0)
-        await Promise.allSettled([...running].map(({ inFlight }) => inFlight!.outcome));
+      while (collects.size > 0)
+        await Promise.allSettled([...collects.values()].map(({ outcome }) => outcome));
     },
 
     /** The signatures of the transactions in flight. */
-    openSignatures: () => [...new Set([...running].flatMap(({ inFlight }) => inFlight?.signature() ?? []))],
+    openSignatures: () => [
+      ...new Set([...collects.values()].flatMap(({ inFlight }) => inFlight?.signature() ?? [])),
+    ],
   };
 }
-
-const blocksOf = ({ payers }: AccountCollect) => [...payers.keys()];
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import { ContractError } from "../../contract/contract-error.ts";
-import { createBatcher } from "../../upstream/batcher.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
+import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";
 
 /** A part of an account's history, newest first. */
@@ -17,13 +16,6 @@ export interface HistoryPage {
   readonly hasNextPage: boolean;
 }
 
-/** Who reads a history. */
-export interface HistoryReader {
-  readonly signal: AbortSignal;
-  /** Readers in the same block of IP addresses share one part of the calls. */
-  readonly addressBlock: string;
-}
-
 /** Enough for the largest page. Strangers can send dust, and it must not make a page cost more. */
 const MAX_LOOKED_AT = 100;
 /**
@@ -31,13 +23,6 @@ const MAX_LOOKED_AT = 100;
  * hundred calls.
  */
 const MIN_READ_AT_ONCE = 10;
-/**
- * Calls in flight for the lists of all histories, and as many for their transactions. Providers allow about
- * ten calls a second or more.
- */
-const MAX_CALLS = 8;
-/** The most reads that wait; more are refused. At 0.2 s per call the last one waits about 25 s. */
-const MAX_WAITING = 1_000;
 /** An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;
 /** A node may return a transaction only some time after it lists it. */
@@ -59,36 +44,9 @@ export function createHistory(needs: {
   const { rpc, launchpadProgramId, rereadMs = REREAD_MS } = needs;
   /** False: the transaction made no transfer. */
   const cache = new LRUCache<string, Transfer | false>({ max: MAX_CACHED });
-  const limits = {
-    maxKeys: 1,
-    maxCalls: MAX_CALLS,
-    maxWaitMs: 0,
-    maxWaiting: MAX_WAITING,
-    refuse: (reason?: Error) =>
-      reason ??
-      new ContractError("SERVICE_BUSY", {
-        message: "Too many histories are being read. Try again in 30 seconds.",
-      }),
-  };
-  const lists = createBatcher<readonly ListedTransaction[]>({
-    ...limits,
-    ask: async ([key]) => {
-      const [address = "", before] = key!.split(" ");
-      // One more than a page looks at shows whether there are older ones.
-      const listed = await rpc.listTransactions(address, { before, limit: MAX_LOOKED_AT + 1 });
-      return new Map([[key!, listed]]);
-    },
-  });
-  const transfers = createBatcher<Transfer | false>({
-    ...limits,
-    joinInFlight: true,
-    ask: async ([key]) => {
-      const [signature = "", address = "", creatorVault = ""] = key!.split(" ");
-      const transaction = await readTransaction(signature, address);
-      const account = { address, creatorVault };
-      return new Map([[key!, toTransfer(transaction, signature, account, launchpadProgramId) ?? false]]);
-    },
-  });
+  // A list must be newer than its request, so nobody joins one in flight.
+  const shareList = createSharedReads<readonly ListedTransaction[]>({ joinsInFlight: false });
+  const shareTransfer = createSharedReads<Transfer | false>({ joinsInFlight: true });
 
   async function readTransaction(signature: string, address: string) {
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
@@ -99,23 +57,22 @@ export function createHistory(needs: {
     throw new RpcError("unreadable", "getTransaction", "every endpoint");
   }
 
-  /** The transfers of some transactions, in order. */
-  async function readTransfers(
-    { address, creatorVault }: AccountAddresses,
-    listed: readonly ListedTransaction[],
-    { signal, addressBlock }: HistoryReader,
-  ): Promise<(Transfer | false)[]> {
-    const toKey = ({ signature }: ListedTransaction) => [signature, address, creatorVault].join(" ");
-    const known = listed.map((each) => (each.hasFailed ? false : cache.get(toKey(each))));
-    const missing = listed.filter((_, i) => known[i] === undefined);
-    const loaded = await transfers.load(missing.map(toKey), signal, { caller: addressBlock });
-    missing.forEach((each, i) => {
-      const transfer = loaded[i]!;
-      if (transfer instanceof Error) throw transfer;
-      if (each.isFinalized) cache.set(toKey(each), transfer);
-    });
-    const found = (loaded as (Transfer | false)[]).values();
-    return known.map((transfer) => transfer ?? found.next().value!);
+  async function readTransfer(
+    account: AccountAddresses,
+    { signature, hasFailed, isFinalized }: ListedTransaction,
+    reader: HistoryReader,
+  ): Promise<Transfer | false> {
+    if (hasFailed) return false;
+    const key = `${signature} ${account.address}`;
+    const cached = cache.get(key);
+    if (cached !== undefined) return cached;
+    const read = async () => {
+      const transaction = await readTransaction(signature, account.address);
+      return toTransfer(transaction, signature, account, launchpadProgramId) ?? false;
+    };
+    const transfer = await shareTransfer(key, read, reader);
+    if (isFinalized) cache.set(key, transfer);
+    return transfer;
   }
 
   return {
@@ -128,21 +85,18 @@ export function createHistory(needs: {
       { first, after }: { first: number; after: string | undefined },
       reader: HistoryReader,
     ): Promise<HistoryPage> {
-      const key = after === undefined ? account.address : `${account.address} ${after}`;
-      const request = { caller: reader.addressBlock };
-      const [list] = await lists.load([key], reader.signal, request);
-      if (!list || list instanceof Error) throw list ?? new Error("a list is missing");
+      const { address } = account;
+      // One more than a page looks at shows whether there are older ones.
+      const read = () => rpc.listTransactions(address, { before: after, limit: MAX_LOOKED_AT + 1 });
+      const list = await shareList(`${address} ${after}`, read, reader);
 
       const page: Transfer[] = [];
       let looked = 0;
       const end = Math.min(list.length, MAX_LOOKED_AT);
       while (page.length < first && looked < end) {
         const atOnce = Math.max(first - page.length, MIN_READ_AT_ONCE);
-        const found = await readTransfers(
-          account,
-          list.slice(looked, Math.min(looked + atOnce, end)),
-          reader,
-        );
+        const next = list.slice(looked, Math.min(looked + atOnce, end));
+        const found = await Promise.all(next.map((each) => readTransfer(account, each, reader)));
         for (const transfer of found) {
           if (page.length === first) break;
           if (transfer) page.push(transfer);

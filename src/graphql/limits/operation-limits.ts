@@ -1,9 +1,12 @@
 import {
   getOperationAST,
+  Kind,
   Lexer,
   OperationTypeNode,
+  OverlappingFieldsCanBeMergedRule,
   parse,
   Source,
+  specifiedRules,
   TokenKind,
   validate,
   type DocumentNode,
@@ -20,6 +23,7 @@ import {
 } from "../../schema/field-metadata.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
+import { sameResponseNameRule } from "./same-response-name.ts";
 
 /**
  * 100 aliased wallets with all fields but `profile`, `coins` and `history`, with `__typename`, each with its
@@ -32,6 +36,9 @@ const MAX_TOKENS = 4_000;
  */
 const MAX_DEPTH = 20;
 const MAX_DIRECTIVES = 200;
+const MAX_OPERATIONS = 10;
+/** In one operation. */
+const MAX_FIELDS = 2_000;
 /** Validation stops after this many errors. */
 const MAX_VALIDATION_ERRORS = 5;
 
@@ -49,7 +56,7 @@ const LIMITS: readonly {
   { count: "transfers", max: MAX_TRANSFERS, name: "transfers" },
   { count: "depth", max: MAX_DEPTH, name: "levels of nested fields" },
   { count: "rootFields", max: 100, name: "root fields" },
-  { count: "fields", max: 2_000, name: "fields" },
+  { count: "fields", max: MAX_FIELDS, name: "fields" },
   { count: "aliases", max: 200, name: "aliases" },
   // GraphiQL's query has 230. Below a list, each is resolved once per item.
   { count: "introspection", max: 300, name: "introspection fields" },
@@ -65,8 +72,13 @@ export function parseWithinLimits(text: string): DocumentNode {
   return parse(text);
 }
 
+const RULES = specifiedRules
+  .filter((rule) => rule !== OverlappingFieldsCanBeMergedRule)
+  .concat(sameResponseNameRule(MAX_FIELDS));
+
 /**
- * Checks the limits of the operation that is about to run, then validates its document.
+ * Checks the limits of a document's operations, then validates it. Validation visits all operations, so those that
+ * do not run are measured too, without variables.
  *
  * @throws {GraphQLError} BAD_REQUEST or INVALID_MINT
  */
@@ -78,19 +90,20 @@ export function validateWithinLimits(
     variables,
   }: { operationName?: string | undefined; variables?: OperationVariables | undefined },
 ): readonly GraphQLError[] {
-  const operation = getOperationAST(document, operationName);
-  const counts = operation && measureOperation(schema, document, operation, variables).counts;
-  const exceeded = counts && exceededLimit(counts);
-  if (exceeded) throw exceeded;
-  // Each event would read it again.
-  if (operation?.operation === OperationTypeNode.SUBSCRIPTION && counts!.histories > 0)
-    throw badRequest("A subscription has no `history`. Query it after an event.");
+  const operations = document.definitions.filter((each) => each.kind === Kind.OPERATION_DEFINITION);
+  if (operations.length > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
+  const selected = getOperationAST(document, operationName);
+  for (const operation of operations) {
+    const isSelected = operation === selected;
+    const { counts } = measureOperation(schema, document, operation, isSelected ? variables : undefined);
+    const exceeded = exceededLimit(counts);
+    if (exceeded) throw exceeded;
+    // Each event would read it again.
+    if (isSelected && operation.operation === OperationTypeNode.SUBSCRIPTION && counts.histories > 0)
+      throw badRequest("A subscription has no `history`. Query it after an event.");
+  }
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
-  const errors = validate(schema, document, undefined, options);
-  // graphql-js gives up comparing fields with the same response name at some point, and reports it without nodes.
-  if (errors.length <= MAX_VALIDATION_ERRORS && errors.some(({ nodes }) => !nodes))
-    throw badRequest("Too many fields with the same response name to validate the document: use fewer.");
-  return errors.map(shorten);
+  return validate(schema, document, RULES, options).map(shorten);
 }
 
 function assertTextWithinLimits(text: string): void {

@@ -1,0 +1,67 @@
+import fc from "fast-check";
+import { buildSchema, isAbstractType, OverlappingFieldsCanBeMergedRule, parse, validate } from "graphql";
+import { expect, it } from "vitest";
+import { sameResponseNameRule } from "../../../src/graphql/limits/same-response-name.ts";
+import { schema } from "../../../src/schema/schema.ts";
+
+const SMALL = buildSchema(
+  "input I { x: Int y: Int } type Query { a(v: I, w: Int): Query b(w: Int): Query c: Int }",
+);
+const RULE = sameResponseNameRule(2_000);
+
+/** Selection sets whose fields with one response name are mostly the same, so that about half of the documents are valid. */
+const { set } = fc.letrec<{ set: string; selection: string }>((tie) => ({
+  set: fc
+    .array(tie("selection"), { minLength: 1, maxLength: 3 })
+    .map((selections) => `{ ${selections.join(" ")} }`),
+  selection: fc.oneof(
+    { maxDepth: 3 },
+    { weight: 30, arbitrary: fc.constantFrom("c", "d: c", "...F", "...G") },
+    { weight: 3, arbitrary: fc.constantFrom("d: b { c }", "x: a { c }", "x: a(v: { x: 2 }) { c }") },
+    { weight: 30, arbitrary: tie("set").map((nested) => `a ${nested}`) },
+    { weight: 10, arbitrary: tie("set").map((nested) => `x: a(v: { x: 1, y: 2 }, w: 1) ${nested}`) },
+    { weight: 10, arbitrary: tie("set").map((nested) => `x: a(w: 1, v: { y: 2, x: 1 }) ${nested}`) },
+    { weight: 10, arbitrary: tie("set").map((nested) => `... on Query ${nested}`) },
+  ),
+}));
+/** Without cycles of fragments, and without unused ones: other rules refuse them. */
+const documents = fc.tuple(set, set, set).map(([query, f, g]) => {
+  const [inF, inG] = [f.replaceAll("...F", "c"), g.replaceAll(/\.\.\.[FG]/g, "c")];
+  const used = "query Used { f: a { ...F } g: a { ...G } }";
+  return parse(`query Q ${query} ${used} fragment F on Query ${inF} fragment G on Query ${inG}`);
+});
+
+it("accepts and refuses the same documents as graphql-js's rule", () => {
+  const refused = { yes: 0, no: 0 };
+  fc.assert(
+    fc.property(documents, (document) => {
+      const theirs = validate(SMALL, document, [OverlappingFieldsCanBeMergedRule]).length > 0;
+      expect(validate(SMALL, document, [RULE]).length > 0).toBe(theirs);
+      refused[theirs ? "yes" : "no"]++;
+    }),
+    { numRuns: 500, seed: 1 },
+  );
+  expect(Math.min(refused.yes, refused.no)).toBeGreaterThan(50);
+});
+
+it.each([
+  [
+    "{ a { c } a(w: 1) { c } }",
+    'Fields with the response name "a" conflict: their arguments differ. Use aliases.',
+  ],
+  [
+    "{ a { x: c x: b { c } } }",
+    'Fields with the response name "x" conflict: one selects `c`, another `b`. Use aliases.',
+  ],
+])("says what differs in %s", (text, message) => {
+  expect(validate(SMALL, parse(text), [RULE])).toMatchObject([{ message }]);
+});
+
+it("ends for fragments that spread themselves", () => {
+  const document = parse("{ ...F } fragment F on Query { a { ...F } b { ...F } c: a { ...F } }");
+  expect(validate(SMALL, document, [RULE])).toEqual([]);
+});
+
+it("the schema has no interfaces and no unions, which the rule does not support", () => {
+  expect(Object.values(schema.getTypeMap()).filter(isAbstractType)).toEqual([]);
+});
