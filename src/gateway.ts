@@ -85,9 +85,9 @@ export function createGateway(
   const useCases: UseCases = {
     lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf, namedCoins }),
     walletById,
-    readHistory: createReadHistory(chain),
-    collectFees: createCollectFees({ walletById, ...chain }),
-    watchWallet: createWatchWallet(chain),
+    readHistory: createReadHistory({ history: chain.history }),
+    collectFees: createCollectFees({ walletById, collector: chain.collector, live: chain.live }),
+    watchWallet: createWatchWallet({ live: chain.live }),
   };
 
   const prepare = createPrepareOperation(schema, useCases);
@@ -102,9 +102,11 @@ export function createGateway(
     endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
   });
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
-  const health = createHealth({ ...common, rpc: chain.rpc, refreshWarnings: refreshBalance });
+  const health = createHealth({ rpc: chain.rpc, warnings: common.warnings, refreshWarnings: refreshBalance });
   const pages = createPages({
-    ...{ basePath: config.basePath, publicUrl: config.publicUrl, schema },
+    basePath: config.basePath,
+    publicUrl: config.publicUrl,
+    schema,
     handlePattern: format.pattern,
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
     sandboxAccounts: sandbox?.accounts ?? [],
@@ -163,7 +165,7 @@ export function createGateway(
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     start: () =>
       health.waitForStart(
-        checkUpstreams({ ...common, rpc: chain.rpc, client: social.client, setFeePayerBalance }),
+        checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, setFeePayerBalance, log }),
       ),
     fetch: adapter.fetch,
     /** The entry for node:http. */

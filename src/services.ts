@@ -51,14 +51,14 @@ export interface CommonNeeds {
 
 /** The parts that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
-  const { config, redis, callUpstream, batchMetrics, budgetMetrics: budgets, warnings, log } = needs;
-  const { social, secrets } = config;
-  const quota = createCallQuota({ ...social, redis });
-  budgets.watch("social_calls", quota.usedPart);
+  const { config, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
+  const { apiUrl, timeoutMs, concurrency, queueMax, cacheSeconds, readsPerHour } = config.social;
+  const quota = createCallQuota({ apiUrl, timeoutMs, redis });
+  budgetMetrics.watch("social_calls", quota.usedPart);
   const client = createSocialClient({
-    ...social,
-    token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ timeoutMs: social.timeoutMs, log }),
+    apiUrl,
+    token: config.secrets.socialApiToken,
+    circuitBreaker: createCircuitBreaker({ timeoutMs, log }),
     quota,
     callUpstream,
     warnings,
@@ -66,85 +66,126 @@ export function createSocialServices(needs: CommonNeeds) {
   return {
     client,
     accountLookup: createAccountLookup({
-      ...social,
       client,
-      budget: createReadBudget({ ...social, redis, metrics: budgets, log }),
+      budget: createReadBudget({ readsPerHour, apiUrl, redis, metrics: budgetMetrics, log }),
+      concurrency,
+      queueMax,
+      timeoutMs,
+      cacheSeconds,
+      apiUrl,
       redis,
-      metrics: { batches: batchMetrics("social"), budgets },
+      metrics: { batches: batchMetrics("social"), budgets: budgetMetrics },
     }),
   };
 }
 
 /** The parts that read and write the chain. */
 export function createChainServices(needs: CommonNeeds) {
-  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log, waits } = needs;
-  const { chain, collect, secrets } = config;
+  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
+  const { escrowProgramId, escrowSeed } = config.chain;
+  const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId } = config.chain;
+  const { rpcTimeoutMs, maxRent } = config.chain;
+  const { timeoutMs: collectTimeoutMs, minLamports, budgetLamportsPerHour } = config.collect;
+  const { priceFloor, pricePercentile, maxPriorityFee } = config.collect;
+  const { rpcUrls, feePayer: keypair } = config.secrets;
+  const { pollMs, resendMs, rereadMs, agreeMs, reportMs, finalizedMaxAgeMs } = needs.waits ?? {};
+  const { livePeriodMs, liveCallMs, balanceMaxAgeMs } = needs.waits ?? {};
+  const feePayerAddress = keypair.publicKey.toBase58();
+
   const rpc = createRpc({
-    ...waits,
-    urls: secrets.rpcUrls,
-    timeoutMs: chain.rpcTimeoutMs,
+    urls: rpcUrls,
+    timeoutMs: rpcTimeoutMs,
     callUpstream,
     log,
+    reportMs,
+    finalizedMaxAgeMs,
+  });
+  const launchpad = createLaunchpad({ launchpadProgramId, launchpadAmmProgramId });
+  const coinAddressesOf = createCoinAddresses({
+    launchpadProgramId,
+    launchpadAmmProgramId,
+    launchpadFeesProgramId,
   });
   const balances = createBalances({
-    ...chain,
     rpc,
     readWallets: createReadWallets(rpc, batchMetrics("chain")),
-    readCoinFees: createReadCoinFees(chain),
+    readCoinFees: createReadCoinFees({ launchpadProgramId, launchpadAmmProgramId }),
+    escrowProgramId,
+    maxRent,
   });
-  const payer = secrets.feePayer.publicKey;
-  const launchpad = createLaunchpad(chain);
-  const coinAddressesOf = createCoinAddresses(chain);
-  const landedSlots = createLandedSlots({
-    feePayer: payer.toBase58(),
+  const landedSlots = createLandedSlots({ feePayer: feePayerAddress, redis, requireSlot: rpc.requireSlot });
+
+  const budget = createFeeBudget({
+    feePayer: feePayerAddress,
+    budgetLamportsPerHour,
+    maxPriorityFee,
     redis,
-    requireSlot: rpc.requireSlot,
+    metrics: budgetMetrics,
+    log,
   });
   const feePayer = createFeePayer({
-    ...collect,
-    keypair: secrets.feePayer,
-    ...chain,
+    keypair,
+    launchpadProgramId,
+    launchpadAmmProgramId,
     launchpad,
     coinAddressesOf,
-    budget: createFeeBudget({
-      ...chain,
-      ...collect,
-      feePayer: payer.toBase58(),
-      redis,
-      metrics: budgetMetrics,
-      log,
-    }),
+    maxPriorityFee,
+    budgetLamportsPerHour,
+    budget,
   });
   const metrics = createCollectMetrics({
-    ...{ ...collect, ...waits },
     registry,
     warnings,
-    feePayer: payer.toBase58(),
+    feePayer: feePayerAddress,
+    maxPriorityFee,
     readBalance: async () => {
-      const [group] = await rpc.getAccounts([[payer.toBase58()]]);
+      const [group] = await rpc.getAccounts([[feePayerAddress]]);
       return group?.[0]?.lamports ?? toLamports(0);
     },
+    balanceMaxAgeMs,
   });
-  const composer = createComposer({ launchpad, feePayer: payer });
-  const prospects = createProspects({ ...chain, ...collect, balances, composer });
+
+  const composer = createComposer({ launchpad, feePayer: keypair.publicKey });
+  const prospects = createProspects({ balances, composer, minLamports, maxRent });
+  const simulator = createSimulator({
+    rpc,
+    composer,
+    prospects,
+    feePayer: keypair.publicKey,
+    minLamports,
+    maxRent,
+    priceFloor,
+    pricePercentile,
+    maxPriorityFee,
+    log,
+  });
   const collector = createCollector({
-    ...{ ...collect, ...waits },
     rpc,
     balances,
     prospects,
-    simulator: createSimulator({ ...chain, ...collect, rpc, composer, prospects, feePayer: payer, log }),
+    simulator,
+    priceFloor,
     composer,
     feePayer,
-    locks: createAccountLocks({ feePayer: payer.toBase58(), redis }),
+    locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
     announceLanded: landedSlots.announce,
     metrics,
+    timeoutMs: collectTimeoutMs,
     log,
+    pollMs,
+    resendMs,
+    rereadMs,
+    agreeMs,
   });
-  const history = createHistory({ ...chain, ...waits, rpc });
+
   return {
-    ...{ rpc, balances, history, collector, metrics },
-    live: createLiveBalances({ ...waits, balances }),
-    addressesOf: createAddresses(chain),
+    rpc,
+    balances,
+    collector,
+    metrics,
+    history: createHistory({ rpc, launchpadProgramId, rereadMs }),
+    live: createLiveBalances({ balances, livePeriodMs, liveCallMs }),
+    addressesOf: createAddresses({ escrowProgramId, escrowSeed, launchpadProgramId, launchpadAmmProgramId }),
     coinAddressesOf,
   };
 }

@@ -31,22 +31,23 @@ const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
  * print, in the order of the checks, and the variables at fault.
  */
 export async function examine(config: Config): Promise<{ text: string; atFault: string[] }> {
-  const { chain, social, secrets } = config;
+  const { apiUrl, timeoutMs: socialTimeoutMs } = config.social;
+  const { rpcTimeoutMs: timeoutMs } = config.chain;
+  const { socialApiToken: token, rpcUrls: urls } = config.secrets;
   const log = createLogger("silent");
-  const needs = { log, callUpstream: createCallUpstream(new Registry()) };
-  const { rpcTimeoutMs: timeoutMs } = chain;
+  const callUpstream = createCallUpstream(new Registry());
   const client = createSocialClient({
-    ...needs,
-    ...social,
-    token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ ...needs, timeoutMs: social.timeoutMs }),
-    quota: createCallQuota({ ...social, redis: undefined }),
+    apiUrl,
+    token,
+    circuitBreaker: createCircuitBreaker({ timeoutMs: socialTimeoutMs, log }),
+    quota: createCallQuota({ apiUrl, timeoutMs: socialTimeoutMs, redis: undefined }),
+    callUpstream,
     warnings: createWarnings(log),
   });
-  const rpc = createRpc({ ...needs, urls: secrets.rpcUrls, timeoutMs });
-  const examineEndpoint = createExamineEndpoint({ ...needs, timeoutMs });
+  const rpc = createRpc({ urls, timeoutMs, callUpstream, log });
+  const examineEndpoint = createExamineEndpoint({ callUpstream, timeoutMs });
   const checks = await Promise.all([
-    checkSocialNetwork(client, social.apiUrl),
+    checkSocialNetwork(client, apiUrl),
     checkChain({ config, rpc, examineEndpoint }),
     checkRedis(config),
   ]);

@@ -9,7 +9,7 @@ const BALANCE_MAX_AGE_MS = 10_000;
 /** Tests pass shorter waits than production's, which are the defaults. */
 export interface MetricsWaits {
   /** All reads of the fee payer's balance within this time share one call. */
-  readonly balanceMaxAgeMs?: number;
+  readonly balanceMaxAgeMs?: number | undefined;
 }
 
 const RESULTS = ["collected", "nothing", "refused", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];

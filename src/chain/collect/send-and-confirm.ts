@@ -19,13 +19,13 @@ export type TransactionOutcome =
 /** Tests pass shorter waits than production's, which are the defaults. */
 export interface ConfirmationWaits {
   /** Between two reads of the statuses of all open transactions. */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
   /** Between two sends of the same bytes. */
-  readonly resendMs?: number;
+  readonly resendMs?: number | undefined;
   /** Between two reads of a landed transaction. */
-  readonly rereadMs?: number;
+  readonly rereadMs?: number | undefined;
   /** How long endpoints may take to agree, after the first one reports that the blockhash has expired. */
-  readonly agreeMs?: number;
+  readonly agreeMs?: number | undefined;
 }
 
 const RESEND_MS = 2_000;

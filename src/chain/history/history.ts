@@ -39,7 +39,7 @@ export function createHistory(needs: {
   rpc: Rpc;
   launchpadProgramId: string;
   /** Tests pass a shorter wait. */
-  rereadMs?: number;
+  rereadMs?: number | undefined;
 }) {
   const { rpc, launchpadProgramId, rereadMs = REREAD_MS } = needs;
   /** False: the transaction made no transfer. */

@@ -17,9 +17,9 @@ const MAX_BACKOFF_MS = 15_000;
 /** Tests pass shorter waits than production's, which are the defaults. */
 export interface LiveWaits {
   /** How often a wallet is read while few are watched. */
-  readonly livePeriodMs?: number;
+  readonly livePeriodMs?: number | undefined;
   /** Between two calls, after a burst. */
-  readonly liveCallMs?: number;
+  readonly liveCallMs?: number | undefined;
 }
 
 /** A wallet that somebody watches. */

@@ -29,9 +29,9 @@ export type ExpiryReport =
 /** Tests pass shorter waits than production's, which are the defaults. */
 export interface ReportWaits {
   /** How long each endpoint has for its {@link ExpiryReport}. */
-  readonly reportMs?: number;
+  readonly reportMs?: number | undefined;
   /** How long all transactions in flight share one read of an endpoint's newest finalized block. */
-  readonly finalizedMaxAgeMs?: number;
+  readonly finalizedMaxAgeMs?: number | undefined;
 }
 
 interface SearchOptions {
