@@ -41,10 +41,9 @@ import { createRedis } from "./upstream/redis.ts";
 const WRITE_OUTCOMES_MS = 5_000;
 
 /**
- * Builds the gateway from its parts. It does not listen: `fetch` takes a Request, with the socket's address in
- * its context, and returns a Response, so any fetch runtime can host it. On a `sandbox`, the pages show its
- * accounts as handles to try, and `POST /sandbox/fees` lets trading happen. Tests pass `waits`, and
- * `redisAnswerTimeoutMs`, which replaces the default of {@link createRedis}.
+ * Builds the gateway from its parts. It does not listen: `main.ts` serves `handleNode` and `handleAdmin` with
+ * node:http. On a `sandbox`, the pages show its accounts as handles to try, and `POST /sandbox/fees` lets trading
+ * happen. Tests pass `waits`, and `redisAnswerTimeoutMs`, which replaces the default of {@link createRedis}.
  */
 export function createGateway(
   config: Config,
@@ -167,8 +166,9 @@ export function createGateway(
       health.waitForStart(
         checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, setFeePayerBalance, log }),
       ),
+    /** Answers a Request without a socket, for tests and benchmarks. Its context has the caller's `remoteAddress`. */
     fetch: adapter.fetch,
-    /** The entry for node:http. */
+    /** The entry for node:http, with the fast path. */
     handleNode: createFastPath({
       ...scopeNeeds,
       basePath: config.basePath,
