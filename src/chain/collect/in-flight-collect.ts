@@ -154,9 +154,7 @@ export function createStartCollect(needs: CollectNeeds) {
           return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : { kind: "nothing" };
         }
         const { transaction } = signed;
-        const isStored = await lease.store(transaction);
-        if (!(await signed.isStoredForAll(isStored)) && (!isStored || (await lease.withdraw()))) {
-          // A lease expired, and another replica acquired that lock: never send this transaction; acquire again.
+        if (!(await storeToSend(lease, signed))) {
           signed.close({ refund: true });
           continue;
         }
@@ -172,6 +170,18 @@ export function createStartCollect(needs: CollectNeeds) {
           progress = { kind: "preparing" };
         } else return result;
       }
+    }
+
+    /**
+     * Stores a signed transaction under the lock of each of its accounts. False if it must not be sent: another replica
+     * has acquired one of the locks.
+     */
+    async function storeToSend(lease: Lease, signed: SignedCollect): Promise<boolean> {
+      const isStored = await lease.store(signed.transaction);
+      if (await signed.isStoredForAll(isStored)) return true;
+      if (!isStored) return false;
+      // A replica that waits for this lock may have received the transaction, and sends it: then it is in flight.
+      return !(await lease.withdraw());
     }
 
     function collectAlone(): void {
