@@ -4,22 +4,27 @@ import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
 /**
- * Converts an error of this folder to the error for the caller. RpcError becomes `fallback`; CollectError
- * becomes INSUFFICIENT_FUNDS or COLLECT_FAILED. An `operatorHint` is set where the operator may have to act.
- * With COLLECT_FAILED, any other error gets a cause and no hint, which marks a bug. With LOOKUP_FAILED, any
- * other error is returned as it is, because it may be the abort reason of a disconnected caller.
+ * The caller's error for a failed read: LOOKUP_FAILED for an RpcError. Any other error is returned as it is, because
+ * it may be the abort reason of a disconnected caller.
  */
-export function toContractError(error: unknown, fallback: "COLLECT_FAILED"): ContractError;
-export function toContractError(error: unknown, fallback: "LOOKUP_FAILED"): Error;
-export function toContractError(error: unknown, fallback: "LOOKUP_FAILED" | "COLLECT_FAILED"): Error {
+export function toLookupContractError(error: unknown): Error {
+  return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : (error as Error);
+}
+
+/**
+ * The caller's error for a failed collect: INSUFFICIENT_FUNDS or COLLECT_FAILED. It has an `operatorHint` where the
+ * operator may have to act; a cause without a hint marks a bug.
+ */
+export function toCollectContractError(error: unknown): ContractError {
   if (error instanceof ContractError) return error;
   if (error instanceof CollectError) return new ContractError(error.code, detailsOf(error));
-  if (error instanceof RpcError) {
-    const operatorHint = "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL";
-    return new ContractError(fallback, { cause: error, operatorHint });
-  }
-  if (fallback === "COLLECT_FAILED") return new ContractError(fallback, { cause: error });
-  return error as Error;
+  if (error instanceof RpcError) return toOutage("COLLECT_FAILED", error);
+  return new ContractError("COLLECT_FAILED", { cause: error });
+}
+
+function toOutage(code: "LOOKUP_FAILED" | "COLLECT_FAILED", cause: RpcError): ContractError {
+  const operatorHint = "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL";
+  return new ContractError(code, { cause, operatorHint });
 }
 
 /** The refusal of a collect by the service's `budget`. */

@@ -1,7 +1,7 @@
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
-import { toContractError } from "../chain/to-contract-error.ts";
+import { toCollectContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { Mints } from "./named-coins.ts";
 import type { RequestScope } from "./request-scope.ts";
@@ -30,7 +30,7 @@ export function createCollectFees(needs: {
         const outcome = await collector.collect(toWalletWithCoins(wallet), addressBlock, startedAt);
         return { ...outcome, wallet };
       } catch (error) {
-        throw toContractError(error, "COLLECT_FAILED");
+        throw toCollectContractError(error);
       } finally {
         loaders.clearBalances();
         live.refresh(wallet.addresses);

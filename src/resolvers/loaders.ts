@@ -1,6 +1,6 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances } from "../chain/balances.ts";
-import { toContractError as fromChain } from "../chain/to-contract-error.ts";
+import { toLookupContractError } from "../chain/to-contract-error.ts";
 import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
 import type { AccountLookup, Caller as SocialCaller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
@@ -156,9 +156,7 @@ export class Loaders {
     const balances = await this.#sources.balances
       .getBalances(wallets, () => this.#caller.left())
       .catch((error: unknown) => wallets.map(() => error as Error));
-    return balances.map((balance) =>
-      balance instanceof Error ? fromChain(balance, "LOOKUP_FAILED") : balance,
-    );
+    return balances.map((balance) => (balance instanceof Error ? toLookupContractError(balance) : balance));
   }
 }
 

@@ -1,7 +1,7 @@
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { GraphQLError } from "graphql";
 import type { History, HistoryPage } from "../chain/history/history.ts";
-import { toContractError } from "../chain/to-contract-error.ts";
+import { toLookupContractError } from "../chain/to-contract-error.ts";
 import { inSpan } from "../observability/tracing.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { Wallet } from "./wallet.ts";
@@ -30,7 +30,7 @@ export function createReadHistory({ history }: { history: History }): ReadHistor
       try {
         return await history.readPage(addresses, page, scope);
       } catch (error) {
-        throw toContractError(error, "LOOKUP_FAILED");
+        throw toLookupContractError(error);
       }
     });
   };

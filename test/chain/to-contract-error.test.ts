@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
 import { RpcError } from "../../src/chain/rpc/rpc-error.ts";
-import { toContractError } from "../../src/chain/to-contract-error.ts";
+import { toCollectContractError, toLookupContractError } from "../../src/chain/to-contract-error.ts";
 import { ContractError } from "../../src/contract/contract-error.ts";
 import { rowOf } from "../../src/contract/error-codes.ts";
 
@@ -84,7 +84,7 @@ describe("a CollectError", () => {
   it.each(Object.entries(CASES))("of kind %s has its own code and message", (kind, [rest, expected]) => {
     const error = new CollectError({ kind, ...rest } as CollectFailure);
     const { code = "COLLECT_FAILED", message, hint } = expected;
-    const converted = toContractError(error, "COLLECT_FAILED");
+    const converted = toCollectContractError(error);
     expect(converted).toBeInstanceOf(ContractError);
     expect([error.code, converted.code, converted.status, converted.message]).toEqual([
       code,
@@ -104,7 +104,7 @@ describe("a CollectError", () => {
     ["SERVICE", true, "The service has used its fee budget for small collects"],
   ] as const)("of kind budget-spent says whose budget is used: %s, small: %s", (scope, isSmall, message) => {
     const error = new CollectError({ kind: "budget-spent", scope, isSmall, retryAfterSeconds: 312 });
-    expect(toContractError(error, "COLLECT_FAILED")).toMatchObject({
+    expect(toCollectContractError(error)).toMatchObject({
       message: `${message} for this hour. Try again in 312 seconds.`,
       retryAfterSeconds: 312,
       extensions: { scope },
@@ -118,7 +118,7 @@ describe("a CollectError", () => {
     "of kind budget-spent says that the budget is too small, without a time: small: %s",
     (isSmall, message) => {
       const error = new CollectError({ kind: "budget-spent", scope: "SERVICE", isSmall });
-      const converted = toContractError(error, "COLLECT_FAILED");
+      const converted = toCollectContractError(error);
       expect(converted).toMatchObject({ message, extensions: { scope: "SERVICE" } });
       expect(converted.retryAfterSeconds).toBeUndefined();
     },
@@ -126,7 +126,7 @@ describe("a CollectError", () => {
 
   it("of kind still-running says so when no transaction is in flight", () => {
     const error = new CollectError({ kind: "still-running", signature: undefined });
-    expect(toContractError(error, "COLLECT_FAILED").message).toBe(
+    expect(toCollectContractError(error).message).toBe(
       "The collect is still running; it has no transaction in flight yet. Collect again to wait for its result.",
     );
   });
@@ -141,11 +141,14 @@ describe("a CollectError", () => {
 });
 
 describe("an RpcError", () => {
-  it.each(["LOOKUP_FAILED", "COLLECT_FAILED"] as const)("becomes %s with a hint", (fallback) => {
+  it.each([
+    ["LOOKUP_FAILED", toLookupContractError],
+    ["COLLECT_FAILED", toCollectContractError],
+  ] as const)("becomes %s with a hint", (code, convert) => {
     const error = new RpcError("unreachable", "getSlot", "host");
-    expect(toContractError(error, fallback as "COLLECT_FAILED")).toMatchObject({
-      code: fallback,
-      message: rowOf(fallback).message,
+    expect(convert(error)).toMatchObject({
+      code,
+      message: rowOf(code).message,
       cause: error,
       operatorHint: expect.stringContaining("SOLANA_RPC_URL"),
     });
@@ -156,7 +159,7 @@ describe("any other error", () => {
   const bug = new TypeError("not a function");
 
   it("becomes COLLECT_FAILED without a hint, because it is a bug", () => {
-    expect(toContractError(bug, "COLLECT_FAILED")).toMatchObject({
+    expect(toCollectContractError(bug)).toMatchObject({
       code: "COLLECT_FAILED",
       message: COLLECT_FAILED,
       cause: bug,
@@ -166,12 +169,12 @@ describe("any other error", () => {
 
   it("of a lookup is returned unchanged, so that an abort by the caller stays an abort", () => {
     const abort = new DOMException("left", "AbortError");
-    expect(toContractError(abort, "LOOKUP_FAILED")).toBe(abort);
-    expect(toContractError(bug, "LOOKUP_FAILED")).toBe(bug);
+    expect(toLookupContractError(abort)).toBe(abort);
+    expect(toLookupContractError(bug)).toBe(bug);
   });
 
   it("that is already a ContractError is returned unchanged", () => {
     const error = new ContractError("INVALID_SOCIAL_ID");
-    expect(toContractError(error, "COLLECT_FAILED")).toBe(error);
+    expect(toCollectContractError(error)).toBe(error);
   });
 });
