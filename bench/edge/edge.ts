@@ -1,11 +1,12 @@
 /**
- * Measures lookups over HTTP, compared with the server in reference.ts. Needs Debian's `wrk`. The servers share
- * one core, the load generator and the fake upstreams the other. The servers take turns in each round. The CPU
- * time is the server's own, so it depends less on what else the machine does; its ratio is the reference's time
- * divided by the server's.
+ * Measures lookups over HTTP, compared with the servers in reference.ts and bare-reference.ts. Needs Debian's `wrk`.
+ * The servers share one core, the load generator and the fake upstreams the other. The servers take turns in each
+ * round. The CPU time is the server's own, so it depends less on what else the machine does; its ratio is the
+ * reference's time divided by the server's. Fails if the servers' answers differ.
  *
  *     node bench/edge/edge.ts [rounds] [seconds] [rows whose title contains this]
  */
+import { isDeepStrictEqual } from "node:util";
 import {
   cacheHandles,
   cpuMicroseconds,
@@ -49,7 +50,10 @@ try {
   const gateway = await startGateway(env);
   const reference = await start(0, `${folder}/reference.ts`, env);
   const limitedReference = await start(0, `${folder}/reference.ts`, { ...env, WITH_LIMIT: "1" });
-  for (const { url } of [gateway, reference, limitedReference]) await cacheHandles(url, CACHED_HANDLES);
+  const bareReference = await start(0, `${folder}/bare-reference.ts`, env);
+  const urls = [gateway, reference, limitedReference, bareReference].map(({ url }) => url);
+  await compareAnswers(urls);
+  for (const url of urls) await cacheHandles(url, CACHED_HANDLES);
   const counts = async () =>
     (await (await fetch(`${upstreams.url}/counts`)).json()) as { social: number; chain: number };
 
@@ -72,11 +76,12 @@ try {
   }
 
   console.log(
-    "\n| | server | requests/s | ratio | CPU µs per request | CPU ratio | p50 ms | p99 ms | chain calls per request | refused | memory MB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    "\n| | server | requests/s | ratio | to the bare one | CPU µs per request | CPU ratio | to the bare one | p50 ms | p99 ms | chain calls per request | refused | memory MB |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
   );
   for (const one of CASES) {
     const servers = [
       { server: "reference", ...reference },
+      { server: "bare reference", ...bareReference },
       { server: "reference, limited", ...limitedReference },
       { server: "gateway", ...gateway },
     ].map((server) => ({
@@ -101,7 +106,7 @@ try {
         await untilIdle(server);
       }
     }
-    const [base] = servers;
+    const [base, bare] = servers;
     for (const { server, rates, cpu, results, calls, child } of servers) {
       const requests = results.reduce((sum, result) => sum + result.requests, 0);
       const refused = results.reduce((sum, result) => sum + result.refused + result.errors, 0);
@@ -109,9 +114,9 @@ try {
         one.title,
         server,
         median(rates).toFixed(0),
-        (median(rates) / median(base!.rates)).toFixed(2),
+        ...[base, bare].map((other) => (median(rates) / median(other!.rates)).toFixed(2)),
         median(cpu).toFixed(1),
-        (median(base!.cpu) / median(cpu)).toFixed(2),
+        ...[base, bare].map((other) => (median(other!.cpu) / median(cpu)).toFixed(2)),
         median(results.map(({ p50 }) => p50)),
         median(results.map(({ p99 }) => p99)),
         (calls / requests).toFixed(3),
@@ -123,4 +128,30 @@ try {
   }
 } finally {
   stopAll();
+}
+
+/** Fails unless all servers answer lookups alike: over REST, and over GraphQL by POST and by GET. */
+async function compareAnswers(urls: readonly string[]): Promise<void> {
+  const query =
+    "query W($h: String!) { wallet(handle: $h) { handle socialId address balance { vault pda total } } }";
+  const variables = { h: "name1" };
+  const aliases = Array.from({ length: 100 }, (_, i) => `w${i}: wallet(handle: "name${i}") { ...Seen }`);
+  const many = `{ ${aliases.join(" ")} } fragment Seen on Wallet { address balance { vault } }`;
+  const search = new URLSearchParams({ query, variables: JSON.stringify(variables), operationName: "W" });
+  const toPost = (body: object) => ({
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  for (const [path, init] of [
+    ["/wallet/lookup?handle=name1"],
+    [`/graphql?${search}`],
+    ["/graphql", toPost({ query, variables })],
+    ["/graphql", toPost({ query: many })],
+  ] as const) {
+    const answers: unknown[] = [];
+    for (const url of urls) answers.push(await (await fetch(url + path, init)).json());
+    if (answers.some((answer) => !isDeepStrictEqual(answer, answers[0])))
+      throw new Error(`the answers to ${path} differ: ${JSON.stringify(answers)}`);
+  }
 }
