@@ -140,7 +140,7 @@ export function createChainServices(needs: CommonNeeds) {
     metrics,
     log,
   });
-  const history = createHistory({ ...chain, ...waits, rpc });
+  const history = createHistory({ ...chain, ...waits, rpc, redis, metrics: budgetMetrics, log });
   return {
     ...{ rpc, balances, history, collector, metrics },
     live: createLiveBalances({ ...waits, balances }),
