@@ -88,6 +88,8 @@ export function readConfig(env: Environment, sandbox?: Environment) {
       launchpadAmmProgramId: data.LAUNCHPAD_AMM_PROGRAM_ID,
       launchpadFeesProgramId: data.LAUNCHPAD_FEES_PROGRAM_ID,
       rpcTimeoutMs: data.RPC_TIMEOUT_MS,
+      /** The most calls for histories in an hour. */
+      historyCallsPerHour: data.HISTORY_CALLS_PER_HOUR,
       /** The most rent that one collect may pay for sweeps. */
       maxRent: data.MAX_RENT_LAMPORTS,
     },

@@ -84,7 +84,7 @@ export function createChainServices(needs: CommonNeeds) {
   const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
   const { escrowProgramId, escrowSeed } = config.chain;
   const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId } = config.chain;
-  const { rpcTimeoutMs, maxRent } = config.chain;
+  const { rpcTimeoutMs, historyCallsPerHour, maxRent } = config.chain;
   const { timeoutMs: collectTimeoutMs, minLamports, budgetLamportsPerHour } = config.collect;
   const { priceFloor, pricePercentile, maxPriorityFee } = config.collect;
   const { rpcUrls, feePayer: keypair } = config.secrets;
@@ -183,7 +183,15 @@ export function createChainServices(needs: CommonNeeds) {
     balances,
     collector,
     metrics,
-    history: createHistory({ rpc, launchpadProgramId, rereadMs }),
+    history: createHistory({
+      rpc,
+      launchpadProgramId,
+      callsPerHour: historyCallsPerHour,
+      redis,
+      metrics: budgetMetrics,
+      log,
+      rereadMs,
+    }),
     live: createLiveBalances({ balances, livePeriodMs, liveCallMs }),
     addressesOf: createAddresses({ escrowProgramId, escrowSeed, launchpadProgramId, launchpadAmmProgramId }),
     coinAddressesOf,

@@ -71,6 +71,7 @@ export const Variables = z.object({
   SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
   SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
+  HISTORY_CALLS_PER_HOUR: integer(0, 1e9).default(36_000),
   RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
   MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),

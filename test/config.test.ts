@@ -54,6 +54,7 @@ describe("the variables", () => {
         launchpadAmmProgramId: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
         launchpadFeesProgramId: "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
         rpcTimeoutMs: 5000,
+        historyCallsPerHour: 36_000,
         maxRent: 3_000_000n,
       },
       collect: {

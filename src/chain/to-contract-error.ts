@@ -27,10 +27,14 @@ function toOutage(code: "LOOKUP_FAILED" | "COLLECT_FAILED", cause: RpcError): Co
   return new ContractError(code, { cause, operatorHint });
 }
 
-/** The refusal of a collect by the service's `budget`. */
-function toRefusal({ scope, retryAfterSeconds }: Shortage, budget: string): ErrorDetails {
+/** The refusal of a collect, or of a page of a history, by the service's `budget`. */
+export function toRefusal(
+  { scope, retryAfterSeconds }: Shortage,
+  budget: string,
+  refused: "collect" | "page",
+): ErrorDetails & { message: string } {
   if (retryAfterSeconds === undefined)
-    return { message: `The service's ${budget} does not allow this collect.`, extensions: { scope } };
+    return { message: `The service's ${budget} does not allow this ${refused}.`, extensions: { scope } };
   const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
   return {
     message: `${used} ${budget} for this hour. Try again in ${retryAfterSeconds} seconds.`,
@@ -67,7 +71,7 @@ function detailsOf(error: CollectError): ErrorDetails {
         message: `The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
       };
     case "budget-spent":
-      return toRefusal(failure, failure.isSmall ? "fee budget for small collects" : "fee budget");
+      return toRefusal(failure, failure.isSmall ? "fee budget for small collects" : "fee budget", "collect");
     case "timed-out":
       return {
         message: "The chain did not answer in time. No new transaction was sent. Try again in a minute.",

@@ -1,4 +1,5 @@
 import type { GraphQLField } from "graphql";
+import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { SOL_PATTERN } from "../chain/lamports.ts";
 
 /** The cost of selecting a field once, known before the operation runs. */
@@ -11,7 +12,7 @@ interface FieldCost {
    * its root fields, at least one.
    */
   readonly requests?: number;
-  /** The argument with the number of transfers that the field reads. A query costs one request more for each such field. */
+  /** The argument with the number of transfers that the field returns: see {@link requestsOfHistory}. */
   readonly transfersOf?: string;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
@@ -32,6 +33,12 @@ export const MAX_MINTS_PER_OPERATION = 100;
 export const MAX_TRANSFERS = 100;
 /** The transfers of a page whose number is not given. */
 export const DEFAULT_TRANSFERS = 10;
+/** A page of a history costs a request more for each of so many transactions that it looks at beyond the usual number. */
+export const LOOKED_AT_PER_REQUEST = 25;
+
+/** How many requests a page of a history costs that returns at most `first` transfers. */
+export const requestsOfHistory = (first: number): number =>
+  1 + Math.ceil(Math.max(0, first - MIN_LOOKED_AT) / LOOKED_AT_PER_REQUEST);
 
 /** What a field's GraphQL type cannot express. */
 export interface FieldMetadata {

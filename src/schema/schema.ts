@@ -7,7 +7,7 @@ import "./wallet.ts";
 
 builder.queryType({
   description:
-    "Read operations. A query costs one request of the rate limit, whatever it selects, plus one for each wallet whose `history` it reads.",
+    "Read operations. A query costs one request of the rate limit, whatever it selects, plus one or more for each wallet whose `history` it reads.",
 });
 builder.mutationType({
   description:

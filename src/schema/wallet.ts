@@ -1,3 +1,4 @@
+import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { Context } from "../resolvers/context.ts";
@@ -8,6 +9,7 @@ import { listCodes } from "./error-code.ts";
 import { CoinType } from "./coin.ts";
 import {
   DEFAULT_TRANSFERS,
+  LOOKED_AT_PER_REQUEST,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
@@ -67,7 +69,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       type: TransferConnectionType,
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true, cost: { transfersOf: "first" } }),
-      description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at no more than 100 transactions, so it may have fewer transfers than \`first\`, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
+      description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at ${MIN_LOOKED_AT} transactions, or at \`first\` if that is more, so it may have fewer transfers, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet, and another for every ${LOOKED_AT_PER_REQUEST} transactions beyond ${MIN_LOOKED_AT}. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
       args: {
         first: t.arg.int({ defaultValue: DEFAULT_TRANSFERS, description: "The most transfers to return." }),
         after: t.arg.string({ description: "The `endCursor` of the page before." }),

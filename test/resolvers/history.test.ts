@@ -135,11 +135,11 @@ describe("the history of a wallet", () => {
 
   it("leaves out dust and failed transactions, and goes on behind them", async () => {
     const real = send(SOL);
-    for (let i = 0; i < 105; i++) send(99_999n);
+    for (let i = 0; i < 35; i++) send(99_999n);
     confirm();
     const first = await history();
     expect(first).toMatchObject({ nodes: [], pageInfo: { hasNextPage: true, hasPreviousPage: false } });
-    expect([callsTo("getSignaturesForAddress"), callsTo("getTransaction")]).toEqual([1, 100]);
+    expect([callsTo("getSignaturesForAddress"), callsTo("getTransaction")]).toEqual([1, 30]);
     const next = await history({ after: first.pageInfo.endCursor });
     expect(next.nodes).toMatchObject([{ kind: "RECEIVED", signature: real }]);
     expect(next.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: true });
@@ -330,19 +330,23 @@ describe("a page of a history", () => {
     },
   );
 
-  it("costs one request more for each wallet whose history it reads, each time", async () => {
+  it("costs a request more for each wallet whose history it reads, and for each 25 transactions above 30, each time", async () => {
     const left = async (query: string, variables: Record<string, unknown>, address: string) => {
       const { headers } = await ask(query, variables, { "x-forwarded-for": address });
       return Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
     };
     const NO_HISTORY = "query Plain($ids: [String!]!) { wallets(handles: $ids) { address } }";
     // Parsed, then cached: both take the same.
-    for (const [query, variables, costs] of [
+    const cases: [query: string, variables: Record<string, unknown>, costs: number][] = [
       [LISTED, { ids: ["creator", "dusty", "newcomer"], n: 1 }, 4],
       [QUERY, { id: "1" }, 2],
+      [QUERY, { id: "1", first: 30 }, 2],
+      [QUERY, { id: "1", first: 31 }, 3],
+      [QUERY, { id: "1", first: 100 }, 5],
       [NO_HISTORY, { ids: ["creator", "dusty"] }, 1],
-    ] as const) {
-      const address = `198.51.100.${costs}`;
+    ];
+    for (const [i, [query, variables, costs]] of cases.entries()) {
+      const address = `198.51.100.${i}`;
       expect(await left(query, variables, address)).toBe(20 - costs);
       expect(await left(query, variables, address)).toBe(20 - 2 * costs);
     }

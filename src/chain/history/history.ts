@@ -1,11 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
+import { ContractError } from "../../contract/contract-error.ts";
+import type { Logger } from "../../observability/log.ts";
+import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
+import { createHourlyBudget } from "../../upstream/budget/hourly-budget.ts";
+import type { Redis } from "../../upstream/redis.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
+import { toRefusal } from "../to-contract-error.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
-import { toTransfer, type Transfer } from "./transfer.ts";
+import { toHistoryTransaction, toTransfer, type HistoryTransaction, type Transfer } from "./transfer.ts";
 
 /** A part of an account's history, newest first. */
 export interface HistoryPage {
@@ -16,15 +22,20 @@ export interface HistoryPage {
   readonly hasNextPage: boolean;
 }
 
-/** Enough for the largest page. Strangers can send dust, and it must not make a page cost more. */
-const MAX_LOOKED_AT = 100;
 /**
- * The fewest transactions read at once for a page. Reading the whole list at once would cost a small page a
- * hundred calls.
+ * The fewest transactions that a page looks at. Others can send dust: more would make a page expensive, fewer would
+ * leave small pages empty.
  */
+export const MIN_LOOKED_AT = 30;
+/** The fewest transactions read at once, so that dust does not cost a call after another. */
 const MIN_READ_AT_ONCE = 10;
-/** An entry takes about 400 bytes. */
-const MAX_CACHED = 50_000;
+/** The cached transactions: about 15,000 collects. */
+const MAX_CACHED_BYTES = 30_000_000;
+const BYTES_PER_TRANSACTION = 500;
+const BYTES_PER_CHANGE = 250;
+const BYTES_PER_LAUNCHPAD_ACCOUNT = 80;
+/** The part of the hour's calls that one address block may use. */
+const BLOCK_PART = 1 / 8;
 /** A node may return a transaction only some time after it lists it. */
 const READS = 3;
 const REREAD_MS = 400;
@@ -33,52 +44,62 @@ export type History = ReturnType<typeof createHistory>;
 
 /**
  * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
- * but finalized transactions never change, so the transfers of the last ones read are cached.
+ * but finalized transactions never change, so the last ones read are cached.
+ *
+ * All histories together make at most `callsPerHour` calls in any hour, over all replicas while Redis is up, and those
+ * that one address block reads an eighth of them. Calls to a second endpoint do not count.
  */
 export function createHistory(needs: {
-  rpc: Rpc;
+  rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   launchpadProgramId: string;
+  callsPerHour: number;
+  redis: Redis | undefined;
+  metrics: BudgetMetrics;
+  log: Logger;
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, launchpadProgramId, rereadMs = REREAD_MS } = needs;
-  /** False: the transaction made no transfer. */
-  const cache = new LRUCache<string, Transfer | false>({ max: MAX_CACHED });
+  const { rpc, launchpadProgramId, callsPerHour, redis, metrics, log, rereadMs = REREAD_MS } = needs;
+  const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
   const shareList = createSharedReads<readonly ListedTransaction[]>({ joinsInFlight: false });
-  const shareTransfer = createSharedReads<Transfer | false>({ joinsInFlight: true });
+  const shareTransaction = createSharedReads<HistoryTransaction>({ joinsInFlight: true });
+  const blockLimit = Math.floor(BLOCK_PART * callsPerHour);
+  const budget = createHourlyBudget({ name: "history", limit: callsPerHour, blockLimit, redis, log });
+  metrics.watch("history_calls", budget.usedPart);
 
-  async function readTransaction(signature: string, address: string) {
+  /** Takes one call from the budget. */
+  async function pay({ addressBlock }: HistoryReader): Promise<void> {
+    const { shortage } = await budget.reserve(addressBlock, 1);
+    if (!shortage) return;
+    metrics.refused("history_calls", shortage.scope, 1);
+    const { message, extensions } = toRefusal(shortage, "budget of calls for histories", "page");
+    throw new ContractError("SERVICE_BUSY", { message, extensions });
+  }
+
+  async function readTransaction(
+    { signature, isFinalized }: ListedTransaction,
+    address: string,
+    reader: HistoryReader,
+  ): Promise<HistoryTransaction> {
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
-      const transaction = await rpc.readTransaction(signature, address);
-      if (transaction) return transaction;
+      await pay(reader);
+      const found = await rpc.readTransaction(signature, address);
+      if (found) {
+        const transaction = toHistoryTransaction(found, launchpadProgramId);
+        if (isFinalized) cache.set(signature, transaction);
+        return transaction;
+      }
       if (readsLeft > 1) await sleep(rereadMs);
     }
     throw new RpcError("unreadable", "getTransaction", "every endpoint");
   }
 
-  async function readTransfer(
-    account: AccountAddresses,
-    { signature, hasFailed, isFinalized }: ListedTransaction,
-    reader: HistoryReader,
-  ): Promise<Transfer | false> {
-    if (hasFailed) return false;
-    const key = `${signature} ${account.address}`;
-    const cached = cache.get(key);
-    if (cached !== undefined) return cached;
-    const read = async () => {
-      const transaction = await readTransaction(signature, account.address);
-      return toTransfer(transaction, signature, account, launchpadProgramId) ?? false;
-    };
-    const transfer = await shareTransfer(key, read, reader);
-    if (isFinalized) cache.set(key, transfer);
-    return transfer;
-  }
-
   return {
     /**
-     * Up to `first` transfers before the transaction `after`. Looks at no more than 100 transactions, so a page may
-     * have fewer transfers, or none, and still not be the last. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     * Up to `first` transfers before the transaction `after`. Looks at {@link MIN_LOOKED_AT} transactions, or at `first`
+     * if that is more, so a page may have fewer transfers, or none, and still not be the last. Throws {@link RpcError},
+     * or ContractError SERVICE_BUSY.
      */
     async readPage(
       account: AccountAddresses,
@@ -86,17 +107,29 @@ export function createHistory(needs: {
       reader: HistoryReader,
     ): Promise<HistoryPage> {
       const { address } = account;
-      // One more than a page looks at shows whether there are older ones.
-      const read = () => rpc.listTransactions(address, { before: after, limit: MAX_LOOKED_AT + 1 });
-      const list = await shareList(`${address} ${after}`, read, reader);
+      const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
 
+      async function readList(): Promise<readonly ListedTransaction[]> {
+        await pay(reader);
+        // One more than a page looks at shows whether there are older ones.
+        return rpc.listTransactions(address, { before: after, limit: maxLookedAt + 1 });
+      }
+
+      async function readTransfer(listed: ListedTransaction): Promise<Transfer | undefined> {
+        if (listed.hasFailed) return undefined;
+        const { signature } = listed;
+        const read = () => readTransaction(listed, address, reader);
+        const transaction = cache.get(signature) ?? (await shareTransaction(signature, read, reader));
+        return toTransfer(transaction, signature, account);
+      }
+
+      const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);
       const page: Transfer[] = [];
       let looked = 0;
-      const end = Math.min(list.length, MAX_LOOKED_AT);
+      const end = Math.min(list.length, maxLookedAt);
       while (page.length < first && looked < end) {
         const atOnce = Math.max(first - page.length, MIN_READ_AT_ONCE);
-        const next = list.slice(looked, Math.min(looked + atOnce, end));
-        const found = await Promise.all(next.map((each) => readTransfer(account, each, reader)));
+        const found = await Promise.all(list.slice(looked, Math.min(looked + atOnce, end)).map(readTransfer));
         for (const transfer of found) {
           if (page.length === first) break;
           if (transfer) page.push(transfer);
@@ -110,4 +143,10 @@ export function createHistory(needs: {
       };
     },
   };
+}
+
+/** The memory that a cached transaction takes, estimated. */
+function sizeCalculation({ changes, launchpadAccounts }: HistoryTransaction): number {
+  const accounts = launchpadAccounts.flat().length;
+  return BYTES_PER_TRANSACTION + BYTES_PER_CHANGE * changes.size + BYTES_PER_LAUNCHPAD_ACCOUNT * accounts;
 }

@@ -2,6 +2,30 @@ import type { AccountAddresses } from "../addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import type { AddressTransaction } from "../rpc/address-history.ts";
 
+/** What a history needs of a transaction, for any of its accounts. */
+export interface HistoryTransaction {
+  /** In seconds since 1970; undefined when the node does not know. */
+  readonly blockTime: number | undefined;
+  /** The changed balances, by address. */
+  readonly changes: AddressTransaction["balances"];
+  /** The accounts of each instruction that the launch platform ran. */
+  readonly launchpadAccounts: readonly (readonly string[])[];
+}
+
+/** Leaves out what no history needs: most of a transaction. A failed one changes nothing that a history shows. */
+export function toHistoryTransaction(
+  { hasFailed, blockTime, balances, instructions }: AddressTransaction,
+  launchpadProgramId: string,
+): HistoryTransaction {
+  const changed = [...balances].filter(([, { before, after }]) => !hasFailed && before !== after);
+  const ofLaunchpad = instructions.filter(({ program }) => program === launchpadProgramId);
+  return {
+    blockTime,
+    changes: new Map(changed),
+    launchpadAccounts: ofLaunchpad.map(({ accounts }) => accounts),
+  };
+}
+
 /** COLLECTED from the launch platform's vaults, by anyone; RECEIVED otherwise; or WITHDRAWN. */
 type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
 
@@ -19,18 +43,17 @@ const MIN_RECEIVED = toLamports(100_000);
 
 /** The transfer that a transaction made at an account's address; undefined if there is none to show. */
 export function toTransfer(
-  transaction: AddressTransaction,
+  transaction: HistoryTransaction,
   signature: string,
   account: Pick<AccountAddresses, "address" | "creatorVault">,
-  launchpadProgramId: string,
 ): Transfer | undefined {
-  const { before, after } = transaction.balances.get(account.address)!;
-  if (transaction.hasFailed || before === after) return undefined;
+  const change = transaction.changes.get(account.address);
+  if (!change) return undefined;
+  const { before, after } = change;
   const at = toDate(transaction.blockTime);
   if (after < before) return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
   const lamports = toLamports(after - before);
-  if (isCollect(transaction, account, launchpadProgramId))
-    return { kind: "COLLECTED", lamports, signature, at };
+  if (isCollect(transaction, account)) return { kind: "COLLECTED", lamports, signature, at };
   return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
 }
 
@@ -39,16 +62,12 @@ export function toTransfer(
  * a collect that also fills the vault may leave its balance unchanged.
  */
 function isCollect(
-  { balances, instructions }: AddressTransaction,
+  { changes, launchpadAccounts }: HistoryTransaction,
   { address, creatorVault }: Pick<AccountAddresses, "address" | "creatorVault">,
-  launchpadProgramId: string,
 ): boolean {
-  const vault = balances.get(creatorVault);
+  const vault = changes.get(creatorVault);
   if (vault && vault.after < vault.before) return true;
-  return instructions.some(
-    ({ program, accounts }) =>
-      program === launchpadProgramId && accounts.includes(address) && accounts.includes(creatorVault),
-  );
+  return launchpadAccounts.some((accounts) => accounts.includes(address) && accounts.includes(creatorVault));
 }
 
 function toDate(seconds: number | undefined): Date | undefined {

@@ -99,7 +99,7 @@ export function validateWithinLimits(
     const exceeded = exceededLimit(counts);
     if (exceeded) throw exceeded;
     // Each event would read it again.
-    if (isSelected && operation.operation === OperationTypeNode.SUBSCRIPTION && counts.histories > 0)
+    if (isSelected && operation.operation === OperationTypeNode.SUBSCRIPTION && counts.historyRequests > 0)
       throw badRequest("A subscription has no `history`. Query it after an event.");
   }
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };

@@ -10,7 +10,7 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
-import { DEFAULT_TRANSFERS, metadataOf } from "../../schema/field-metadata.ts";
+import { DEFAULT_TRANSFERS, metadataOf, requestsOfHistory } from "../../schema/field-metadata.ts";
 import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
 
 /** The variables of a request. */
@@ -25,8 +25,8 @@ export interface Counts {
   listedCollects: number;
   /** Coins that fields name. */
   mints: number;
-  /** Pages of histories: each costs a request. */
-  histories: number;
+  /** The requests that pages of histories cost. */
+  historyRequests: number;
   /** The most transfers that these pages can have. */
   transfers: number;
   /** At all depths. Below a field with a list argument, each field counts once per item. */
@@ -41,7 +41,7 @@ export interface Counts {
 }
 
 const NOTHING: Readonly<Counts> = {
-  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, histories: 0, transfers: 0, fields: 0 },
+  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, historyRequests: 0, transfers: 0, fields: 0 },
   ...{ depth: 0, rootFields: 0, aliases: 0, introspection: 0 },
 };
 
@@ -50,7 +50,7 @@ export interface OperationSize {
   readonly counts: Counts;
   /**
    * How many requests the operation takes from the caller's rate limit: the sum over its root fields, at least one,
-   * plus one for each page of a history. Known before anything runs: root fields with the same response name count
+   * plus those of histories. Known before anything runs: root fields with the same response name count
    * once, and a field under `@skip` counts too.
    */
   readonly requests: number;
@@ -139,9 +139,10 @@ export function measureOperation(
       counts.listedCollects += cost.listedCollects ?? 0;
       if (cost.mintsIn !== undefined) counts.mints += lengthOf(node, cost.mintsIn);
       if (cost.transfersOf !== undefined) {
-        const first = argumentOf(node, cost.transfersOf);
-        counts.histories++;
-        counts.transfers += typeof first === "number" ? Math.max(0, first) : DEFAULT_TRANSFERS;
+        const value = argumentOf(node, cost.transfersOf);
+        const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
+        counts.transfers += transfers;
+        counts.historyRequests += requestsOfHistory(transfers);
       }
       if (cost.perItemOf !== undefined) items = lengthOf(node, cost.perItemOf);
     }
@@ -159,7 +160,7 @@ export function measureOperation(
     requests.set((node.alias ?? node.name).value, each * items);
   }
   const sum = requests.values().reduce((total, each) => total + each, 0);
-  return { counts, requests: Math.max(1, sum) + counts.histories, dependsOnVariables };
+  return { counts, requests: Math.max(1, sum) + counts.historyRequests, dependsOnVariables };
 }
 
 /** Adds the counts of a sibling selection, which has a list argument with this many items. */
@@ -168,7 +169,7 @@ function add(total: Counts, counts: Readonly<Counts>, items = 1): void {
   total.collects += counts.collects * items;
   total.listedCollects += counts.listedCollects * items;
   total.mints += counts.mints * items;
-  total.histories += counts.histories * items;
+  total.historyRequests += counts.historyRequests * items;
   total.transfers += counts.transfers * items;
   total.fields += counts.fields * items;
   total.depth = Math.max(total.depth, counts.depth);

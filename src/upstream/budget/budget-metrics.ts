@@ -4,9 +4,10 @@ import type { BudgetScope } from "./ledger.ts";
 
 /**
  * `social_reads`: accounts that the network charges for. `social_calls`: calls that the network allows. `fees`: fees
- * of transactions. `small_fees`: those of collects that do not pay for themselves.
+ * of transactions. `small_fees`: those of collects that do not pay for themselves. `history_calls`: calls to the chain
+ * for histories.
  */
-type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees";
+type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees" | "history_calls";
 
 /** The metrics of all budgets. */
 export interface BudgetMetrics {
@@ -27,7 +28,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   const budgets = new Map<BudgetName, () => number>();
   new Gauge({
     name: "tributary_budget_used_ratio",
-    help: "Used part of a budget, 0 to 1. social_reads: accounts, of the five minutes' worth of SOCIAL_READS_PER_HOUR that may be read at once. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it.",
+    help: "Used part of a budget, 0 to 1. social_reads: accounts, of the five minutes' worth of SOCIAL_READS_PER_HOUR that may be read at once. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories in the last hour, of HISTORY_CALLS_PER_HOUR.",
     labelNames: ["budget"],
     registers: [registry],
     collect() {
@@ -36,7 +37,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   });
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read, or with budget fees, callers refused as payers of a collect. social_reads and fees: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read, or with budget fees, callers refused as payers of a collect, or with history_calls, calls not made. social_reads, fees and history_calls: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });
@@ -46,6 +47,8 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   refusals.inc({ budget: "social_calls", scope: "SERVICE" }, 0);
   refusals.inc({ budget: "fees", scope: "CALLER" }, 0);
   refusals.inc({ budget: "fees", scope: "SERVICE" }, 0);
+  refusals.inc({ budget: "history_calls", scope: "CALLER" }, 0);
+  refusals.inc({ budget: "history_calls", scope: "SERVICE" }, 0);
 
   let lastMinute = new Map<string, { budget: BudgetName; scope: BudgetScope; refused: number }>();
 
@@ -53,7 +56,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
     const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
     log.warn(
       top,
-      "callers were refused in the last minute, most often because of this budget: see TributarySocialReadsNearlyUsed (social_reads), TributaryQueueFull (social_calls) or TributaryFeeBudgetNearlySpent (fees) in docs/operating.md",
+      "callers were refused in the last minute, most often because of this budget: see TributarySocialReadsNearlyUsed (social_reads), TributaryQueueFull (social_calls), TributaryFeeBudgetNearlySpent (fees) or HISTORY_CALLS_PER_HOUR (history_calls) in docs/operating.md",
     );
     lastMinute = new Map();
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toTransfer } from "../../../src/chain/history/transfer.ts";
+import { toHistoryTransaction, toTransfer } from "../../../src/chain/history/transfer.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import type { AddressTransaction } from "../../../src/chain/rpc/address-history.ts";
 
@@ -14,10 +14,12 @@ const balances = (changes: Record<string, readonly [before: number, after: numbe
   );
 const transfer = (transaction: Partial<AddressTransaction>) =>
   toTransfer(
-    { hasFailed: false, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
+    toHistoryTransaction(
+      { hasFailed: false, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
+      PLATFORM,
+    ),
     "sig",
     account,
-    PLATFORM,
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts }];
