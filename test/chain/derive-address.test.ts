@@ -1,0 +1,43 @@
+import { hash } from "node:crypto";
+import { PublicKey } from "@solana/web3.js";
+import { expect, it } from "vitest";
+import { deriveAddress, toAddress } from "../../src/chain/derive-address.ts";
+
+const program = new PublicKey("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
+const social = Buffer.from("social");
+
+it("an address is what web3.js derives, for thousands of ids and of keys, whichever bump it has", () => {
+  const bumps = new Set<number>();
+  for (let i = 0; i < 1_000; i++) {
+    const key = hash("sha256", `key ${i}`, "buffer");
+    const id = Buffer.from(key.readBigUInt64LE().toString());
+    const owner = new PublicKey(hash("sha256", key, "buffer"));
+    for (const [seeds, of] of [
+      [[social, id], program],
+      [[Buffer.from("creator-vault"), key], program],
+      [[key, key, key], owner],
+    ] as const) {
+      const [expected, bump] = PublicKey.findProgramAddressSync([...seeds], of);
+      const derived = deriveAddress(seeds, of);
+      expect([derived.toBase58(), toAddress(derived)]).toEqual([expected.toBase58(), expected.toBase58()]);
+      bumps.add(bump);
+    }
+  }
+  // A bump that is one lower is half as frequent.
+  for (let bump = 255; bump > 247; bump--) expect(bumps).toContain(bump);
+});
+
+it("seeds may be empty, absent, or up to 32 bytes long, as in web3.js", () => {
+  const seeds = [[], [Buffer.alloc(0)], [Buffer.alloc(32, 1)], [Buffer.alloc(0), social, Buffer.alloc(0)]];
+  for (const each of seeds)
+    expect(deriveAddress(each, program)).toEqual(PublicKey.findProgramAddressSync(each, program)[0]);
+  const tooLong = [Buffer.alloc(33)];
+  expect(() => PublicKey.findProgramAddressSync(tooLong, program)).toThrow(TypeError);
+  expect(() => deriveAddress(tooLong, program)).toThrow(TypeError);
+});
+
+it("deriving changes no seed", () => {
+  const seeds = [Buffer.from("social"), Buffer.from("1")];
+  deriveAddress(seeds, program);
+  expect(seeds).toEqual([Buffer.from("social"), Buffer.from("1")]);
+});
