@@ -16,7 +16,7 @@ builder.mutationType({
 
 builder.subscriptionType({
   description:
-    "Streams of events, as server-sent events: GET or POST with `Accept: text/event-stream`. Opening one costs one request of the rate limit. A stream breaks off after some minutes, and when the service stops: connect again. RATE_LIMITED can also mean that the address has too many open streams, SERVICE_BUSY that the service has, or that it stops.",
+    "Streams of events, as server-sent events: GET or POST with `Accept: text/event-stream`. Opening one costs one request of the rate limit. A stream breaks off after some minutes, and when the service stops: connect again. RATE_LIMITED can also mean that the address, or its IPv4 /24 or IPv6 /48, has too many open streams, SERVICE_BUSY that the service has, or that it stops.",
 });
 
 export const schema = builder.toSchema({ sortSchema: false });

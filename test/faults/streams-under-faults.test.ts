@@ -31,7 +31,7 @@ it("1,000 open streams cause no storm of calls when the chain stops, and show th
   while (streams.length < 1_000) {
     const batch = Array.from({ length: 50 }, (_, i) => {
       const variables = { id: watched[(streams.length + i) % 30]!.id };
-      const address = `192.0.2.${(streams.length + i) % 100}`;
+      const address = `10.0.${(streams.length + i) % 100}.1`;
       return openEventStream(world!.url, { query: WATCH, variables }, { address });
     });
     streams.push(...(await Promise.all(batch)));

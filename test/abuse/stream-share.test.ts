@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { openEventStream, type EventStream } from "../support/event-stream.ts";
+import { eventually } from "../support/eventually.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const QUERY = 'subscription { walletById(socialId: "1") { id } }';
+/** An eighth of STREAMS_MAX. */
+const SHARE = 125;
+
+let world: World;
+let open: EventStream[];
+beforeEach(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+  open = [];
+});
+afterEach(async () => {
+  for (const { close } of open) close();
+  await world.close();
+});
+
+async function openAt(address: string): Promise<EventStream> {
+  const stream = await openEventStream(world.url, { query: QUERY }, { address });
+  if (stream.status === 200) open.push(stream);
+  return stream;
+}
+
+/** Opens 20 streams from each address, as many as one may have; returns how many were refused. */
+async function attack(addresses: readonly string[]): Promise<number> {
+  let refused = 0;
+  for (const address of addresses) {
+    const streams = await Promise.all(Array.from({ length: 20 }, () => openAt(address)));
+    refused += streams.filter(({ status }) => status === 429).length;
+  }
+  return refused;
+}
+const addresses = (toAddress: (i: number) => string) => Array.from({ length: 50 }, (_, i) => toAddress(i));
+
+it.each([
+  ["an IPv4 /24", (i: number) => `192.0.2.${i}`, "192.0.2.200", "192.0.3.0"],
+  ["an IPv6 /48", (i: number) => `2001:db8:1:${i}::1`, "2001:db8:1:ffff::1", "2001:db8:2::1"],
+])("50 addresses of %s get an eighth of all streams", async (_name, toAddress, neighbour, stranger) => {
+  expect(await attack(addresses(toAddress))).toBe(1_000 - SHARE);
+  expect(open).toHaveLength(SHARE);
+
+  const refused = await openAt(neighbour);
+  expect(refused.status).toBe(429);
+  expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+  await eventually(() => {
+    expect(JSON.parse(refused.text()).errors).toMatchObject([
+      {
+        message: expect.stringContaining(`maximum is ${SHARE} from one IPv4 /24 or IPv6 /48`),
+        extensions: { code: "RATE_LIMITED" },
+      },
+    ]);
+  });
+  const { body } = await world.request("/metrics");
+  expect(body).toContain(`tributary_stream_refusals_total{reason="block"} ${1_000 - SHARE + 1}\n`);
+
+  expect((await openAt(stranger)).status).toBe(200);
+  open[0]!.close();
+  await eventually(async () => {
+    expect((await openAt(neighbour)).status).toBe(200);
+  });
+});
