@@ -40,7 +40,7 @@ interface CoinAccounts {
  */
 export type ReadWallets = (
   wallets: readonly WalletWithCoins[],
-  left?: () => Error | undefined,
+  disconnectReason?: () => Error | undefined,
 ) => Promise<(WalletAccounts | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
@@ -65,21 +65,20 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
  * account data it reads is the amount of a token account, and a coin's curve and pool.
  */
 export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
-  async function ask(keys: readonly string[]): Promise<Map<string, WalletAccounts>> {
-    const groups = keys.map(toAddresses);
-    const hasCoins = groups.some(({ length }) => length > ACCOUNTS_PER_WALLET);
-    const wallets = await rpc.getAccounts(groups, hasCoins ? FEE_ACCOUNT_DATA : TOKEN_AMOUNT);
-    return new Map(keys.map((key, i) => [key, toWallet(wallets[i]!)]));
-  }
   const batcher = createBatcher({
-    ask,
+    async ask(wallets: readonly WalletWithCoins[]): Promise<WalletAccounts[]> {
+      const hasCoins = wallets.some(({ coins }) => coins.length > 0);
+      const slice = hasCoins ? FEE_ACCOUNT_DATA : TOKEN_AMOUNT;
+      return (await rpc.getAccounts(wallets.map(toAddresses), slice)).map(toWallet);
+    },
+    idOf: identityOf,
     maxKeys: MAX_WALLETS_PER_CALL,
     maxCalls: MAX_CALLS,
     maxWaitMs: MAX_WAIT_MS,
-    sendAfterCalls: true,
     metrics,
   });
-  return (wallets, left) => batcher.load(wallets.map(toKey), undefined, left && { left });
+  return (wallets, disconnectReason) =>
+    Promise.all(wallets.map((wallet) => batcher.load(wallet, { disconnectReason })));
 }
 
 /** As many of the first wallets as one call can read, at least one. */
@@ -94,16 +93,12 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   return taken;
 }
 
-function toKey({ account, coins }: WalletWithCoins): string {
+function toAddresses({ account, coins }: WalletWithCoins): string[] {
   const { creatorVault, ammVault, address } = account;
-  return [creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])].join();
+  return [creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])];
 }
 
-function toAddresses(key: string): string[] {
-  return key.split(",");
-}
-
-/** The accounts in the order of {@link toKey}. */
+/** The accounts in the order of {@link toAddresses}. */
 function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts {
   const [creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
   const coins: CoinAccounts[] = [];

@@ -4,11 +4,26 @@ import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Redis } from "../upstream/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import type { SocialAccount } from "./account.ts";
-import { MAX_USERS_PER_CALL, type SocialAnswers, type SocialClient } from "./api-client.ts";
+import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 import { HANDLE_PREFIX, type ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
+
+/** Where accounts are found by one kind of name. */
+interface Source {
+  readonly cache: ReturnType<typeof createAccountCache>;
+  readonly read: SocialClient["findByHandles"];
+  /** Begins the budget's key of a name. */
+  readonly prefix: string;
+}
+
+interface Key {
+  readonly source: Source;
+  readonly name: string;
+  /** The budget's key. */
+  readonly id: string;
+}
 
 /** Who looks up accounts. */
 export interface Caller {
@@ -57,68 +72,68 @@ export function createAccountLookup(needs: {
   metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
   const { client, budget, concurrency, queueMax, timeoutMs, metrics } = needs;
-  const byHandle = createAccountCache({ ...needs, by: "handle" });
-  const byId = createAccountCache({ ...needs, by: "id" });
-  const batcher = createBatcher<SocialAccount>({
-    ask,
+  const byHandle: Source = {
+    cache: createAccountCache({ ...needs, by: "handle" }),
+    read: client.findByHandles,
+    prefix: HANDLE_PREFIX,
+  };
+  const byId: Source = {
+    cache: createAccountCache({ ...needs, by: "id" }),
+    read: client.findByIds,
+    prefix: "",
+  };
+  const batcher = createBatcher<Key, SocialAccount>({
+    async ask(keys) {
+      const { cache, read } = keys[0]!.source;
+      const answers = await read(keys.map(({ name }) => name));
+      cache.store(answers);
+      return keys.map(({ name }) => answers.get(name));
+    },
+    idOf: ({ id }) => id,
+    groupOf: ({ source }) => source,
     maxKeys: MAX_USERS_PER_CALL,
     maxCalls: concurrency,
     maxWaitMs: MAX_WAIT_MS,
     maxWaiting: queueMax,
-    refuse,
-    joinInFlight: true,
-    groupOf: (key) => key.startsWith(HANDLE_PREFIX),
+    refuse() {
+      metrics?.budgets.refused("social_calls", "SERVICE", 1);
+      return new SocialError({ kind: "queue-full" });
+    },
     turn: client.turn,
     metrics: metrics?.batches,
   });
 
   /** Reservations in progress, by key: others who request the key wait, because they need not pay if one succeeds. */
   const reserving = new Map<string, Promise<unknown>>();
-  const reservationOf = (keys: readonly string[]) => reserving.get(keys.find((key) => reserving.has(key))!);
-
-  async function ask(keys: readonly string[]): Promise<SocialAnswers> {
-    if (!keys[0]?.startsWith(HANDLE_PREFIX)) {
-      const answers = await client.findByIds(keys);
-      byId.store(answers);
-      return answers;
-    }
-    const answers = await client.findByHandles(keys.map((key) => key.slice(HANDLE_PREFIX.length)));
-    byHandle.store(answers);
-    return new Map([...answers].map(([handle, answer]) => [HANDLE_PREFIX + handle, answer]));
-  }
-
-  /** The error of a key that is not sent: the reason of a caller who disconnected, else `queue-full`. */
-  function refuse(reason?: Error): Error {
-    if (reason && !(reason instanceof SocialError)) return reason;
-    metrics?.budgets.refused("social_calls", "SERVICE", 1);
-    return new SocialError({ kind: "queue-full" });
-  }
+  const reservationsOf = (keys: readonly Key[]) => keys.flatMap(({ id }) => reserving.get(id) ?? []);
 
   /** Joins the calls of pending keys; the other keys are paid from the caller's part of the budget. */
   async function load(
-    keys: readonly string[],
+    keys: readonly Key[],
     caller: Caller | undefined,
     signal: AbortSignal,
     startedAt: number,
   ): Promise<(SocialAccount | Error)[]> {
-    while (!signal.aborted && reservationOf(keys)) await reservationOf(keys);
+    while (!signal.aborted && reservationsOf(keys).length > 0) await Promise.all(reservationsOf(keys));
     if (signal.aborted) return keys.map(() => signal.reason as Error);
 
-    const request = { caller: caller?.addressBlock ?? "", sendBefore: startedAt + SEND_WITHIN * timeoutMs };
-    const { pending = [], fresh = [] } = Object.groupBy(new Set(keys), (key) =>
-      batcher.isPending(key) ? "pending" : "fresh",
-    );
-    const joined = batcher.load(pending, signal, request);
-    const reservation = budget(fresh, request.caller);
-    for (const key of fresh) reserving.set(key, reservation);
+    const addressBlock = caller?.addressBlock ?? "";
+    const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * timeoutMs };
+    const loads = new Map<string, Promise<SocialAccount | Error>>();
+    const fresh = new Map<string, Key>();
+    for (const key of keys) {
+      if (batcher.isPending(key)) loads.set(key.id, batcher.load(key, request));
+      else fresh.set(key.id, key);
+    }
+    const ids = [...fresh.keys()];
+    const reservation = budget(ids, addressBlock);
+    for (const id of ids) reserving.set(id, reservation);
     const { paid, refusal, onEnd } = await reservation;
     // No await between these: a key that is neither being reserved nor pending would be paid twice.
-    for (const key of fresh) reserving.delete(key);
-    const requested = batcher.load(paid, signal, { ...request, onEnd });
-
-    const loaded = (await Promise.all([joined, requested])).flat();
-    const answers = new Map([...pending, ...paid].map((key, i) => [key, loaded[i]!]));
-    return keys.map((key) => answers.get(key) ?? refusal!);
+    for (const id of ids) reserving.delete(id);
+    for (const id of paid)
+      loads.set(id, batcher.load(fresh.get(id)!, { ...request, onEnd: onEnd.bind(undefined, id) }));
+    return Promise.all(keys.map(async ({ id }) => (await loads.get(id)) ?? refusal!));
   }
 
   /** Runs `find` with a signal that aborts with the caller's, or `timeoutMs` after `startedAt`. */
@@ -151,44 +166,45 @@ export function createAccountLookup(needs: {
   /** The account of each name: cached in this process, then for all replicas, then read from the network. */
   async function find(
     names: readonly string[],
-    cache: typeof byHandle,
-    { keyPrefix, caller, startedAt }: { keyPrefix: string; caller: Caller | undefined; startedAt?: number },
+    source: Source,
+    caller: Caller | undefined,
+    startedAt = performance.now(),
   ): Promise<(SocialAccount | Error)[]> {
+    const { cache, prefix } = source;
     const answers = names.map(cache.get);
     if (answers.every((answer) => answer !== undefined)) return answers;
-    const start = startedAt ?? performance.now();
-    return withDeadline(caller, start, async (signal) => {
+    return withDeadline(caller, startedAt, async (signal) => {
       await cache.fetchFromRedis(names.filter((_, i) => !answers[i]));
       const missing = names.filter((name, i) => !(answers[i] ??= cache.get(name)));
-      const keys = missing.map((name) => keyPrefix + name);
-      const loaded = (await load(keys, caller, signal, start)).values();
+      const keys = missing.map((name) => ({ source, name, id: prefix + name }));
+      const loaded = (await load(keys, caller, signal, startedAt)).values();
       return answers.map((answer) => answer ?? loaded.next().value!);
     });
   }
 
   return {
     /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
-    cached: (handle: string): CachedAccount | undefined => byHandle.get(handle.toLowerCase()),
+    cached: (handle: string): CachedAccount | undefined => byHandle.cache.get(handle.toLowerCase()),
 
     /** The cached account or cached `not-found` of a canonical id. Makes no call. */
-    cachedById: byId.get,
+    cachedById: byId.cache.get,
 
     /** The account of each case-insensitive handle, or an error. */
     findByHandles: (handles: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> =>
       find(
         handles.map((handle) => handle.toLowerCase()),
         byHandle,
-        { keyPrefix: HANDLE_PREFIX, caller },
+        caller,
       ),
 
     /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
     async findByIds(
       ids: readonly string[],
       caller?: Caller,
-      startedAt = performance.now(),
+      startedAt?: number,
     ): Promise<(SocialAccount | Error)[]> {
       const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
-      const found = (await find(ids.filter(isAccepted), byId, { keyPrefix: "", caller, startedAt })).values();
+      const found = (await find(ids.filter(isAccepted), byId, caller, startedAt)).values();
       return ids.map((id) => (isAccepted(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
     },
   };

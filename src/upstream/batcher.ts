@@ -1,139 +1,129 @@
 import type { BatchMetrics } from "./batch-metrics.ts";
 import { inFairOrder } from "./fair-order.ts";
-import type { LoadRequest } from "./load-request.ts";
 
-/** Merges the keys that many callers request into few calls. */
-export interface Batcher<Value> {
+type Answer<Value> = Value | Error;
+
+/** Who loads a key, and until when. */
+export interface Load<Value> {
+  /** The caller's address block. Blocks share calls and the queue equally. Absent: first come, first served. */
+  readonly addressBlock?: string;
+  /** When it aborts, the load ends with its reason. */
+  readonly signal?: AbortSignal;
   /**
-   * Resolves to the values of the keys, in order. A failed key has the Error that `ask` returned or threw, or that
-   * of `refuse`. When `signal` aborts, missing values become its reason, or `refuse(reason)` for keys that wait
-   * for `turn`, and waiting keys without another caller are dropped.
+   * Instead of a signal: why the caller has disconnected; undefined while it waits. Read when a call is made. A signal
+   * for each request would cost more than the rest of its load.
    */
-  load(
-    keys: readonly string[],
-    signal?: AbortSignal,
-    request?: LoadRequest<Value>,
-  ): Promise<(Value | Error)[]>;
-  /** Whether a load of the key would share the call of an earlier load. */
-  isPending(key: string): boolean;
+  readonly disconnectReason?: (() => Error | undefined) | undefined;
+  /** After this time the key is refused instead of sent. In `performance.now()` time; default: never. */
+  readonly sendBefore?: number;
+  /**
+   * Called once: with the answer if this load caused the call, even if the caller has left; without one if it joined
+   * another load, or the key was not sent.
+   */
+  readonly onEnd?: (answer?: Answer<Value>) => void;
 }
 
-interface Entry<Value> {
-  readonly waiters: ((answer: Value | Error) => void)[];
-  /** When to send it at the latest, if fewer than `maxCalls` calls are in flight. In `performance.now()` time. */
-  readonly sendAt: number;
+interface Waiter<Value> extends Pick<Load<Value>, "disconnectReason"> {
+  readonly end: (answer: Answer<Value>) => void;
+}
+
+/** A key that waits or is in flight. */
+interface Entry<Key, Value> {
+  readonly key: Key;
+  readonly id: string;
+  /** When it is due, unless its call is sent earlier. Times are in `performance.now()` time. */
+  readonly dueAt: number;
+  /** The latest of its loads. */
   sendBefore: number;
-  /** Callers who have not left, as far as signals tell. */
-  callers: number;
-  /** The `left` of each waiter; shorter than `waiters` if one has none. */
-  readonly left: (() => Error | undefined)[];
-  names?: Set<string>;
-  readonly onEnd: LoadRequest<Value>["onEnd"];
+  readonly waiters: Waiter<Value>[];
+  blocks?: Set<string>;
+  readonly onEnd: Load<Value>["onEnd"];
 }
 
 /**
- * A batcher for the whole process. A lone request must not wait, and batches must be largest under load.
- * So a key that arrives while no call is in flight is sent at the end of this turn of the event loop, together with
- * all keys of the turn. Keys that arrive while calls are in flight gather: a batch is sent when it is full, when the
- * queue overflows, when its oldest key has waited `maxWaitMs`, or, with `sendAfterCalls`, as soon as no call is in
- * flight. At most `maxCalls` calls are in flight. With `turn`, a call also waits for the promise that `turn` returns,
- * and takes the keys that have gathered by then.
+ * Merges the keys that concurrent callers load into few calls. While no call is in flight, a key is sent at the end of
+ * the event-loop turn, with the other keys of the turn: a lone key does not wait. While calls are in flight, keys
+ * gather: the more callers there are, the more keys a call takes. They are sent when they fill a call, when the first
+ * has waited `maxWaitMs`, or when the last call ends. At most `maxCalls` calls are in flight.
  *
- * When more keys wait than fit, each caller gets an equal number into the call, and into the queue of `maxWaiting`
- * keys; keys that do not fit into the queue are refused.
+ * All who load a waiting key get its answer. If more keys wait than fit into a call, it takes equally many of each
+ * address block. If more than `maxWaiting` wait, the newest of the blocks with the most are refused.
  *
- * `ask` returns a value or an Error for each key. With `joinInFlight`, a key in flight is not requested again
- * while one of its callers still waits. Keys with different `groupOf` never share a call; groups alternate.
+ * With `turn`, calls are scarce. Each waits for the promise that `turn` returns, and takes the keys that have gathered
+ * by then. Keys gather for `maxWaitMs` even if the last call ends earlier. All who load a key in flight get its answer
+ * too, unless all earlier ones have left: its call is probably failing.
  */
-export function createBatcher<Value>(options: {
-  ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value | Error>>;
+export function createBatcher<Key, Value>(options: {
+  /** Returns the answer for each key, in order. */
+  ask: (keys: readonly Key[]) => Promise<readonly (Answer<Value> | undefined)[]>;
+  /** Keys are equal if they have the same id. */
+  idOf: (key: Key) => string;
   maxKeys: number;
   maxCalls: number;
   maxWaitMs: number;
-  sendAfterCalls?: boolean;
-  maxWaiting?: number;
-  /** The error of a key that does not fit, is too late, or whose caller has left (`reason`) before its turn. */
-  refuse?: (reason?: Error) => Error;
-  joinInFlight?: boolean;
-  groupOf?: (key: string) => unknown;
   turn?: () => Promise<unknown> | undefined;
+  maxWaiting?: number;
+  /** The error of a key that does not fit into the queue, or is not sent in time. */
+  refuse?: () => Error;
+  /** Keys of different groups never share a call. Groups take turns. */
+  groupOf?: (key: Key) => unknown;
   metrics?: BatchMetrics | undefined;
-}): Batcher<Value> {
-  const { ask, maxKeys, maxCalls, maxWaitMs, maxWaiting = Infinity, groupOf } = options;
-  const { sendAfterCalls = false, joinInFlight = false } = options;
-  let waiting = new Map<string, Entry<Value>>();
-  const inFlight = new Map<string, Entry<Value>>();
+}) {
+  const { ask, idOf, maxKeys, maxCalls, maxWaitMs, turn, maxWaiting = Infinity, metrics } = options;
+  const { refuse = () => new Error("the key was refused"), groupOf = () => undefined } = options;
+  let waiting = new Map<string, Entry<Key, Value>>();
+  const inFlight = new Map<string, Entry<Key, Value>>();
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
-  /** The next call's turn: not requested yet, awaited, or here and unused. */
-  let turn: "needed" | "awaited" | "taken" = "needed";
+  /** The turn of the next call. */
+  let nextTurn: "needed" | "awaited" | "here" = "needed";
   let lastGroup: unknown;
-  options.metrics?.watch(() => waiting.size);
+  metrics?.watch(() => waiting.size);
 
-  function load(
-    keys: readonly string[],
-    signal?: AbortSignal,
-    request: LoadRequest<Value> = {},
-  ): Promise<(Value | Error)[]> {
+  /** Resolves to the value of a key, or to the Error that `ask` returned or threw. */
+  function load(key: Key, request: Load<Value> = {}): Promise<Answer<Value>> {
+    const { addressBlock, signal, disconnectReason, sendBefore = Infinity, onEnd } = request;
     return new Promise((resolve) => {
-      const answers = new Array<Value | Error>(keys.length);
-      let missing = keys.length;
-      if (missing === 0 || signal?.aborted) {
-        keys.forEach((key) => request.onEnd?.(key));
-        resolve(answers.fill(signal?.reason as Error));
+      if (signal?.aborted) {
+        onEnd?.();
+        resolve(signal.reason as Error);
         return;
       }
-      const entries = keys.map((key, i) => {
-        const entry = join(key, request);
-        entry.waiters.push((answer) => {
-          answers[i] = answer;
-          if (--missing > 0) return;
-          signal?.removeEventListener("abort", leave);
-          resolve(answers);
-        });
-        return entry;
-      });
+      const earlier = pending(key);
+      if (earlier) onEnd?.();
+      const entry = earlier ?? add(key, onEnd);
+      entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
+      if (addressBlock !== undefined) (entry.blocks ??= new Set()).add(addressBlock);
       const leave = () => {
-        entries.forEach((entry, i) => {
-          const reason = signal!.reason as Error;
-          const isWaiting = waiting.get(keys[i]!) === entry;
-          answers[i] ??= (isWaiting && turn === "awaited" ? options.refuse?.(reason) : undefined) ?? reason;
-          entry.callers--;
-          if (entry.callers === 0 && isWaiting) {
-            waiting.delete(keys[i]!);
-            entry.onEnd?.(keys[i]!);
-          }
-        });
-        resolve([...answers]);
+        entry.waiters.splice(entry.waiters.indexOf(waiter), 1);
+        const reason = signal!.reason as Error;
+        const isWaiting = waiting.get(entry.id) === entry;
+        const isLate = isWaiting && nextTurn === "awaited" && performance.now() > sendBefore;
+        resolve(isLate ? refuse() : reason);
+        if (isWaiting && entry.waiters.length === 0) drop(entry, reason);
       };
+      const end = (answer: Answer<Value>) => {
+        signal?.removeEventListener("abort", leave);
+        resolve(answer);
+      };
+      const waiter = { end, disconnectReason };
+      entry.waiters.push(waiter);
       signal?.addEventListener("abort", leave, { once: true });
     });
   }
 
-  /** The entry of a key that waits or is in flight, unless all its callers have given up: its call is probably failing. */
-  function pending(key: string): Entry<Value> | undefined {
-    const sent = joinInFlight ? inFlight.get(key) : undefined;
-    return waiting.get(key) ?? (sent && sent.callers > 0 ? sent : undefined);
+  function pending(key: Key): Entry<Key, Value> | undefined {
+    const id = idOf(key);
+    const sent = inFlight.get(id);
+    return waiting.get(id) ?? (sent && sent.waiters.length > 0 ? sent : undefined);
   }
 
-  function join(key: string, request: LoadRequest<Value>): Entry<Value> {
-    const { caller, sendBefore = Infinity, left, onEnd } = request;
-    const earlier = pending(key);
-    if (earlier) onEnd?.(key);
-    const entry = earlier ?? add(key, onEnd);
-    entry.callers++;
-    if (left) entry.left.push(left);
-    entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
-    if (caller !== undefined) (entry.names ??= new Set()).add(caller);
-    return entry;
-  }
-
-  function add(key: string, onEnd: LoadRequest<Value>["onEnd"]): Entry<Value> {
+  function add(key: Key, onEnd: Load<Value>["onEnd"]): Entry<Key, Value> {
     const isAlone = calls === 0 && waiting.size === 0;
-    const sendAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-    const entry: Entry<Value> = { waiters: [], sendAt, sendBefore: 0, callers: 0, left: [], onEnd };
-    waiting.set(key, entry);
+    const dueAt = performance.now() + (isAlone ? 0 : maxWaitMs);
+    const entry: Entry<Key, Value> = { key, id: idOf(key), dueAt, sendBefore: 0, waiters: [], onEnd };
+    waiting.set(entry.id, entry);
     sendAtEndOfTurn();
     return entry;
   }
@@ -147,104 +137,91 @@ export function createBatcher<Value>(options: {
     });
   }
 
+  function send(): void {
+    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilDue() <= 0 && hasTurn()) void sendOne();
+    if (waiting.size > maxWaiting)
+      for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(maxWaiting))
+        drop(entry, refuse());
+    if (waiting.size > 0 && calls < maxCalls && nextTurn !== "awaited")
+      // A timer that is already set is never too late, because all keys wait equally long.
+      timer ??= setTimeout(wake, Math.max(0, millisecondsUntilDue()));
+  }
+
   function wake(): void {
     timer = undefined;
     send();
   }
 
-  function send(): void {
-    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilSend() <= 0 && isItsTurn())
-      void sendOne();
-    if (waiting.size > maxWaiting)
-      for (const [key] of inFairOrder([...waiting], callersOf).slice(maxWaiting)) refuse(key);
-    if (waiting.size > 0 && calls < maxCalls && turn !== "awaited")
-      // A timer that is already set is never too late, because all keys wait equally long.
-      timer ??= setTimeout(wake, Math.max(0, millisecondsUntilSend()));
-  }
-
-  /** Whether the next call can be made. If not, sends when its turn comes. */
-  function isItsTurn(): boolean {
-    if (turn === "awaited") return false;
-    const wait = turn === "taken" ? undefined : options.turn?.();
-    turn = wait ? "awaited" : "needed";
-    void wait?.then(() => {
-      turn = "taken";
-      send();
-    });
-    return !wait;
-  }
-
-  /** Time until the next batch is due; 0 or less if it is due now. */
-  function millisecondsUntilSend(): number {
+  function millisecondsUntilDue(): number {
     const isFull = waiting.size >= maxKeys || waiting.size > maxWaiting;
-    if (isFull || (sendAfterCalls && calls === 0)) return 0;
+    if (isFull || (calls === 0 && !turn)) return 0;
     const [oldest] = waiting.values();
-    return oldest!.sendAt - performance.now();
+    return oldest!.dueAt - performance.now();
+  }
+
+  /** Whether the next call has its turn. If not, sends when it comes. */
+  function hasTurn(): boolean {
+    if (nextTurn === "needed") {
+      const wait = turn?.();
+      nextTurn = wait ? "awaited" : "here";
+      void wait?.then(() => {
+        nextTurn = "here";
+        send();
+      });
+    }
+    return nextTurn === "here";
   }
 
   async function sendOne(): Promise<void> {
     const batch = takeBatch();
-    if (batch.size === 0) {
-      turn = "taken";
-      return;
-    }
+    // The next key then uses the turn.
+    if (batch.length === 0) return;
+    nextTurn = "needed";
     calls++;
-    options.metrics?.sent(batch.size);
-    const answers = await ask([...batch.keys()]).catch((error: unknown) => error as Error);
+    metrics?.sent(batch.length);
+    if (turn) for (const entry of batch) inFlight.set(entry.id, entry);
+    const answers = await ask(batch.map(({ key }) => key)).catch((error: unknown) => error as Error);
     calls--;
-    for (const [key, entry] of batch) {
-      if (inFlight.get(key) === entry) inFlight.delete(key);
+    batch.forEach((entry, i) => {
+      if (inFlight.get(entry.id) === entry) inFlight.delete(entry.id);
       const answer =
-        answers instanceof Error ? answers : (answers.get(key) ?? new Error(`no answer for ${key}`));
-      entry.onEnd?.(key, answer);
-      for (const waiter of entry.waiters) waiter(answer);
-    }
+        answers instanceof Error ? answers : (answers[i] ?? new Error(`no answer for ${entry.id}`));
+      entry.onEnd?.(answer);
+      for (const waiter of entry.waiters) waiter.end(answer);
+    });
     sendAtEndOfTurn();
   }
 
-  function takeBatch(): Map<string, Entry<Value>> {
+  function takeBatch(): Entry<Key, Value>[] {
     const now = performance.now();
-    for (const [key, { sendBefore, left, waiters }] of waiting) {
-      if (sendBefore < now) refuse(key);
-      else if (left.length === waiters.length && left.every((each) => each())) drop(key, left[0]!()!);
+    for (const entry of waiting.values()) {
+      if (entry.sendBefore < now) drop(entry, refuse());
+      else if (entry.waiters.every(({ disconnectReason }) => disconnectReason?.()))
+        drop(entry, entry.waiters[0]!.disconnectReason!()!);
     }
-    let batch = new Map<string, Entry<Value>>();
-    if (waiting.size <= maxKeys && !groupOf) {
-      // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
-      [batch, waiting] = [waiting, batch];
-    } else {
-      const group = nextGroup();
-      for (const [key, entry] of inFairOrder([...waiting], callersOf)) {
-        if (batch.size === maxKeys) break;
-        if (groupOf && groupOf(key) !== group) continue;
-        batch.set(key, entry);
-        waiting.delete(key);
-      }
-    }
-    if (joinInFlight) for (const [key, entry] of batch) inFlight.set(key, entry);
+    let batch = [...waiting.values()];
+    if (batch.length > maxKeys) batch = inFairOrder(batch, blocksOf);
+    const other = batch.find(({ key }) => groupOf(key) !== lastGroup);
+    if (other) lastGroup = groupOf(other.key);
+    batch = batch.filter(({ key }) => groupOf(key) === lastGroup).slice(0, maxKeys);
+    // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
+    if (batch.length === waiting.size) waiting = new Map();
+    else for (const { id } of batch) waiting.delete(id);
     return batch;
   }
 
-  /** The group of the next call: not the last one's, if keys of another group wait. */
-  function nextGroup(): unknown {
-    if (!groupOf) return undefined;
-    const groups = [...waiting.keys()].map(groupOf);
-    lastGroup = groups.find((group) => group !== lastGroup) ?? lastGroup;
-    return lastGroup;
+  /** Ends the loads of a key that is not sent. */
+  function drop(entry: Entry<Key, Value>, reason: Error): void {
+    waiting.delete(entry.id);
+    entry.onEnd?.();
+    for (const waiter of entry.waiters) waiter.end(reason);
   }
 
-  function refuse(key: string): void {
-    drop(key, options.refuse?.() ?? new Error("too many keys are waiting"));
-  }
-
-  function drop(key: string, reason: Error): void {
-    const entry = waiting.get(key)!;
-    waiting.delete(key);
-    entry.onEnd?.(key);
-    for (const waiter of entry.waiters) waiter(reason);
-  }
-
-  return { load, isPending: (key) => pending(key) !== undefined };
+  return {
+    load,
+    /** Whether a load of the key would share the call of an earlier load. */
+    isPending: (key: Key): boolean => pending(key) !== undefined,
+  };
 }
 
-const callersOf = ([, { names }]: readonly [string, { readonly names?: Set<string> }]) => names;
+const blocksOf = ({ blocks }: { readonly blocks?: Set<string> }) => blocks;

@@ -1,19 +1,19 @@
-const NOBODY = [""];
+const NO_BLOCK = [""];
 
 /**
- * Sorts items so that each caller's oldest comes first, then each caller's second, and so on. `items` are in order
- * of arrival. An item of several callers counts for each, and takes its earliest place.
+ * Sorts items so that the oldest of each address block come first, then the second of each, and so on. `items` are in
+ * order of arrival. An item of several blocks counts for each, and takes its earliest place.
  */
 export function inFairOrder<T>(
   items: readonly T[],
-  callersOf: (item: T) => Iterable<string> | undefined,
+  blocksOf: (item: T) => Iterable<string> | undefined,
 ): T[] {
   const counts = new Map<string, number>();
   const ranked = items.map((item) => {
     let rank = Infinity;
-    for (const caller of callersOf(item) ?? NOBODY) {
-      const count = counts.get(caller) ?? 0;
-      counts.set(caller, count + 1);
+    for (const block of blocksOf(item) ?? NO_BLOCK) {
+      const count = counts.get(block) ?? 0;
+      counts.set(block, count + 1);
       rank = Math.min(rank, count);
     }
     return { item, rank };

@@ -1,29 +1,30 @@
+import { AsyncResource } from "node:async_hooks";
 import { inFairOrder } from "./fair-order.ts";
 
-/** Who waits to run a task. */
-export interface Waiter {
-  /** The address blocks of all callers who want the task done. Others may join while it waits. */
-  readonly blocks: () => Iterable<string>;
-  /** Takes the task out of the queue. It does not stop a task that runs. */
-  readonly signal: AbortSignal;
+/** A task that waits for its turn or runs. Callers can share it. */
+export interface Task<T> {
+  /** Waits for its result. Rejects with its error, that of `refuse`, or the signal's reason. */
+  join(caller: { readonly addressBlock: string; readonly signal: AbortSignal }): Promise<T>;
+  hasCallers(): boolean;
 }
 
-interface Place extends PromiseWithResolvers<undefined> {
-  readonly blocks: Waiter["blocks"];
+interface Place<T> {
+  readonly run: () => Promise<T>;
+  readonly onEnd: () => void;
+  readonly blocks: Set<string>;
+  readonly waiters: Set<PromiseWithResolvers<T>>;
 }
 
 /**
- * Returns a function that runs tasks: at most `maxRunning` at once, while up to `maxWaiting` wait. It rejects with the
- * error of the task, with that of `refuse` if the queue is full, or with the reason of a signal that aborts first.
- *
- * Address blocks share it fairly. The next task is the oldest one of the blocks that run the fewest. A full queue
- * keeps equally many tasks of each block. Tasks start at the end of an event-loop turn, so that the order within the
- * turn does not matter.
+ * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks have equal parts of both: the
+ * next task is the oldest of the blocks with the fewest running, and a full queue refuses the newest of the blocks
+ * with the most. A task that all its callers have left is not started. A new task starts at the end of the event-loop
+ * turn at the earliest, so that tasks of one turn have no advantage over each other.
  */
-export function createSemaphore(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
+export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
   const { maxRunning, maxWaiting, refuse } = options;
-  const waiting = new Set<Place>();
-  const running = new Set<Place>();
+  const waiting = new Set<Place<T>>();
+  const running = new Set<Place<T>>();
   let isScheduled = false;
 
   function startAtEndOfTurn(): void {
@@ -31,53 +32,73 @@ export function createSemaphore(options: { maxRunning: number; maxWaiting: numbe
     isScheduled = true;
     setImmediate(() => {
       isScheduled = false;
-      while (waiting.size > 0 && running.size < maxRunning) {
-        const place = next();
-        waiting.delete(place);
-        running.add(place);
-        place.resolve(undefined);
-      }
-      if (waiting.size > maxWaiting)
-        for (const place of inFairOrder([...waiting], blocksOf).slice(maxWaiting)) remove(place, refuse());
+      startNext();
     });
   }
 
-  function next(): Place {
-    const counts = new Map<string, number>();
-    for (const place of running)
-      for (const block of place.blocks()) counts.set(block, (counts.get(block) ?? 0) + 1);
-    const countOf = (place: Place) =>
-      Math.min(...Array.from(place.blocks(), (block) => counts.get(block) ?? 0));
-    return [...waiting].reduce((best, place) => (countOf(place) < countOf(best) ? place : best));
+  function startNext(): void {
+    const inOrder = inFairOrder([...running, ...waiting], blocksOf).filter((place) => waiting.has(place));
+    for (const place of inOrder.splice(0, maxRunning - running.size)) start(place);
+    for (const place of inOrder.slice(maxWaiting)) reject(place, refuse());
   }
 
-  function remove(place: Place, reason: Error): void {
+  function start(place: Place<T>): void {
     waiting.delete(place);
-    place.reject(reason);
+    running.add(place);
+    place.run().then(
+      (result) => {
+        end(place);
+        for (const { resolve } of place.waiters) resolve(result);
+      },
+      (error: unknown) => {
+        reject(place, error);
+      },
+    );
   }
 
-  return async <T>(task: () => Promise<T>, { blocks, signal }: Waiter): Promise<T> => {
-    signal.throwIfAborted();
-    const place = { ...Promise.withResolvers<undefined>(), blocks };
-    const leave = () => {
-      remove(place, signal.reason as Error);
+  function reject(place: Place<T>, error: unknown): void {
+    end(place);
+    for (const waiter of place.waiters) waiter.reject(error);
+  }
+
+  function end(place: Place<T>): void {
+    waiting.delete(place);
+    place.onEnd();
+    if (running.delete(place)) startNext();
+  }
+
+  /** Adds a task; join it at once. `onEnd` is called when it has ended, is refused, or all its callers have left. */
+  return (run: () => Promise<T>, onEnd: () => void): Task<T> => {
+    // Bound, so that its spans belong to the request that adds it, not to the one whose end starts it.
+    const place: Place<T> = {
+      run: AsyncResource.bind(run),
+      onEnd,
+      blocks: new Set(),
+      waiters: new Set(),
     };
-    signal.addEventListener("abort", leave, { once: true });
     waiting.add(place);
     startAtEndOfTurn();
-    try {
-      await place.promise;
-    } finally {
-      signal.removeEventListener("abort", leave);
-    }
-    try {
-      signal.throwIfAborted();
-      return await task();
-    } finally {
-      running.delete(place);
-      startAtEndOfTurn();
-    }
+    return {
+      async join({ addressBlock, signal }) {
+        const waiter = Promise.withResolvers<T>();
+        const leave = () => {
+          waiter.reject(signal.reason);
+        };
+        if (signal.aborted) leave();
+        signal.addEventListener("abort", leave, { once: true });
+        place.blocks.add(addressBlock);
+        place.waiters.add(waiter);
+        try {
+          return await waiter.promise;
+        } finally {
+          signal.removeEventListener("abort", leave);
+          place.waiters.delete(waiter);
+          if (place.waiters.size === 0 && waiting.has(place)) end(place);
+        }
+      },
+      hasCallers: () => place.waiters.size > 0,
+    };
   };
 }
 
-const blocksOf = ({ blocks }: Place) => blocks();
+const blocksOf = ({ blocks }: { readonly blocks: Set<string> }) => blocks;

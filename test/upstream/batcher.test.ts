@@ -1,7 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createBatcher } from "../../src/upstream/batcher.ts";
-import type { LoadRequest } from "../../src/upstream/load-request.ts";
+import { createBatcher, type Load } from "../../src/upstream/batcher.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -17,26 +16,29 @@ async function turn(): Promise<void> {
 }
 const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
+type Options = Parameters<typeof createBatcher<string, string>>[0];
+const defaults = { idOf: (key: string) => key, maxKeys: 10, maxCalls: 3, maxWaitMs: 50 };
+/** For batchers that save calls: a call's turn comes at once. */
+const savesCalls = { turn: () => undefined };
+
 /** A batcher whose calls stay in flight until the test ends them. */
-function createHeldBatcher(options: Partial<Parameters<typeof createBatcher<string>>[0]> = {}) {
+function createHeldBatcher(options: Partial<Options> = {}) {
   const calls: { keys: readonly string[]; end: () => void }[] = [];
-  const batcher = createBatcher<string>({
-    maxKeys: 10,
-    maxCalls: 3,
-    maxWaitMs: 50,
+  const batcher = createBatcher<string, string>({
+    ...defaults,
     ...options,
     ask: (batch) =>
       new Promise((resolve) => {
         calls.push({
           keys: batch,
           end: () => {
-            resolve(new Map(batch.map((key) => [key, `value of ${key}`])));
+            resolve(batch.map((key) => `value of ${key}`));
           },
         });
       }),
   });
-  const load = async (key: string, signal?: AbortSignal, request?: LoadRequest<string>) => {
-    const [value] = await batcher.load([key], signal, request);
+  const load = async (key: string, request?: Load<string>) => {
+    const value = await batcher.load(key, request);
     if (value instanceof Error) throw value;
     return value;
   };
@@ -64,8 +66,8 @@ describe("a batcher", () => {
     }
   });
 
-  it("keeps batching keys that arrive during a call, even after that call ends", async () => {
-    const { load, calls, sizes } = createHeldBatcher();
+  it("keeps batching keys that arrive during a call, even after that call ends, to save calls", async () => {
+    const { load, calls, sizes } = createHeldBatcher(savesCalls);
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -78,8 +80,8 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 8]);
   });
 
-  it("sends the batch when the last call ends, with sendAfterCalls", async () => {
-    const { load, calls, sizes } = createHeldBatcher({ sendAfterCalls: true });
+  it("otherwise sends the batch when the last call ends", async () => {
+    const { load, calls, sizes } = createHeldBatcher();
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -114,9 +116,9 @@ describe("a batcher", () => {
     expect(sizes()).toEqual([1, 1]);
   });
 
-  it("requests a waiting key once for all callers, and a key in flight again unless joinInFlight is set", async () => {
-    for (const joinInFlight of [false, true]) {
-      const { load, calls } = createHeldBatcher({ joinInFlight, sendAfterCalls: true });
+  it("requests a waiting key once for all callers, and a key in flight again unless it saves calls", async () => {
+    for (const options of [{}, savesCalls]) {
+      const { load, calls } = createHeldBatcher(options);
       const [one, two] = [load("a"), load("a")];
       await turn();
       const three = load("a");
@@ -124,10 +126,25 @@ describe("a batcher", () => {
       calls[0]!.end();
       expect(await Promise.all([one, two])).toEqual(["value of a", "value of a"]);
       await turn();
-      expect(calls).toHaveLength(joinInFlight ? 1 : 2);
+      expect(calls).toHaveLength("turn" in options ? 1 : 2);
       calls.at(-1)!.end();
       expect(await three).toBe("value of a");
     }
+  });
+
+  it("requests keys that are objects once if they have the same id", async () => {
+    const asked: { id: number; text: string }[] = [];
+    const batcher = createBatcher<(typeof asked)[number], string>({
+      ...defaults,
+      idOf: ({ id }) => String(id),
+      ask: (batch) => {
+        asked.push(...batch);
+        return Promise.resolve(batch.map(({ text }) => text));
+      },
+    });
+    const texts = ["one", "one again", "two"].map((text, i) => batcher.load({ id: i >> 1, text }));
+    expect(await Promise.all(texts)).toEqual(["one", "one", "two"]);
+    expect(asked).toHaveLength(2);
   });
 
   it("does not send keys whose callers have all left by then, and rejects with their reason", async () => {
@@ -135,10 +152,10 @@ describe("a batcher", () => {
     const first = load("first");
     await turn();
     let hasLeft = false;
-    const left = { left: () => (hasLeft ? new Error("left") : undefined) };
-    const dropped = load("dropped", undefined, left).catch(String);
-    const shared = [load("shared", undefined, left), load("shared", undefined, { left: () => undefined })];
-    const mixed = [load("mixed", undefined, left), load("mixed")];
+    const left = { disconnectReason: () => (hasLeft ? new Error("left") : undefined) };
+    const dropped = load("dropped", left).catch(String);
+    const shared = [load("shared", left), load("shared", { disconnectReason: () => undefined })];
+    const mixed = [load("mixed", left), load("mixed")];
     hasLeft = true;
     await vi.advanceTimersByTimeAsync(50);
     expect(calls.map((call) => call.keys)).toEqual([["first"], ["shared", "mixed"]]);
@@ -150,17 +167,20 @@ describe("a batcher", () => {
   });
 
   it("rejects a caller who leaves, drops keys without callers, and serves the other callers", async () => {
-    const { load, calls } = createHeldBatcher({ maxCalls: 1, sendAfterCalls: true });
+    const { load, calls } = createHeldBatcher({ maxCalls: 1 });
     void load("first");
     await turn();
     const [leaving, staying] = [new AbortController(), new AbortController()];
-    const gone = load("gone", leaving.signal);
-    const shared = [load("shared", leaving.signal), load("shared", staying.signal)] as const;
+    const gone = load("gone", { signal: leaving.signal });
+    const shared = [
+      load("shared", { signal: leaving.signal }),
+      load("shared", { signal: staying.signal }),
+    ] as const;
     await turn();
     leaving.abort(new Error("left"));
     await expect(gone).rejects.toThrow("left");
     await expect(shared[0]).rejects.toThrow("left");
-    await expect(load("late", leaving.signal)).rejects.toThrow("left");
+    await expect(load("late", { signal: leaving.signal })).rejects.toThrow("left");
     calls[0]!.end();
     await turn();
     expect(calls[1]!.keys).toEqual(["shared"]);
@@ -169,9 +189,9 @@ describe("a batcher", () => {
   });
 
   it("requests a key again when all callers of the call in flight have left", async () => {
-    const { load, calls } = createHeldBatcher({ joinInFlight: true, sendAfterCalls: true });
+    const { load, calls } = createHeldBatcher(savesCalls);
     const leaving = new AbortController();
-    const gone = load("a", leaving.signal);
+    const gone = load("a", { signal: leaving.signal });
     await turn();
     leaving.abort(new Error("left"));
     await expect(gone).rejects.toThrow("left");
@@ -186,7 +206,6 @@ describe("a batcher", () => {
     const { load, calls } = createHeldBatcher({
       maxCalls: 1,
       maxWaiting: 2,
-      sendAfterCalls: true,
       refuse: () => new Error("full"),
     });
     void load("first");
@@ -216,7 +235,7 @@ describe("a batcher", () => {
   });
 
   it("never combines keys of different groups in one call", async () => {
-    const { load, calls } = createHeldBatcher({ sendAfterCalls: true, groupOf: (key) => key[0] });
+    const { load, calls } = createHeldBatcher({ groupOf: (key) => key[0] });
     for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
     await turn();
     calls[0]!.end();
@@ -228,51 +247,40 @@ describe("a batcher", () => {
   });
 
   it("returns each key's own answer, and the error of a failed call for all its keys", async () => {
-    const answers = [
-      new Map<string, string | Error>([
-        ["a", "value"],
-        ["b", new Error("only b")],
-      ]),
-    ];
-    const batcher = createBatcher<string>({
-      maxKeys: 10,
-      maxCalls: 1,
-      maxWaitMs: 50,
+    const answers = [["value", new Error("only b"), undefined]];
+    const batcher = createBatcher<string, string>({
+      ...defaults,
       ask: () => {
         const answer = answers.shift();
         return answer ? Promise.resolve(answer) : Promise.reject(new Error("all"));
       },
     });
-    const messages = async (...requested: string[]) =>
-      (await batcher.load(requested)).map((answer) => (answer instanceof Error ? answer.message : answer));
-    expect(await messages("a", "b", "c", "a")).toEqual(["value", "only b", "no answer for c", "value"]);
-    expect(await messages("a", "b")).toEqual(["all", "all"]);
-    expect(await messages()).toEqual([]);
-  });
-
-  it("returns the available answers to a caller who leaves, and the abort reason for the other keys", async () => {
-    const ask = (batch: readonly string[]) =>
-      batch.includes("never")
-        ? new Promise<never>(() => undefined)
-        : Promise.resolve(new Map([["a", "value"]]));
-    const batcher = createBatcher<string>({ maxKeys: 1, maxCalls: 2, maxWaitMs: 50, ask });
-    const leaving = new AbortController();
-    const answers = batcher.load(["a", "never"], leaving.signal);
-    await turn();
-    leaving.abort(new Error("left"));
-    expect(await answers).toEqual(["value", new Error("left")]);
-    expect(await batcher.load(["a"], leaving.signal)).toEqual([new Error("left")]);
+    const load = async (key: string) => {
+      const answer = await batcher.load(key);
+      return answer instanceof Error ? answer.message : answer;
+    };
+    expect(await Promise.all(["a", "b", "c", "a"].map(load))).toEqual([
+      "value",
+      "only b",
+      "no answer for c",
+      "value",
+    ]);
+    expect(await Promise.all(["a", "b"].map(load))).toEqual(["all", "all"]);
   });
 
   describe("when more keys wait than fit", () => {
-    const loadFor = (load: ReturnType<typeof createHeldBatcher>["load"], caller: string, count: number) =>
+    const loadFor = (
+      load: ReturnType<typeof createHeldBatcher>["load"],
+      addressBlock: string,
+      count: number,
+    ) =>
       Promise.all(
-        keys(count, caller).map((key) =>
-          load(key, undefined, { caller }).catch((error: unknown) => (error as Error).message),
+        keys(count, addressBlock).map((key) =>
+          load(key, { addressBlock }).catch((error: unknown) => (error as Error).message),
         ),
       );
 
-    it("puts an equal number of keys of each caller into the call, the oldest first", async () => {
+    it("puts an equal number of keys of each address block into the call, the oldest first", async () => {
       const { load, calls } = createHeldBatcher({ maxCalls: 1 });
       void load("first");
       await turn();
@@ -285,7 +293,7 @@ describe("a batcher", () => {
       expect(calls[1]!.keys).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2", "a3", "c3"]);
     });
 
-    it("refuses the newest keys of the callers with the most keys when the queue is full", async () => {
+    it("refuses the newest keys of the blocks with the most keys when the queue is full", async () => {
       const { load, calls } = createHeldBatcher({
         maxCalls: 1,
         maxWaiting: 10,
@@ -306,12 +314,12 @@ describe("a batcher", () => {
       expect(new Set(answers.slice(6))).toEqual(new Set(["full"]));
     });
 
-    it("serves a key as early as any of its callers would get it", async () => {
+    it("serves a key as early as any of its blocks would get it", async () => {
       const { load, calls } = createHeldBatcher({ maxCalls: 1 });
       void load("first");
       await turn();
       void loadFor(load, "a", 30);
-      void load("a29", undefined, { caller: "b" });
+      void load("a29", { addressBlock: "b" });
       await turn();
       calls[0]!.end();
       await turn();
@@ -372,7 +380,7 @@ describe("a batcher", () => {
     it("keeps an unused turn for the next key", async () => {
       const { load, turns, sizes } = createPacedBatcher();
       const leaving = new AbortController();
-      const gone = load("gone", leaving.signal);
+      const gone = load("gone", { signal: leaving.signal });
       await turn();
       leaving.abort(new Error("left"));
       await expect(gone).rejects.toThrow("left");
@@ -385,9 +393,9 @@ describe("a batcher", () => {
 
     it("refuses keys whose time is up instead of sending them", async () => {
       const { load, calls, turns } = createPacedBatcher({ refuse: () => new Error("too late") });
-      const late = load("late", undefined, { sendBefore: performance.now() + 100 });
-      void load("in time", undefined, { sendBefore: performance.now() + 300 });
-      const both = [100, 300].map((ms) => load("both", undefined, { sendBefore: performance.now() + ms }));
+      const late = load("late", { sendBefore: performance.now() + 100 });
+      void load("in time", { sendBefore: performance.now() + 300 });
+      const both = [100, 300].map((ms) => load("both", { sendBefore: performance.now() + ms }));
       await turn();
       const refused = expect(late).rejects.toThrow("too late");
       await vi.advanceTimersByTimeAsync(200);
@@ -398,13 +406,18 @@ describe("a batcher", () => {
       expect(await Promise.all(both)).toEqual(["value of both", "value of both"]);
     });
 
-    it("lets `refuse` choose the error of a caller who leaves before its turn", async () => {
-      const { load } = createPacedBatcher({ refuse: (reason) => new Error(`no call: ${reason?.message}`) });
+    it("refuses a key when its caller leaves because its time is up, before its turn", async () => {
+      const { load } = createPacedBatcher({ refuse: () => new Error("too late") });
       const leaving = new AbortController();
-      const gone = load("gone", leaving.signal);
+      const both = [50, 200].map((ms) =>
+        load(`sent before ${ms}`, { signal: leaving.signal, sendBefore: performance.now() + ms }).catch(
+          String,
+        ),
+      );
       await turn();
+      await vi.advanceTimersByTimeAsync(100);
       leaving.abort(new Error("left"));
-      await expect(gone).rejects.toThrow("no call: left");
+      expect(await Promise.all(both)).toEqual(["Error: too late", "Error: left"]);
     });
   });
 
@@ -412,13 +425,13 @@ describe("a batcher", () => {
     const { load, calls, isPending } = createHeldBatcher({
       maxCalls: 1,
       maxWaiting: 1,
-      joinInFlight: true,
+      ...savesCalls,
       refuse: () => new Error("full"),
     });
     const ended: Record<string, unknown[]> = {};
     const start = (name: string, key: string, signal?: AbortSignal) => {
-      const onEnd = (_key: string, answer?: string | Error) => (ended[name] ??= []).push(answer);
-      return load(key, signal, { onEnd }).catch(() => undefined);
+      const onEnd = (answer?: string | Error) => (ended[name] ??= []).push(answer);
+      return load(key, { onEnd, ...(signal && { signal }) }).catch(() => undefined);
     };
     expect(isPending("a")).toBe(false);
     void start("first", "a");

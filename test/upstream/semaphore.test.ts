@@ -1,94 +1,125 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { createSemaphore } from "../../src/upstream/semaphore.ts";
-
-const stays = new AbortController().signal;
+import { createSemaphore, type Task } from "../../src/upstream/semaphore.ts";
 
 /** Lets tasks end, and then others start at the end of the turn. */
 async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
+const callerIn = (addressBlock: string, signal = new AbortController().signal) => ({ addressBlock, signal });
 
-/** A semaphore whose tasks run until the test ends them. Records which tasks were started and refused, in order. */
+/** A semaphore whose tasks run until the test ends them. Records the names of tasks that start and end. */
 function createHeldSemaphore({ maxRunning = 1, maxWaiting = 10 } = {}) {
-  const run = createSemaphore({ maxRunning, maxWaiting, refuse: () => new Error("full") });
-  const tasks = new Map<string, PromiseWithResolvers<string>>();
+  const addTask = createSemaphore<string>({ maxRunning, maxWaiting, refuse: () => new Error("full") });
+  const started = new Map<string, PromiseWithResolvers<string>>();
+  const ended: string[] = [];
   const refused: string[] = [];
-  const add = (name: string, blocks: readonly string[] = ["a"], signal = stays) => {
-    const task = () => {
-      tasks.set(name, Promise.withResolvers());
-      return tasks.get(name)!.promise;
+  const add = (name: string): Task<string> => {
+    const run = () => {
+      started.set(name, Promise.withResolvers());
+      return started.get(name)!.promise;
     };
-    const result = run(task, { blocks: () => blocks, signal });
-    result.catch(() => refused.push(name));
-    return result;
+    return addTask(run, () => ended.push(name));
   };
-  const end = async (name: string) => {
-    tasks.get(name)!.resolve(`result of ${name}`);
-    await turn();
+  return {
+    add,
+    /** Adds a task for a caller in each of these blocks. */
+    addFor(name: string, ...blocks: string[]): void {
+      const task = add(name);
+      for (const block of blocks) task.join(callerIn(block)).catch(() => refused.push(name));
+    },
+    async end(name: string, error?: Error): Promise<void> {
+      if (error) started.get(name)!.reject(error);
+      else started.get(name)!.resolve(`result of ${name}`);
+      await turn();
+    },
+    started: () => [...started.keys()],
+    ended,
+    refused,
   };
-  return { add, end, tasks, started: () => [...tasks.keys()], refused };
 }
 
-it("a task gets a turn at the end of the event-loop turn, and its caller gets its result or error", async () => {
-  const { add, end, tasks, started } = createHeldSemaphore({ maxRunning: 2 });
-  const [one, two] = [add("one"), add("two")];
+it("starts tasks at the end of the event-loop turn, and gives all their callers the result or the error", async () => {
+  const { add, end, started, ended } = createHeldSemaphore({ maxRunning: 2 });
+  const [works, fails] = [add("works"), add("fails")];
+  const results = [works, works, fails, fails].map((task) => task.join(callerIn("a")).catch(String));
   expect(started()).toEqual([]);
   await turn();
-  expect(started()).toEqual(["one", "two"]);
-  await end("one");
-  expect(await one).toBe("result of one");
-  tasks.get("two")!.reject(new Error("fails"));
-  await expect(two).rejects.toThrow("fails");
+  expect(started()).toEqual(["works", "fails"]);
+  expect([works.hasCallers(), ended]).toEqual([true, []]);
+  await end("works");
+  await end("fails", new Error("broken"));
+  expect(await Promise.all(results)).toEqual([
+    ...Array<string>(2).fill("result of works"),
+    ...Array<string>(2).fill("Error: broken"),
+  ]);
+  expect([works.hasCallers(), ended]).toEqual([false, ["works", "fails"]]);
 });
 
-it("a task waits while as many as may run do, and starts when one of them ends, even if that fails", async () => {
-  const { add, end, tasks, started } = createHeldSemaphore();
-  for (const name of ["one", "two", "three"]) void add(name);
+it("starts a waiting task when another ends, even if that fails", async () => {
+  const { addFor, end, started } = createHeldSemaphore();
+  for (const name of ["one", "two", "three"]) addFor(name, "a");
   await turn();
   expect(started()).toEqual(["one"]);
-  tasks.get("one")!.reject(new Error("fails"));
-  await turn();
+  await end("one", new Error("broken"));
   expect(started()).toEqual(["one", "two"]);
   await end("two");
   expect(started()).toEqual(["one", "two", "three"]);
 });
 
-it("the next task is the oldest of the blocks that run the fewest, and counts for all its blocks", async () => {
-  const { add, end, started } = createHeldSemaphore({ maxRunning: 2 });
-  for (const name of ["a0", "a1", "a2", "a3"]) void add(name);
-  void add("b0", ["b"]);
-  void add("ab", ["a", "b"]);
-  void add("c0", ["c"]);
+it("starts the oldest task of the blocks with the fewest running; a task counts for the blocks of all callers", async () => {
+  const { addFor, end, started } = createHeldSemaphore({ maxRunning: 2 });
+  for (const name of ["a0", "a1", "a2", "a3"]) addFor(name, "a");
+  addFor("b0", "b");
+  addFor("ab", "a", "b");
+  addFor("c0", "c");
   await turn();
   expect(started()).toEqual(["a0", "b0"]);
   for (const name of ["a0", "b0", "a1", "ab"]) await end(name);
   expect(started()).toEqual(["a0", "b0", "a1", "ab", "c0", "a2"]);
 });
 
-it("a full queue refuses the newest tasks of the blocks that have the most", async () => {
-  const { add, refused } = createHeldSemaphore({ maxWaiting: 4 });
-  for (const name of ["a0", "a1", "a2", "a3", "a4", "a5"]) void add(name);
+it("refuses the newest tasks of the blocks that have the most when the queue is full", async () => {
+  const { addFor, refused, ended } = createHeldSemaphore({ maxWaiting: 4 });
+  for (const name of ["a0", "a1", "a2", "a3", "a4", "a5"]) addFor(name, "a");
   await turn();
-  void add("b0", ["b"]);
-  void add("b1", ["b"]);
+  expect(refused).toEqual(["a5"]);
+  for (const name of ["b0", "b1"]) addFor(name, "b");
   await turn();
   expect(refused).toEqual(["a5", "a3", "a4"]);
+  expect(ended).toEqual(refused);
 });
 
-it("a task whose signal aborts leaves the queue and frees its place, but a running one continues", async () => {
-  const { add, end, started } = createHeldSemaphore({ maxWaiting: 1 });
-  const leaving = new AbortController();
-  const running = add("running", ["a"], leaving.signal);
+it("takes a task out of the queue when its last caller leaves, and not if another has joined", async () => {
+  const { add, addFor, end, started, ended } = createHeldSemaphore({ maxWaiting: 2 });
+  addFor("running", "a");
   await turn();
-  const gone = add("gone", ["a"], leaving.signal);
+  const leaving = new AbortController();
+  const [gone, shared] = [add("gone"), add("shared")];
+  const left = [gone, shared].map((task) => task.join(callerIn("a", leaving.signal)));
+  const stays = shared.join(callerIn("b"));
   await turn();
   leaving.abort(new Error("left"));
-  await expect(gone).rejects.toThrow("left");
-  await expect(add("too late", ["a"], leaving.signal)).rejects.toThrow("left");
-  void add("next");
+  for (const one of left) await expect(one).rejects.toThrow("left");
+  expect(ended).toEqual(["gone"]);
+  await expect(add("too late").join(callerIn("a", leaving.signal))).rejects.toThrow("left");
+  addFor("next", "a");
   await end("running");
-  expect(await running).toBe("result of running");
-  expect(started()).toEqual(["running", "next"]);
+  await end("shared");
+  expect(await stays).toBe("result of shared");
+  expect(started()).toEqual(["running", "shared", "next"]);
+});
+
+it("lets a task go on that all its callers have left", async () => {
+  const { add, end, started, ended } = createHeldSemaphore();
+  const leaving = new AbortController();
+  const task = add("running");
+  const left = task.join(callerIn("a", leaving.signal));
+  await turn();
+  leaving.abort(new Error("left"));
+  await expect(left).rejects.toThrow("left");
+  expect([task.hasCallers(), ended]).toEqual([false, []]);
+  await end("running");
+  expect([started(), ended]).toEqual([["running"], ["running"]]);
 });

@@ -1,4 +1,4 @@
-import { createSemaphore } from "../../upstream/semaphore.ts";
+import { createSemaphore, type Task } from "../../upstream/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { WalletWithCoins } from "../wallets.ts";
@@ -6,18 +6,11 @@ import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
-type Waiter = PromiseWithResolvers<CollectOutcome>;
-
-/** An account's collect, in flight or in the queue, with all who wait for it. */
+/** An account's collect, in flight or in the queue. */
 interface AccountCollect {
-  readonly address: string;
-  readonly outcome: Promise<CollectOutcome>;
+  readonly task: Task<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
-  /** Takes it out of the queue. */
-  readonly abandoned: AbortController;
-  /** The callers who have not timed out. Handlers of the collect's promise would stay until it settles. */
-  readonly waiters: Set<Waiter>;
   /** The mints of the coins that it collects. */
   readonly mints: ReadonlySet<string>;
   /** Other coins that callers who joined have named, by mint. */
@@ -44,55 +37,41 @@ export type Collector = ReturnType<typeof createCollector>;
  * No transaction is lost or doubled. An account has at most one in flight within this process, and on all replicas
  * while Redis is up; all its callers share its outcome. It is signed once, and the same bytes are resent until it
  * lands or expires. A collect in flight has its own deadline and continues after all callers have left. When too many
- * are in flight, others wait in a queue, which callers share equally.
+ * are in flight, others wait in a queue, in which each address block has an equal part.
  */
 export function createCollector(needs: CollectNeeds) {
   const { metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
-  const runInTurn = createSemaphore({
+  const addTask = createSemaphore<CollectOutcome>({
     maxRunning: MAX_IN_FLIGHT,
     maxWaiting: MAX_WAITING,
     refuse: () => new CollectError({ kind: "too-many-in-flight" }),
   });
   /** All collects, by address. */
   const collects = new Map<string, AccountCollect>();
-
-  function forget(collect: AccountCollect): void {
-    if (collects.get(collect.address) === collect) collects.delete(collect.address);
-  }
+  const inFlight = () => [...collects.values()].flatMap((collect) => collect.inFlight ?? []);
 
   function add(wallet: WalletWithCoins, addressBlock: string): AccountCollect {
     const payers: Payers = new Map([[addressBlock, undefined]]);
-    const abandoned = new AbortController();
-    const start = () => {
+    async function run(): Promise<CollectOutcome> {
       collect.inFlight = startCollect(wallet, payers);
-      return collect.inFlight.outcome;
-    };
+      try {
+        const outcome = await collect.inFlight.outcome;
+        metrics.ended(outcome.kind);
+        return outcome;
+      } catch (error) {
+        metrics.ended(toResult(error));
+        throw error;
+      }
+    }
     const collect: AccountCollect = {
-      address: wallet.account.address,
-      outcome: runInTurn(start, { blocks: () => payers.keys(), signal: abandoned.signal }),
+      task: addTask(run, () => collects.delete(wallet.account.address)),
       inFlight: undefined,
-      abandoned,
-      waiters: new Set(),
       mints: new Set(wallet.coins.map(({ mint }) => mint)),
       others: new Map(),
       payers,
     };
-    collects.set(collect.address, collect);
-    const end = (result: string) => {
-      forget(collect);
-      if (collect.inFlight) metrics.ended(result);
-    };
-    collect.outcome.then(
-      (outcome) => {
-        end(outcome.kind);
-        for (const { resolve } of collect.waiters) resolve(outcome);
-      },
-      (error: unknown) => {
-        end(toResult(error));
-        for (const { reject } of collect.waiters) reject(error);
-      },
-    );
+    collects.set(wallet.account.address, collect);
     return collect;
   }
 
@@ -105,18 +84,17 @@ export function createCollector(needs: CollectNeeds) {
     addressBlock: string,
     startedAt: number,
   ): Promise<CollectOutcome | undefined> {
-    const { waiters, payers } = collect;
+    const { task, payers } = collect;
     if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
-    const waiter: Waiter = Promise.withResolvers();
-    waiters.add(waiter);
+    const timeout = new AbortController();
     const timer = setTimeout(
       () => {
-        waiter.reject(collect.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
+        timeout.abort(collect.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
       },
       Math.max(0, startedAt + timeoutMs - performance.now()),
     );
     try {
-      return await waiter.promise;
+      return await task.join({ addressBlock, signal: timeout.signal });
     } catch (error) {
       if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
       const shortage = payers.get(addressBlock);
@@ -124,11 +102,6 @@ export function createCollector(needs: CollectNeeds) {
       throw new CollectError({ ...error.failure, ...shortage });
     } finally {
       clearTimeout(timer);
-      waiters.delete(waiter);
-      if (waiters.size === 0 && !collect.inFlight) {
-        forget(collect);
-        collect.abandoned.abort();
-      }
     }
   }
 
@@ -171,14 +144,11 @@ export function createCollector(needs: CollectNeeds) {
 
     /** Resolves when no collect is in flight. */
     async settled(): Promise<void> {
-      while (collects.size > 0)
-        await Promise.allSettled([...collects.values()].map(({ outcome }) => outcome));
+      while (inFlight().length > 0) await Promise.allSettled(inFlight().map(({ outcome }) => outcome));
     },
 
     /** The signatures of the transactions in flight. */
-    openSignatures: () => [
-      ...new Set([...collects.values()].flatMap(({ inFlight }) => inFlight?.signature() ?? [])),
-    ],
+    openSignatures: () => [...new Set(inFlight().flatMap((collect) => collect.signature() ?? []))],
   };
 }
 

@@ -1,20 +1,11 @@
 import { ContractError } from "../../contract/contract-error.ts";
-import { createSemaphore } from "../../upstream/semaphore.ts";
-import { untilAborted } from "../rpc/deadline.ts";
+import { createSemaphore, type Task } from "../../upstream/semaphore.ts";
 
 /** Who reads a history. */
 export interface HistoryReader {
   readonly signal: AbortSignal;
   /** Readers in the same block of IP addresses share one part of the calls. */
   readonly addressBlock: string;
-}
-
-interface SharedRead<T> {
-  readonly result: Promise<T>;
-  readonly blocks: Set<string>;
-  readers: number;
-  /** Takes the read out of the queue. */
-  readonly abandoned: AbortController;
 }
 
 /** Providers allow about ten calls a second or more. */
@@ -24,11 +15,11 @@ const MAX_WAITING = 1_000;
 
 /**
  * Returns a function that reads for one reader, or joins the read of another with the same key: while that waits for
- * its turn, and with `joinsInFlight` until it ends. A read that all its readers have left is not joined, and not
- * started. Rejects with the error of the read, ContractError SERVICE_BUSY, or the reader's abort reason.
+ * its turn, and with `joinsInFlight` until it ends. Rejects with the error of the read, ContractError SERVICE_BUSY, or
+ * the reader's abort reason.
  */
 export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean }) {
-  const runInTurn = createSemaphore({
+  const addTask = createSemaphore<T>({
     maxRunning: MAX_IN_FLIGHT,
     maxWaiting: MAX_WAITING,
     refuse: () =>
@@ -37,33 +28,24 @@ export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean
       }),
   });
   /** The reads that others can join. */
-  const reads = new Map<string, SharedRead<T>>();
+  const tasks = new Map<string, Task<T>>();
 
-  function add(key: string, read: () => Promise<T>): SharedRead<T> {
-    const blocks = new Set<string>();
-    const abandoned = new AbortController();
-    const start = () => {
-      if (!joinsInFlight) reads.delete(key);
+  function add(key: string, read: () => Promise<T>): Task<T> {
+    const forget = () => {
+      if (tasks.get(key) === task) tasks.delete(key);
+    };
+    const run = () => {
+      if (!joinsInFlight) forget();
       return read();
     };
-    const result = runInTurn(start, { blocks: () => blocks, signal: abandoned.signal });
-    const shared = { result, blocks, readers: 0, abandoned };
-    reads.set(key, shared);
-    return shared;
+    const task = addTask(run, forget);
+    tasks.set(key, task);
+    return task;
   }
 
-  return async (key: string, read: () => Promise<T>, { signal, addressBlock }: HistoryReader): Promise<T> => {
-    const shared = reads.get(key) ?? add(key, read);
-    shared.blocks.add(addressBlock);
-    shared.readers++;
-    try {
-      return await untilAborted(shared.result, signal);
-    } finally {
-      shared.readers--;
-      if (shared.readers === 0) {
-        shared.abandoned.abort();
-        if (reads.get(key) === shared) reads.delete(key);
-      }
-    }
+  return (key: string, read: () => Promise<T>, reader: HistoryReader): Promise<T> => {
+    const task = tasks.get(key);
+    // A read in flight that all its readers have left is probably failing.
+    return (task?.hasCallers() ? task : add(key, read)).join(reader);
   };
 }

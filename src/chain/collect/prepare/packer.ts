@@ -51,15 +51,13 @@ export function createPacker(needs: {
   const signAlone = createSignAlone(needs);
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
   let gathering: Promise<void> | undefined;
-  /** Those in the batcher, by address: an account has at most one collect in flight. */
-  const candidates = new Map<string, Candidate>();
-  const batcher = createBatcher<Verdict>({
+  const batcher = createBatcher({
     ask,
+    // An account has at most one collect in flight.
+    idOf: addressOf,
     maxKeys: MAX_ACCOUNTS,
     maxCalls: MAX_PREPARING,
     maxWaitMs: MAX_WAIT_MS,
-    sendAfterCalls: true,
-    refuse: () => new CollectError({ kind: "timed-out" }),
   });
 
   /** Resolves at the same moment for all calls within `GATHER_MS`. */
@@ -70,12 +68,10 @@ export function createPacker(needs: {
     return gathering;
   }
 
-  async function ask(addresses: readonly string[]): Promise<Map<string, Verdict | Error>> {
-    const groups = toGroups(addresses.map((address) => candidates.get(address)!));
-    const verdicts = await Promise.all(groups.map(prepare));
-    return new Map(
-      verdicts.flatMap((some) => [...some].map(([each, verdict]) => [addressOf(each), verdict])),
-    );
+  async function ask(candidates: readonly Candidate[]): Promise<(Verdict | Error)[]> {
+    const inTime = candidates.filter(({ endsAt }) => performance.now() <= endsAt);
+    const verdicts = new Map((await Promise.all(toGroups(inTime).map(prepare))).flatMap((some) => [...some]));
+    return candidates.map((candidate) => verdicts.get(candidate) ?? new CollectError({ kind: "timed-out" }));
   }
 
   /** Splits candidates into groups that each fit into a transaction. */
@@ -184,11 +180,9 @@ export function createPacker(needs: {
       const { part } = candidate.prospect;
       if (isAlone || part.sweeps.length > 0 || apart.has(address)) return signAlone(candidate);
       if (feePayer.hasInFlight()) await gather();
-      candidates.set(address, candidate);
-      const [verdict] = await batcher.load([address], undefined, { sendBefore: candidate.endsAt });
-      candidates.delete(address);
+      const verdict = await batcher.load(candidate);
       if (verdict === "alone") return signAlone(candidate);
-      if (!verdict || verdict instanceof Error) throw verdict ?? new Error("a collect has no verdict");
+      if (verdict instanceof Error) throw verdict;
       return verdict.signed;
     },
   };
