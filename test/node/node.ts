@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { startSandbox } from "../../src/sandbox/sandbox.ts";
 
 /** An account to create. */
-export interface NewAccount {
+interface NewAccount {
   readonly lamports: bigint;
   /** In base58. */
   readonly owner: string;
