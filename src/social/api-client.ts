@@ -46,13 +46,18 @@ const USER = z.object({
   id: z.string().refine((id) => toSocialId(id) === id),
   username: z.string().regex(/^\w+$/),
 });
-/** An unknown or suspended account. Matches the end of the type, because its host has changed before. */
+/**
+ * An account that the network does not have or does not show, such as a suspended one. Matches the end of the type,
+ * because its host has changed before.
+ */
 const MISSING = z
   .object({
     // The network may omit `value`; `resource_id` then names the account.
     value: z.string().optional(),
     resource_id: z.string().optional(),
-    type: z.string().endsWith("/resource-not-found"),
+    type: z
+      .string()
+      .regex(/\/(resource-not-found|resource-unavailable|not-authorized-for-resource|disallowed-resource)$/),
   })
   .transform(({ value, resource_id }) => value ?? resource_id);
 const PROBLEM = z.object({ type: z.string() });

@@ -2,7 +2,7 @@ import type { Shortage } from "../upstream/budget/ledger.ts";
 
 /** Why a lookup found no account. */
 export type SocialFailure =
-  /** The network has no such account, or has suspended it. */
+  /** The network has no such account, or does not show it, because it is suspended for example. */
   | { readonly kind: "not-found" }
   /** The network allows no calls until its reset. */
   | { readonly kind: "rate-limited"; readonly retryAfterSeconds: number }
