@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { atOnce, from } from "../support/client.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+/** The address that has used up its limit. */
+const REFUSED = from("203.0.113.9");
+const RATE_LIMIT_MAX = 5;
+
+let world: World;
+beforeAll(async () => {
+  // No connection is closed because it takes long.
+  const limits = { headersTimeout: 600_000, requestTimeout: 600_000 };
+  world = await startWorld({ RATE_LIMIT_MAX: String(RATE_LIMIT_MAX) }, limits);
+  await atOnce(RATE_LIMIT_MAX, () => world.lookup("creator", REFUSED));
+});
+afterAll(() => world.close());
+
+describe("a body in chunks of one byte", () => {
+  const CHUNKS = "1\r\nx\r\n".repeat(10_000);
+  const FLOOD = 16_000_000;
+
+  it.each([
+    ["to an unknown path", "POST /nowhere", {}, [404]],
+    ["with a wrong method", "POST /wallet/lookup", {}, [405]],
+    ["of a preflight", "OPTIONS /collect", {}, [204]],
+    ["of a collect above the limit", "POST /collect", REFUSED, [429]],
+    ["of an operation above the limit", "POST /graphql", REFUSED, [429]],
+    ["of a health check", "GET /livez", {}, [200]],
+    ["of a lookup", "GET /wallet/lookup?handle=creator", from("203.0.113.10"), [200, 413]],
+    ["of a collect", "POST /collect", from("203.0.113.11"), [413]],
+    ["of an operation", "POST /graphql", from("203.0.113.12"), [413]],
+  ])("%s is answered, and not read to its end", async (_name, start, headers, expected) => {
+    const { hostname, port } = new URL(world.url);
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    let received = "";
+    socket.on("data", (bytes: Buffer) => (received += bytes.toString())).on("error", () => undefined);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    const lines = Object.entries({ ...headers, "Content-Type": "application/json" });
+    socket.write(
+      `${start} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n${lines.map((line) => `${line.join(": ")}\r\n`).join("")}\r\n`,
+    );
+    let sent = 0;
+    for (; sent < FLOOD && !socket.closed; sent += CHUNKS.length)
+      if (!socket.write(CHUNKS)) await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
+    socket.destroy();
+    expect(expected).toContain(Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1]));
+    expect(received).toMatch(/^connection: close\r$/im);
+    expect(sent).toBeLessThan(FLOOD);
+  });
+});
+
+describe("a client that sends 10 MB", () => {
+  it.each([
+    ["to an unknown path", "/nowhere", 404],
+    ["to collect", "/collect", 413],
+    ["to GraphQL", "/graphql", 413],
+  ])("%s receives the answer", async (_name, path, expected) => {
+    const body = "x".repeat(10_000_000);
+    const headers = { "content-type": "application/json" };
+    const answers = await atOnce(10, () => world.request(path, { method: "POST", headers, body }));
+    for (const { status } of answers) expect(status).toBe(expected);
+  });
+});
