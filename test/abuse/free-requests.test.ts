@@ -63,3 +63,17 @@ describe("a client that sends 10 MB", () => {
     for (const { status } of answers) expect(status).toBe(expected);
   });
 });
+
+describe("an `Accept` header", () => {
+  const page = async (accept: string) => (await world.request("/nowhere", { headers: { accept } })).headers;
+
+  it("that is longer than any client's is ignored", async () => {
+    const types = "text/html,".repeat(50);
+    expect((await page(types.slice(0, -1))).get("content-type")).toContain("text/html");
+    expect((await page(`${types}text/html`)).get("content-type")).toContain("application/json");
+    const answer = await world.request("/graphql?query={__typename}", {
+      headers: { accept: "a/b,".repeat(3_000) },
+    });
+    expect(answer).toMatchObject({ status: 200, body: { data: { __typename: "Query" } } });
+  });
+});
