@@ -1,3 +1,4 @@
+import { createHook } from "node:async_hooks";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -76,4 +77,63 @@ describe("an `Accept` header", () => {
     });
     expect(answer).toMatchObject({ status: 200, body: { data: { __typename: "Query" } } });
   });
+});
+
+describe("a page", () => {
+  /** How often something was compressed meanwhile. */
+  async function compressions(run: () => Promise<unknown>): Promise<number> {
+    let count = 0;
+    const hook = createHook({
+      init(_id, type) {
+        if (type === "ZLIB") count++;
+      },
+    });
+    hook.enable();
+    await run();
+    hook.disable();
+    return count;
+  }
+  const get = (path: string) => async () => {
+    // `fetch` decompresses, which would count, too.
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n`);
+    let received = "";
+    for await (const bytes of socket) received += (bytes as Buffer).toString("latin1");
+    expect(received).toMatch(/^content-encoding: gzip\r$/im);
+  };
+  const times = (count: number, run: () => Promise<unknown>) => async () => {
+    for (let i = 0; i < count; i++) await run();
+  };
+
+  it.each(["/", "/?handle=creator", "/?socialId=1", "/docs", "/schema.graphql", "/errors.md"])(
+    "at %s is compressed once, not for each request",
+    async (path) => {
+      expect(await compressions(times(10, get(path)))).toBe(1);
+      expect(await compressions(times(10, get(path)))).toBe(0);
+    },
+  );
+
+  it("of a name that nobody asked for lately is compressed again", async () => {
+    const others = Array.from({ length: 101 }, (_, i) => get(`/?handle=other${i}`));
+    expect(await compressions(() => others.reduce((last, run) => last.then(run), Promise.resolve()))).toBe(
+      101,
+    );
+    expect(await compressions(get("/?handle=other100"))).toBe(0);
+    expect(await compressions(get("/?handle=other0"))).toBe(1);
+  });
+});
+
+describe("a file of more than a megabyte", () => {
+  it.each(["graphiql-viewer.js", "swagger-ui.js"])(
+    "counts against the limit if it is not compressed: %s",
+    async (name) => {
+      const address = from(`203.0.113.${100 + name.length}`);
+      const get = (encoding: string) =>
+        world.request(`/assets/${name}`, { headers: { ...address, "accept-encoding": encoding } });
+      for (let i = 0; i < RATE_LIMIT_MAX; i++) expect((await get("identity")).status).toBe(200);
+      expect((await get("identity")).status).toBe(429);
+      expect((await get("gzip")).status).toBe(200);
+    },
+  );
 });
