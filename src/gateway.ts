@@ -143,7 +143,7 @@ export function createGateway(
     rateLimit: createRateLimit(config.rateLimit, redis),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,
-    metrics: createRequestMetrics(registry),
+    metrics: createRequestMetrics(registry, log),
     log,
   };
   const serve = (served: Record<string, Route>, notFound: (request: Request) => Response) => {

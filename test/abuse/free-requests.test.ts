@@ -137,3 +137,16 @@ describe("a file of more than a megabyte", () => {
     },
   );
 });
+
+describe("requests above the rate limit", () => {
+  it("write no lines", async () => {
+    const info = () => world.logLines.filter((line) => JSON.parse(line).level >= 30).length;
+    const before = info();
+    for (let i = 0; i < 20; i++) {
+      expect((await world.lookup("creator", REFUSED)).status).toBe(429);
+      expect((await world.collect("1", REFUSED)).status).toBe(429);
+      expect((await world.graphql("{ __typename }", {}, REFUSED)).status).toBe(429);
+    }
+    expect(info()).toBe(before);
+  });
+});
