@@ -29,7 +29,7 @@ import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
 import { createOpenApiDocument } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
-import { respondError, respondJson } from "./rest/respond.ts";
+import { JSON_HEADERS, respondError } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
 import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
@@ -94,12 +94,14 @@ export function createGateway(
   const handleLookup = createLookupHandler(lookUp, format);
   const handleCollect = createCollectHandler(prepare);
   const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
-  const openApi = createOpenApiDocument({
-    schema,
-    basePath: config.basePath,
-    rateLimit: describeRateLimit(config.rateLimit),
-    endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
-  });
+  const openApi = JSON.stringify(
+    createOpenApiDocument({
+      schema,
+      basePath: config.basePath,
+      rateLimit: describeRateLimit(config.rateLimit),
+      endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
+    }),
+  );
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({ rpc: chain.rpc, warnings: common.warnings, refreshWarnings: refreshBalance });
   const pages = createPages({
@@ -125,7 +127,7 @@ export function createGateway(
     },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
-    "/openapi.json": { GET: () => respondJson(200, openApi) },
+    "/openapi.json": { GET: () => new Response(openApi, { headers: JSON_HEADERS }) },
     ...pages.routes,
     ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(createSandboxFeesHandler(sandbox.trade)) } }),
   };
@@ -141,7 +143,7 @@ export function createGateway(
     rateLimit: createRateLimit(config.rateLimit, redis),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,
-    metrics: createRequestMetrics(registry),
+    metrics: createRequestMetrics(registry, log),
     log,
   };
   const serve = (served: Record<string, Route>, notFound: (request: Request) => Response) => {

@@ -141,8 +141,6 @@ export function createGraphQLEndpoint(needs: {
         headers: { ...names, "content-type": RESPONSE_TYPES[0] },
       });
     }
-    // Yoga stops reading in the middle of the body, so the connection cannot be used for another request.
-    if (response.status === 413) response.headers.set("connection", "close");
     return response;
   }
 

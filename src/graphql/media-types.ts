@@ -18,11 +18,18 @@ export function isJson(contentType: string | null | undefined): boolean {
   return JSON_TYPE.test(contentType ?? "");
 }
 
-/** The offered media type that an `Accept` header prefers; undefined if it allows none. Follows RFC 9110, 12.5.1. */
+/** Browsers send about 150 characters. Each media range takes microseconds, and headers have room for thousands. */
+const MAX_ACCEPT_LENGTH = 500;
+
+/**
+ * The offered media type that an `Accept` header prefers; undefined if it allows none. Follows RFC 9110, 12.5.1, which
+ * lets a server ignore the header: a longer one than any client's is ignored.
+ */
 export function preferredType<Type extends string>(
   accept: string | null | undefined,
   offered: readonly Type[],
 ): Type | undefined {
-  const negotiator = new Negotiator({ headers: { accept: accept || "*/*" } });
+  const isRead = accept && accept.length <= MAX_ACCEPT_LENGTH;
+  const negotiator = new Negotiator({ headers: { accept: isRead ? accept : "*/*" } });
   return negotiator.mediaType([...offered]) as Type | undefined;
 }

@@ -1,4 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "@prometheus-io/client";
+import type { ErrorCode } from "../contract/error-codes.ts";
+import type { Logger } from "../observability/log.ts";
 import { VERSION } from "../observability/version.ts";
 import type { Reads } from "../resolvers/loaders.ts";
 
@@ -7,9 +9,13 @@ export type Operation = "lookup" | "collect" | "graphql" | "other";
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
+/** Refused requests are free, so a line for each would let one address fill the disk. */
+const LOG_REFUSALS_EVERY_MS = 60_000;
+
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-export function createRequestMetrics(registry: Registry) {
+/** Creates the metrics of requests, and logs once a minute how many the rate limit has refused. */
+export function createRequestMetrics(registry: Registry, log: Logger) {
   const requests = new Counter({
     name: "tributary_requests_total",
     help: "Requests answered, by operation and code: OK, an error code of the contract (for GraphQL that of the first error), a code such as BAD_REQUEST for invalid GraphQL, or ABORTED if the caller disconnected.",
@@ -38,6 +44,16 @@ export function createRequestMetrics(registry: Registry) {
     registers: [registry],
   });
 
+  let refusedInMinute = 0;
+
+  function logRefusals(): void {
+    log.info(
+      { code: "RATE_LIMITED" satisfies ErrorCode, refused: refusedInMinute },
+      "requests were refused in the last minute",
+    );
+    refusedInMinute = 0;
+  }
+
   return {
     answered(operation: Operation, code: string, durationMs: number, { cached, social }: Reads): void {
       if (cached > 0) lookups.inc({ result: "hit" }, cached);
@@ -47,6 +63,8 @@ export function createRequestMetrics(registry: Registry) {
     },
     refused(): void {
       refusals.inc();
+      if (refusedInMinute === 0) setTimeout(logRefusals, LOG_REFUSALS_EVERY_MS).unref();
+      refusedInMinute++;
     },
   };
 }

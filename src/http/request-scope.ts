@@ -79,6 +79,7 @@ export class HttpRequestScope implements RequestScope {
   #loggedCauses: Set<unknown> | undefined;
   #clientAddress: string | undefined;
   #admittedAt: number | undefined;
+  #isRefused = false;
   #code: string | undefined;
 
   constructor(needs: RequestScopeNeeds, origin: Origin, connection: CallerConnection) {
@@ -145,6 +146,7 @@ export class HttpRequestScope implements RequestScope {
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;
     if (!decision.refusal) return;
+    this.#isRefused = true;
     this.#needs.metrics.refused();
     throw decision.refusal;
   }
@@ -174,7 +176,7 @@ export class HttpRequestScope implements RequestScope {
     this.#needs.metrics.answered(label, code, durationMs, reads);
     const duration = Math.round(durationMs * 100) / 100;
     const { cached, social, chain } = reads;
-    if (label === "other") {
+    if (label === "other" || this.#isRefused) {
       this.#needs.log.debug({ requestId, operation: label, code, status, durationMs: duration }, "answered");
     } else {
       logMembers(

@@ -29,8 +29,7 @@ export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
     if (!isSource(source)) {
       // No error code of the contract fits, and the contract does not know this route.
       scope.recordCode("BAD_REQUEST");
-      const headers = isTooLarge ? { connection: "close" } : {};
-      return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED }, headers);
+      return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED });
     }
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);

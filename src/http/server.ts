@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { boundBody } from "./request-body.ts";
 
 /** The gateway's handler for node:http. */
 export type HandleNode = (
@@ -70,6 +71,7 @@ export async function listen(
   let inFlight = 0;
   let isClosing = false;
   const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
+    boundBody(request, response);
     // Answer pipelined requests one at a time: a flood of them must not produce responses that nobody reads.
     if (response.socket) {
       answer(request, response);

@@ -1,8 +1,5 @@
-/** Reads and discards at most this much of a body that is too large, so that the sender sees the response. */
-const MAX_DISCARDED_BYTES = 1_000_000;
-
 /**
- * Reads a request's body and keeps at most `maxBytes` of it, whatever `Content-Length` says. Rejects when the
+ * Reads a request's body, whatever `Content-Length` says, and stops when it has more than `maxBytes`. Rejects when the
  * sender disconnects.
  */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | "too large"> {
@@ -10,11 +7,12 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
   let size = 0;
   // Not `for await`: leaving it early cancels the body, and that closes the connection.
   const reader = (request.body as ReadableStream<Uint8Array> | null)?.getReader();
-  while (reader && size <= MAX_DISCARDED_BYTES) {
+  while (reader) {
     const { done, value } = await reader.read();
     if (done) break;
     size += value.byteLength;
-    if (size <= maxBytes) chunks.push(value);
+    if (size > maxBytes) return "too large";
+    chunks.push(value);
   }
-  return size > maxBytes ? "too large" : Buffer.concat(chunks);
+  return Buffer.concat(chunks);
 }

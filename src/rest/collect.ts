@@ -137,7 +137,7 @@ export function createCollectHandler(
     if (body === "too large") {
       const error = tooLarge();
       scope.recordCode(error.code);
-      return respondError(error, { headers: { connection: "close" } });
+      return respondError(error);
     }
     const { socialId, mints } = readMembers(body);
 

@@ -107,11 +107,15 @@ describe("the log", () => {
     },
   );
 
-  it("has a line for a request above the rate limit", async () => {
+  it("has a line for a request above the rate limit only at debug level", async () => {
     const from = { "x-forwarded-for": "192.0.2.9" };
     await world.lookup("creator", from);
     await world.lookup("creator", from);
     const { headers } = await world.lookup("creator", from);
-    expect(logLinesOf(headers.get("x-request-id"))[0]).toMatchObject({ code: "RATE_LIMITED", status: 429 });
+    expect(logLinesOf(headers.get("x-request-id"))[0]).toMatchObject({
+      level: 20,
+      code: "RATE_LIMITED",
+      status: 429,
+    });
   });
 });

@@ -1,13 +1,17 @@
+import { LRUCache } from "lru-cache";
 import type { Handler } from "../router.ts";
 import { toSocialId } from "../../contract/social-id.ts";
 import { escapeHtml } from "./escape-html.ts";
-import { createStaticFile } from "./static-file.ts";
+import { createStaticFile, type StaticFile } from "./static-file.ts";
 
 /** The account that the URL of the home page names. */
 type Named = { readonly handle: string } | { readonly socialId: string };
 
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
+
+/** How many pages are cached, 10 kB each. Strangers choose the names; a page that is not cached costs about a lookup. */
+const MAX_PAGES = 100;
 
 /**
  * The home page. `?handle=` and `?socialId=` show an account: the page's script looks it up, and here only the head
@@ -27,6 +31,8 @@ export function createHomePage(needs: {
   cluster: () => string;
 }): Handler {
   const { html, headers, handlePattern, publicUrl, previewImage, isSandbox, cluster } = needs;
+  /** By what differs between pages. */
+  const pages = new LRUCache<string, StaticFile>({ max: MAX_PAGES });
 
   function read(parameters: URLSearchParams): Named | undefined {
     const socialId = toSocialId(parameters.get("socialId") ?? "");
@@ -69,10 +75,15 @@ export function createHomePage(needs: {
       `<meta name="description" content="${escapeHtml(description)}" />`,
       ...(isAboutPerson ? ['<meta name="robots" content="noindex" />'] : []),
       ...preview(title, description, named),
-    ];
+    ].join("\n    ");
     const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escapeHtml(cluster())}">`;
-    const page = html.replace("<!-- head -->", () => head.join("\n    ")).replace("<body>", () => body);
-    return createStaticFile(page, headers).handle(request, scope, url);
+    let page = pages.get(head + body);
+    if (!page) {
+      const text = html.replace("<!-- head -->", () => head).replace("<body>", () => body);
+      page = createStaticFile(text, headers);
+      pages.set(head + body, page);
+    }
+    return page.handle(request, scope, url);
   };
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
-import { gzip } from "node:zlib";
+import { gzip, gzipSync } from "node:zlib";
 import type { Handler } from "../router.ts";
 
 export interface StaticFile {
@@ -10,10 +10,13 @@ export interface StaticFile {
 }
 
 const CHUNK_BYTES = 65_536;
+/** A longer response costs more than a lookup. Only two files have one, and only to clients that are not browsers. */
+const MAX_UNCOUNTED_BYTES = 1_000_000;
 
 /**
- * Serves a file from memory, compressed on the first request that accepts gzip. At a URL with its version,
- * caches may keep it forever; at any other they must revalidate it.
+ * Serves a file from memory, compressed on the first request that accepts gzip. A large file that is not compressed
+ * counts against the caller's rate limit. At a URL with its version, caches may keep the file forever; at any other they
+ * must revalidate it.
  */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,
@@ -23,11 +26,11 @@ export function createStaticFile(
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
   const matchesEtag = (tags: string | null) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
-  let compressed: Promise<Buffer<ArrayBuffer>> | undefined;
+  let compressed: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
     version,
-    async handle(request, _scope, url) {
+    async handle(request, scope, url) {
       const common = {
         "cache-control":
           url.searchParams.get("v") === version ? "public, max-age=31536000, immutable" : "no-cache",
@@ -39,8 +42,12 @@ export function createStaticFile(
       if (matchesEtag(request.headers.get("if-none-match"))) {
         return new Response(null, { status: 304, headers: common });
       }
-      if (!acceptsGzip(request)) return respond(plain, common);
-      compressed ??= promisify(gzip)(plain);
+      if (!acceptsGzip(request)) {
+        if (plain.length > MAX_UNCOUNTED_BYTES) await scope.admit(1);
+        return respond(plain, common);
+      }
+      // For a page, another thread costs more than the compression.
+      compressed ??= plain.length > CHUNK_BYTES ? promisify(gzip)(plain) : gzipSync(plain);
       return respond(await compressed, { ...common, "content-encoding": "gzip" });
     },
   };

@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** A body of at most this length is read to its end even if no handler wants it, so that the connection stays open. */
+const MAX_DRAINED_BYTES = 16_384;
+/**
+ * Pieces are chunks, or what one read of the socket returns. However small, each takes microseconds. A body of 100 kB
+ * has 69 TCP segments.
+ */
+const MAX_PIECES = 256;
+const TOO_MANY_PIECES = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\n\r\n";
+
+/** What a closing connection discards at most. A read takes as long for one byte as for all. */
+const MAX_DISCARDED_BYTES = 65_536;
+const MAX_DISCARDED_READS = 64;
+const LINGER_MS = 500;
+
+/**
+ * Bounds what the body of a request costs, whether or not a handler reads it: Node would read what no handler wants for
+ * as long as the caller sends it. A response before the end of a body that is long, or of unknown length, closes the
+ * connection.
+ */
+export function boundBody(request: IncomingMessage, response: ServerResponse): void {
+  const { headers, socket } = request;
+  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
+  const length = Number(headers["content-length"] ?? Infinity);
+
+  if (length > MAX_DRAINED_BYTES) {
+    const { shouldKeepAlive } = response;
+    response.shouldKeepAlive = false;
+    request.once("end", () => (response.shouldKeepAlive = shouldKeepAlive));
+  }
+  response.once("prefinish", () => {
+    if (request.complete) return;
+    // Node calls this if it has to close the connection.
+    socket.destroySoon = () => {
+      linger(socket);
+    };
+    if (length <= MAX_DRAINED_BYTES) request.resume();
+  });
+
+  if (length <= MAX_PIECES) return;
+  let pieces = 0;
+  // Node calls this for each piece that arrives. A listener for `data` would start to read.
+  const push = request.push.bind(request);
+  request.push = (piece: Buffer | null) => {
+    if (piece === null || ++pieces <= MAX_PIECES) return push(piece);
+    if (pieces === MAX_PIECES + 1) {
+      if (response.socket && !response.headersSent) socket.write(TOO_MANY_PIECES);
+      linger(socket);
+    }
+    return true;
+  };
+}
+
+/**
+ * Ends the response's side of a connection, and closes the connection when the caller does, or soon: closing it while
+ * the caller sends would reset it, and the caller might lose the response. What arrives bypasses the HTTP parser, which
+ * would run code for each chunk.
+ */
+function linger(socket: Socket): void {
+  socket.end();
+  let bytes = 0;
+  let reads = 0;
+  socket
+    .removeAllListeners("data")
+    .on("data", (data: Buffer) => {
+      bytes += data.length;
+      if (++reads === MAX_DISCARDED_READS) socket.destroy();
+      else if (bytes >= MAX_DISCARDED_BYTES) socket.pause();
+    })
+    .resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => {
+    clearTimeout(timer);
+  });
+}
