@@ -152,6 +152,17 @@ describe("the history of a wallet", () => {
     expect(callsTo("getTransaction")).toBe(0);
   });
 
+  it("is empty after a transaction that does not exist", async () => {
+    send(SOL);
+    confirm();
+    const after = "5".repeat(87);
+    expect(await history({ after })).toMatchObject({
+      nodes: [],
+      pageInfo: { hasNextPage: false, endCursor: after },
+    });
+    expect(callsTo("getSignaturesForAddress")).toBe(1);
+  });
+
   it("comes in pages without a gap or an overlap, while new transfers arrive", async () => {
     const sent = Array.from({ length: 25 }, () => send(SOL));
     confirm();

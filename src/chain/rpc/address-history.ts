@@ -22,6 +22,12 @@ export interface AddressTransaction {
   readonly instructions: readonly { readonly program: string; readonly accounts: readonly string[] }[];
 }
 
+/**
+ * The node knows no transaction `before`. Nodes older than Agave 4.0 return an empty list instead. Source: the changelog
+ * of Agave, 4.0.0.
+ */
+const UNKNOWN_CURSOR = -32020;
+
 /** Reads the transactions of any address. Throws {@link RpcError}. */
 export function createAddressHistory(needs: {
   failover: Failover;
@@ -34,7 +40,8 @@ export function createAddressHistory(needs: {
   return {
     /**
      * The newest transactions that name an address, newest first: those before the transaction `before`, at
-     * most `limit`. An empty list is checked at the other endpoints, because some keep only the last days.
+     * most `limit`; none if no endpoint knows that one. An empty list is checked at the other endpoints, because some
+     * keep only the last days.
      */
     listTransactions: (
       address: string,
@@ -44,7 +51,11 @@ export function createAddressHistory(needs: {
         async (endpoint, signal) => {
           const method = "getSignaturesForAddress";
           const params = [address, { ...readOptions(), limit, ...(before === undefined ? {} : { before }) }];
-          const found = await callEndpoint(endpoint, method, params, signal);
+          const found = await callEndpoint(endpoint, method, params, signal).catch((error: unknown) => {
+            // Not a failure: any caller can make up a cursor, and the endpoint must not back off for that.
+            if (error instanceof RpcError && error.code === UNKNOWN_CURSOR) return [];
+            throw error;
+          });
           const signatures = new Set(found.map(({ signature }) => signature));
           const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
           const isPossible = found.every(({ slot }) => isPossibleSlot(slot));
