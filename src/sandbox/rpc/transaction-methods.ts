@@ -27,7 +27,11 @@ const simulateConfig = z.object({
 const sendConfig = z.object({ encoding: base64, skipPreflight: z.literal(true) });
 const statusesConfig = z.object({ searchTransactionHistory: z.boolean().nullish() }).nullish();
 const transactionConfig = z
-  .object({ encoding: z.literal("json").nullish(), commitment: configFields.commitment })
+  .object({
+    encoding: z.literal("json").nullish(),
+    commitment: configFields.commitment,
+    maxSupportedTransactionVersion: z.int().nonnegative().nullish(),
+  })
   .nullish();
 const signaturesConfig = z
   .object({
@@ -111,7 +115,9 @@ export function createTransactionMethods(chain: Chain): Methods {
     getTransaction: method(z.tuple([signatureParam, transactionConfig]), ([signature, config]) => {
       const latestSlot = historySlot(config);
       const landed = chain.landed(signature);
-      return landed && landed.slot <= latestSlot ? toTransactionJson(landed) : null;
+      if (!landed || landed.slot > latestSlot) return null;
+      const hasVersion = typeof config?.maxSupportedTransactionVersion === "number";
+      return { ...toTransactionJson(landed), ...(hasVersion && { version: "legacy" }) };
     }),
 
     getSignaturesForAddress: method(z.tuple([addressParam, signaturesConfig]), ([address, config]) => {
@@ -124,7 +130,8 @@ export function createTransactionMethods(chain: Chain): Methods {
         newestFirst.findIndex(({ signature }) => signature === wanted);
       for (const cursor of [config?.before, config?.until]) {
         // As since Agave 4.0; older nodes return an empty list.
-        if (cursor && indexOf(cursor) === -1) throw new JsonRpcError(-32020, `Transaction ${cursor} not found`);
+        if (cursor && indexOf(cursor) === -1)
+          throw new JsonRpcError(-32020, `Transaction ${cursor} not found`);
       }
       const end = indexOf(config?.until);
       return newestFirst
