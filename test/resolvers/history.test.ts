@@ -152,6 +152,24 @@ describe("the history of a wallet", () => {
     expect(callsTo("getTransaction")).toBe(0);
   });
 
+  it("shows what arrived from an account that holds more than JSON can state exactly", async () => {
+    send(SOL);
+    confirm();
+    node.lie({
+      getTransaction(tellTruth) {
+        const { meta, ...truth } = tellTruth();
+        const [, ...preBalances] = meta.preBalances;
+        const [, ...postBalances] = meta.postBalances;
+        const sender = 2 ** 60;
+        return {
+          ...truth,
+          meta: { ...meta, preBalances: [sender, ...preBalances], postBalances: [sender, ...postBalances] },
+        };
+      },
+    });
+    expect(await kinds()).toEqual(["RECEIVED"]);
+  });
+
   it("is empty after a transaction that does not exist", async () => {
     send(SOL);
     confirm();

@@ -17,6 +17,7 @@ export interface AddressTransaction {
   readonly hasFailed: boolean;
   /** In seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
+  /** Those below 2^53 lamports. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
   /** The instructions that ran, also those that programs called. */
   readonly instructions: readonly { readonly program: string; readonly accounts: readonly string[] }[];
@@ -89,6 +90,20 @@ export function createAddressHistory(needs: {
   };
 }
 
+/** The balances of `keys` that are known. */
+export function toBalances(
+  keys: readonly string[],
+  preBalances: readonly (Lamports | undefined)[],
+  postBalances: readonly (Lamports | undefined)[],
+): AddressTransaction["balances"] {
+  return new Map(
+    keys.flatMap((key, i) => {
+      const [before, after] = [preBalances[i], postBalances[i]];
+      return before === undefined || after === undefined ? [] : [[key, { before, after }]];
+    }),
+  );
+}
+
 /** Undefined if the balances do not fit the accounts. */
 function toTransaction({
   transaction: { message },
@@ -108,7 +123,7 @@ function toTransaction({
   return {
     hasFailed: meta.err !== null,
     blockTime: blockTime ?? undefined,
-    balances: new Map(keys.map((key, i) => [key, { before: preBalances[i]!, after: postBalances[i]! }])),
+    balances: toBalances(keys, preBalances, postBalances),
     instructions,
   };
 }
