@@ -152,6 +152,35 @@ describe("the history of a wallet", () => {
     expect(callsTo("getTransaction")).toBe(0);
   });
 
+  it("shows what arrived from an account that holds more than JSON can state exactly", async () => {
+    send(SOL);
+    confirm();
+    node.lie({
+      getTransaction(tellTruth) {
+        const { meta, ...truth } = tellTruth();
+        const [, ...preBalances] = meta.preBalances;
+        const [, ...postBalances] = meta.postBalances;
+        const sender = 2 ** 60;
+        return {
+          ...truth,
+          meta: { ...meta, preBalances: [sender, ...preBalances], postBalances: [sender, ...postBalances] },
+        };
+      },
+    });
+    expect(await kinds()).toEqual(["RECEIVED"]);
+  });
+
+  it("is empty after a transaction that does not exist", async () => {
+    send(SOL);
+    confirm();
+    const after = "5".repeat(87);
+    expect(await history({ after })).toMatchObject({
+      nodes: [],
+      pageInfo: { hasNextPage: false, endCursor: after },
+    });
+    expect(callsTo("getSignaturesForAddress")).toBe(1);
+  });
+
   it("comes in pages without a gap or an overlap, while new transfers arrive", async () => {
     const sent = Array.from({ length: 25 }, () => send(SOL));
     confirm();

@@ -17,10 +17,17 @@ export interface AddressTransaction {
   readonly hasFailed: boolean;
   /** In seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
+  /** Those below 2^53 lamports. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
   /** The instructions that ran, also those that programs called. */
   readonly instructions: readonly { readonly program: string; readonly accounts: readonly string[] }[];
 }
+
+/**
+ * The node knows no transaction `before`. Nodes older than Agave 4.0 return an empty list instead. Source: the changelog
+ * of Agave, 4.0.0.
+ */
+const UNKNOWN_CURSOR = -32020;
 
 /** Reads the transactions of any address. Throws {@link RpcError}. */
 export function createAddressHistory(needs: {
@@ -34,7 +41,8 @@ export function createAddressHistory(needs: {
   return {
     /**
      * The newest transactions that name an address, newest first: those before the transaction `before`, at
-     * most `limit`. An empty list is checked at the other endpoints, because some keep only the last days.
+     * most `limit`; none if no endpoint knows that one. An empty list is checked at the other endpoints, because some
+     * keep only the last days.
      */
     listTransactions: (
       address: string,
@@ -44,7 +52,11 @@ export function createAddressHistory(needs: {
         async (endpoint, signal) => {
           const method = "getSignaturesForAddress";
           const params = [address, { ...readOptions(), limit, ...(before === undefined ? {} : { before }) }];
-          const found = await callEndpoint(endpoint, method, params, signal);
+          const found = await callEndpoint(endpoint, method, params, signal).catch((error: unknown) => {
+            // Not a failure: any caller can make up a cursor, and the endpoint must not back off for that.
+            if (error instanceof RpcError && error.code === UNKNOWN_CURSOR) return [];
+            throw error;
+          });
           const signatures = new Set(found.map(({ signature }) => signature));
           const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
           const isPossible = found.every(({ slot }) => isPossibleSlot(slot));
@@ -78,6 +90,20 @@ export function createAddressHistory(needs: {
   };
 }
 
+/** The balances of `keys` that are known. */
+export function toBalances(
+  keys: readonly string[],
+  preBalances: readonly (Lamports | undefined)[],
+  postBalances: readonly (Lamports | undefined)[],
+): AddressTransaction["balances"] {
+  return new Map(
+    keys.flatMap((key, i) => {
+      const [before, after] = [preBalances[i], postBalances[i]];
+      return before === undefined || after === undefined ? [] : [[key, { before, after }]];
+    }),
+  );
+}
+
 /** Undefined if the balances do not fit the accounts. */
 function toTransaction({
   transaction: { message },
@@ -97,7 +123,7 @@ function toTransaction({
   return {
     hasFailed: meta.err !== null,
     blockTime: blockTime ?? undefined,
-    balances: new Map(keys.map((key, i) => [key, { before: preBalances[i]!, after: postBalances[i]! }])),
+    balances: toBalances(keys, preBalances, postBalances),
     instructions,
   };
 }

@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
-import { createAddressHistory } from "./address-history.ts";
+import { createAddressHistory, toBalances } from "./address-history.ts";
 import { createClusterCheck } from "./cluster-check.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { createFailover } from "./failover.ts";
@@ -212,11 +212,9 @@ export function createRpc(
             transaction.signatures[0] === signature &&
             transaction.message.accountKeys.join() === accountKeys.join();
           const { err, fee, preBalances, postBalances } = meta;
-          const hasBalances = Math.min(preBalances.length, postBalances.length) >= accountKeys.length;
-          if (!isOurs || !hasBalances) throw new RpcError("unreadable", "getTransaction", endpoint.host);
-          const balances = new Map(
-            accountKeys.map((key, i) => [key, { before: preBalances[i]!, after: postBalances[i]! }]),
-          );
+          const balances = toBalances(accountKeys, preBalances, postBalances);
+          if (!isOurs || balances.size < accountKeys.length)
+            throw new RpcError("unreadable", "getTransaction", endpoint.host);
           return { err, fee, balances, blockTime: blockTime ?? undefined };
         },
         (found) => found !== undefined,

@@ -2,6 +2,15 @@ import { z } from "zod";
 import { toLamports } from "../lamports.ts";
 
 const lamports = z.int().nonnegative().transform(toLamports);
+/**
+ * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name anyone's accounts, such as
+ * those of exchanges, so one such balance must not make all of it unreadable.
+ */
+const balance = z
+  .number()
+  .nonnegative()
+  .refine(Number.isInteger)
+  .transform((amount) => (Number.isSafeInteger(amount) ? toLamports(amount) : undefined));
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 
 /** An account in the result of `getMultipleAccounts`. */
@@ -105,8 +114,8 @@ export const RPC_RESULTS = {
       meta: z.object({
         err: transactionError,
         fee: lamports,
-        preBalances: z.array(lamports),
-        postBalances: z.array(lamports),
+        preBalances: z.array(balance),
+        postBalances: z.array(balance),
         loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
         innerInstructions: z
           .array(z.object({ instructions: instructions.transform((list) => list ?? []) }))

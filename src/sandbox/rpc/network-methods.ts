@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Chain } from "../chain/chain.ts";
 import { method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, commitmentOf, configParam, slotFor, withContext } from "./params.ts";
+import { addressParam, blockhashParam, commitmentOf, configParam, slotFor, withContext } from "./params.ts";
 
 const SLOTS_PER_EPOCH = 432_000;
 /** The number of slots that `getRecentPrioritizationFees` covers. */
@@ -23,7 +23,7 @@ export function createNetworkMethods(chain: Chain): Methods {
       withContext(slotFor(chain, config), chain.latestBlockhash(commitmentOf(config))),
     ),
 
-    isBlockhashValid: method(z.tuple([z.string(), processedConfig]), ([blockhash, config]) =>
+    isBlockhashValid: method(z.tuple([blockhashParam, processedConfig]), ([blockhash, config]) =>
       withContext(slotFor(chain, config), chain.isBlockhashValid(blockhash)),
     ),
 

@@ -1,4 +1,4 @@
-import { isAddress, isSignature } from "@solana/kit";
+import { isAddress, isBlockhash, isSignature } from "@solana/kit";
 import { z } from "zod";
 import type { Chain } from "../chain/chain.ts";
 import type { Commitment } from "../chain/slots.ts";
@@ -6,6 +6,7 @@ import { JsonRpcError } from "./json-rpc.ts";
 
 export const addressParam = z.string().refine(isAddress, "not an address: 32 bytes in base58");
 export const signatureParam = z.string().refine(isSignature, "not a signature: 64 bytes in base58");
+export const blockhashParam = z.string().refine(isBlockhash, "not a blockhash: 32 bytes in base58");
 export const lamportsParam = z.int().positive();
 
 const commitment = z.enum(["processed", "confirmed", "finalized"]).nullish();
@@ -30,7 +31,7 @@ export function slotFor(chain: Chain, config: ConfigParam): number {
 }
 
 /** The validator version whose response shapes the sandbox copies. */
-const API_VERSION = "3.0.6";
+const API_VERSION = "4.2.2";
 
 export function withContext(slot: number, value: unknown): object {
   return { context: { slot, apiVersion: API_VERSION }, value };

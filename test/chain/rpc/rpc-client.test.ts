@@ -111,6 +111,17 @@ describe("a call to the chain", () => {
     expect(calls()).toEqual([1, 0]);
   });
 
+  it("returns no history before a transaction that no endpoint knows, and no endpoint backs off", async () => {
+    for (const { faults } of nodes)
+      faults.add({ when: isCall, then: failure({ code: -32020, message: "not found" }) });
+    const client = rpc();
+    expect(await client.listTransactions("address", { before: "unknown", limit: 1 })).toEqual([]);
+    expect(calls()).toEqual([1, 1]);
+    for (const { faults } of nodes) faults.clear();
+    await client.getSlot();
+    expect(calls()).toEqual([2, 1]);
+  });
+
   it("fails with the last endpoint's failure when all fail", async () => {
     nodes[0]!.faults.add({ when: isCall, then: "reset" });
     nodes[1]!.faults.add({ when: isCall, then: { status: 503, body: "" } });
