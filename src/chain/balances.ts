@@ -148,15 +148,14 @@ export function createBalances(needs: {
     },
 
     /**
-     * The balances of `wallets`, in order; an Error for each failed read. `left`: why the caller has left, which then
-     * is the error of reads that are not sent yet; undefined while it waits.
+     * The balances of `wallets`, in order; an Error for each failed read, or the signal's reason when it aborts.
      */
     async getBalances(
       wallets: readonly WalletWithCoins[],
-      left?: () => Error | undefined,
+      signal?: AbortSignal,
     ): Promise<(Balance | Error)[]> {
       const rents = getRentMinimums();
-      const read = await readWallets(wallets, left);
+      const read = await readWallets(wallets, signal);
       const [rentMinimum, tokenRentMinimum] = await rents;
       const unwithdrawable = read.some(
         (wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address),

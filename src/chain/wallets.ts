@@ -40,7 +40,7 @@ interface CoinAccounts {
  */
 export type ReadWallets = (
   wallets: readonly WalletWithCoins[],
-  disconnectReason?: () => Error | undefined,
+  signal?: AbortSignal,
 ) => Promise<(WalletAccounts | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
@@ -77,8 +77,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
     maxWaitMs: MAX_WAIT_MS,
     metrics,
   });
-  return (wallets, disconnectReason) =>
-    Promise.all(wallets.map((wallet) => batcher.load(wallet, { disconnectReason })));
+  return (wallets, signal) => Promise.all(wallets.map((wallet) => batcher.load(wallet, { signal })));
 }
 
 /** As many of the first wallets as one call can read, at least one. */

@@ -223,5 +223,5 @@ function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionR
 }
 
 function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void {
-  if (errors?.[0]) scope.recordCode(scope.left() ? "ABORTED" : String(errors[0].extensions.code));
+  if (errors?.[0]) scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { MAX_BODY_BYTES, respondGraphQLError } from "../graphql/errors.ts";
 import type { GraphQLEndpoint } from "../graphql/graphql-endpoint.ts";
@@ -10,7 +10,6 @@ import { JSON_HEADERS } from "../rest/respond.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 import { respondFailure } from "./router.ts";
 import type { HandleNode } from "./server.ts";
-import type { CallerConnection } from "./streams.ts";
 
 /** A value without escapes, and no further parameters. The lookup checks the handle's format. */
 const PLAIN_VALUE = /^\w*$/;
@@ -54,9 +53,9 @@ export function createFastPath(
       const body = isPost ? await readBody(request) : undefined;
       const params = body ? parseJson(body.toString()) : toParams(request.url!);
       const cached = await graphql.answerCached(params, scope, { mayMutate: isPost });
-      return cached ?? (await graphql.answer(toRequest(request, body, scope.signal), scope));
+      return cached ?? (await graphql.answer(toRequest(request, body), scope));
     } catch (error) {
-      if (scope.left()) return respondFailure(error, scope);
+      if (scope.signal.aborted) return respondFailure(error, scope);
       const shown = scope.toCallerError(error);
       scope.recordCode(shown.code);
       return respondGraphQLError(shown, type);
@@ -77,7 +76,7 @@ export function createFastPath(
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = { ...context, forwardedFor: forwardedFor as string | null };
-    const scope = new HttpRequestScope(needs, origin, new Connection(response));
+    const scope = new HttpRequestScope(needs, origin, context);
     const path = type ? graphqlUrl : lookupPath;
     const received = () => ({ method: method!, path, route: path, headers });
     const answer = type
@@ -119,40 +118,6 @@ function endOfTurn(): Promise<void> {
   ));
 }
 
-class Connection implements CallerConnection {
-  readonly #response: ServerResponse;
-  #signal: AbortSignal | undefined;
-
-  constructor(response: ServerResponse) {
-    this.#response = response;
-  }
-
-  readonly disconnect = () => {
-    this.#response.destroy();
-  };
-
-  get signal(): AbortSignal {
-    if (!this.#signal) {
-      const disconnect = new AbortController();
-      this.#signal = disconnect.signal;
-      const abort = () => {
-        if (this.#isCut()) disconnect.abort();
-      };
-      if (this.#response.destroyed) abort();
-      else this.#response.once("close", abort);
-    }
-    return this.#signal;
-  }
-
-  left(): Error | undefined {
-    return this.#isCut() ? (this.signal.reason as Error) : undefined;
-  }
-
-  #isCut(): boolean {
-    return this.#response.destroyed && !this.#response.writableFinished;
-  }
-}
-
 /** Whether the body is JSON, not compressed and not too large. node:http reads no more than `Content-Length` says. */
 function isPlainJson({ headers }: IncomingMessage): boolean {
   return (
@@ -187,15 +152,10 @@ function toParams(url: string): unknown {
   };
 }
 
-function toRequest(
-  { method = "GET", url, headers }: IncomingMessage,
-  body: Buffer | undefined,
-  signal: AbortSignal,
-): Request {
+function toRequest({ method = "GET", url, headers }: IncomingMessage, body: Buffer | undefined): Request {
   return new Request(`http://${headers.host}${url}`, {
     method,
     headers: headers as Record<string, string>,
     ...(body && { body: new Uint8Array(body) }),
-    signal,
   });
 }

@@ -93,10 +93,6 @@ export class HttpRequestScope implements RequestScope {
     return this.#connection.signal;
   }
 
-  left(): Error | undefined {
-    return this.#connection.left();
-  }
-
   get addressBlock(): string {
     return toAddressBlock(this.#caller);
   }

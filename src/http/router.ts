@@ -23,6 +23,8 @@ export function withRateLimit(handler: Handler): Handler {
 /** What the server knows of a request's connection. */
 export interface RequestContext {
   readonly remoteAddress?: string | undefined;
+  /** Aborts when the connection closes. Default: the request's own. */
+  readonly signal?: AbortSignal | undefined;
   readonly disconnect?: (() => void) | undefined;
 }
 
@@ -58,16 +60,12 @@ export function createRouter(
     return new Response(null, response);
   }
 
-  return async (request: Request, { remoteAddress, disconnect }: RequestContext): Promise<Response> => {
+  return async (
+    request: Request,
+    { remoteAddress, signal = request.signal, disconnect }: RequestContext,
+  ): Promise<Response> => {
     const origin = { remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") };
-    const connection = {
-      get signal() {
-        return request.signal;
-      },
-      left: () => (request.signal.aborted ? (request.signal.reason as Error) : undefined),
-      disconnect,
-    };
-    const scope = new HttpRequestScope(needs, origin, connection);
+    const scope = new HttpRequestScope(needs, origin, { signal, disconnect });
     const url = URL.parse(request.url);
     const route = url ? needs.routes.get(url.pathname) : undefined;
     const path = url?.pathname ?? "";
@@ -92,7 +90,7 @@ export function createRouter(
 
 /** The response to a failed request. If the caller has disconnected, it is never sent. */
 export function respondFailure(error: unknown, scope: HttpRequestScope): Response {
-  if (scope.left()) {
+  if (scope.signal.aborted) {
     scope.log.debug({ err: error }, "the caller disconnected");
     scope.recordCode("ABORTED");
     return respondError(new ContractError("LOOKUP_FAILED"));

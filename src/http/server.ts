@@ -6,7 +6,12 @@ import { boundBody } from "./request-body.ts";
 export type HandleNode = (
   request: IncomingMessage,
   response: ServerResponse,
-  context: { remoteAddress: string | undefined; disconnect: () => void },
+  context: {
+    remoteAddress: string | undefined;
+    /** Aborts when the connection closes. */
+    signal: AbortSignal;
+    disconnect: () => void;
+  },
 ) => Promise<void>;
 
 /** The limits of a connection. Times in ms. */
@@ -58,6 +63,8 @@ interface Connection {
   pipelined: number;
   /** The bytes written at the last check, if the caller had not read all of them. */
   unread: number | undefined;
+  /** One for all requests of the connection: creating one for each would take longer. */
+  readonly closed: AbortController;
 }
 
 /** Serves the gateway with node:http and passes it the socket's address of each request. */
@@ -91,12 +98,13 @@ export async function listen(
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const connection = connections.get(request.socket);
-    if (connection) connection.request = request;
+    if (!connection) return;
+    connection.request = request;
     inFlight++;
     response.once("close", () => {
       inFlight--;
       // A pipelined request may already be in flight.
-      if (connection?.request === request) connection.request = undefined;
+      if (connection.request === request) connection.request = undefined;
       closeIdle();
     });
     if (isClosing) response.setHeader("connection", "close");
@@ -106,13 +114,19 @@ export async function listen(
     const disconnect = () => {
       response.destroy();
     };
-    handle(request, response, { remoteAddress: request.socket.remoteAddress, disconnect }).catch(disconnect);
+    const { remoteAddress } = request.socket;
+    const { signal } = connection.closed;
+    handle(request, response, { remoteAddress, signal, disconnect }).catch(disconnect);
   }
 
   server.maxConnections = maxConnections;
   server.on("connection", (socket) => {
-    connections.set(socket, { request: undefined, pipelined: 0, unread: undefined });
-    socket.once("close", () => connections.delete(socket));
+    const closed = new AbortController();
+    connections.set(socket, { request: undefined, pipelined: 0, unread: undefined, closed });
+    socket.once("close", () => {
+      connections.delete(socket);
+      closed.abort();
+    });
   });
 
   /** Disconnects callers that have read nothing since the last check. Not `server.timeout`, which the adapter clears. */

@@ -16,10 +16,8 @@ export interface StreamLimits {
 
 /** A caller's connection. */
 export interface CallerConnection {
-  /** Aborts when the caller disconnects before the response is complete. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** The signal's reason once it has aborted. Cheaper than the signal, which is created on first use. */
-  left(): Error | undefined;
   /** Breaks it off. Absent where the runtime cannot: the body of a stream then fails. */
   readonly disconnect?: (() => void) | undefined;
 }

@@ -2,7 +2,7 @@ import DataLoader from "dataloader";
 import type { Balance, Balances } from "../chain/balances.ts";
 import { toLookupContractError } from "../chain/to-contract-error.ts";
 import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
-import type { AccountLookup, Caller as SocialCaller } from "../social/account-lookup.ts";
+import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
@@ -14,12 +14,6 @@ export interface Reads {
   cached: number;
   social: number;
   chain: number;
-}
-
-/** Who loads: the request's scope. */
-interface Caller extends SocialCaller {
-  /** The signal's reason once it has aborted. The signal itself is created on first use. */
-  left(): Error | undefined;
 }
 
 /** What loaders read from. */
@@ -154,7 +148,7 @@ export class Loaders {
   async #loadBalances(wallets: readonly WalletWithCoins[]): Promise<(Balance | Error)[]> {
     this.reads.chain += wallets.length;
     const balances = await this.#sources.balances
-      .getBalances(wallets, () => this.#caller.left())
+      .getBalances(wallets, this.#caller.signal)
       .catch((error: unknown) => wallets.map(() => error as Error));
     return balances.map((balance) => (balance instanceof Error ? toLookupContractError(balance) : balance));
   }

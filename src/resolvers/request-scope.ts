@@ -19,10 +19,8 @@ export interface OpenStream {
 
 /** One request, from its arrival to its response. */
 export interface RequestScope {
-  /** Aborts when the caller disconnects. Created on first use: where `left` is enough, use that. */
+  /** Aborts when the caller disconnects. Requests of a connection share it: remove listeners. */
   readonly signal: AbortSignal;
-  /** The signal's reason once the caller has disconnected; undefined before. */
-  left(): Error | undefined;
   /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
   /** The caller's IPv4 /24 or IPv6 /48: callers share budgets by block. */

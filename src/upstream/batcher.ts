@@ -8,12 +8,7 @@ export interface Load<Value> {
   /** The caller's address block. Blocks share calls and the queue equally. Absent: first come, first served. */
   readonly addressBlock?: string;
   /** When it aborts, the load ends with its reason. */
-  readonly signal?: AbortSignal;
-  /**
-   * Instead of a signal: why the caller has disconnected; undefined while it waits. Read when a call is made. A signal
-   * for each request would cost more than the rest of its load.
-   */
-  readonly disconnectReason?: (() => Error | undefined) | undefined;
+  readonly signal?: AbortSignal | undefined;
   /** After this time the key is refused instead of sent. In `performance.now()` time; default: never. */
   readonly sendBefore?: number;
   /**
@@ -21,10 +16,6 @@ export interface Load<Value> {
    * another load, or the key was not sent.
    */
   readonly onEnd?: (answer?: Answer<Value>) => void;
-}
-
-interface Waiter<Value> extends Pick<Load<Value>, "disconnectReason"> {
-  readonly end: (answer: Answer<Value>) => void;
 }
 
 /** A key that waits or is in flight. */
@@ -35,7 +26,7 @@ interface Entry<Key, Value> {
   readonly dueAt: number;
   /** The latest of its loads. */
   sendBefore: number;
-  readonly waiters: Waiter<Value>[];
+  readonly waiters: ((answer: Answer<Value>) => void)[];
   blocks?: Set<string>;
   readonly onEnd: Load<Value>["onEnd"];
 }
@@ -83,7 +74,7 @@ export function createBatcher<Key, Value>(options: {
 
   /** Resolves to the value of a key, or to the Error that `ask` returned or threw. */
   function load(key: Key, request: Load<Value> = {}): Promise<Answer<Value>> {
-    const { addressBlock, signal, disconnectReason, sendBefore = Infinity, onEnd } = request;
+    const { addressBlock, signal, sendBefore = Infinity, onEnd } = request;
     return new Promise((resolve) => {
       if (signal?.aborted) {
         onEnd?.();
@@ -103,11 +94,10 @@ export function createBatcher<Key, Value>(options: {
         resolve(isLate ? refuse() : reason);
         if (isWaiting && entry.waiters.length === 0) drop(entry, reason);
       };
-      const end = (answer: Answer<Value>) => {
+      const waiter = (answer: Answer<Value>) => {
         signal?.removeEventListener("abort", leave);
         resolve(answer);
       };
-      const waiter = { end, disconnectReason };
       entry.waiters.push(waiter);
       signal?.addEventListener("abort", leave, { once: true });
     });
@@ -187,18 +177,14 @@ export function createBatcher<Key, Value>(options: {
       const answer =
         answers instanceof Error ? answers : (answers[i] ?? new Error(`no answer for ${entry.id}`));
       entry.onEnd?.(answer);
-      for (const waiter of entry.waiters) waiter.end(answer);
+      for (const waiter of entry.waiters) waiter(answer);
     });
     sendAtEndOfTurn();
   }
 
   function takeBatch(): Entry<Key, Value>[] {
     const now = performance.now();
-    for (const entry of waiting.values()) {
-      if (entry.sendBefore < now) drop(entry, refuse());
-      else if (entry.waiters.every(({ disconnectReason }) => disconnectReason?.()))
-        drop(entry, entry.waiters[0]!.disconnectReason!()!);
-    }
+    for (const entry of waiting.values()) if (entry.sendBefore < now) drop(entry, refuse());
     let batch = [...waiting.values()];
     if (batch.length > maxKeys) batch = inFairOrder(batch, blocksOf);
     const other = batch.find(({ key }) => groupOf(key) !== lastGroup);
@@ -214,7 +200,7 @@ export function createBatcher<Key, Value>(options: {
   function drop(entry: Entry<Key, Value>, reason: Error): void {
     waiting.delete(entry.id);
     entry.onEnd?.();
-    for (const waiter of entry.waiters) waiter.end(reason);
+    for (const waiter of entry.waiters) waiter(reason);
   }
 
   return {

@@ -147,25 +147,6 @@ describe("a batcher", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("does not send keys whose callers have all left by then, and rejects with their reason", async () => {
-    const { load, calls } = createHeldBatcher();
-    const first = load("first");
-    await turn();
-    let hasLeft = false;
-    const left = { disconnectReason: () => (hasLeft ? new Error("left") : undefined) };
-    const dropped = load("dropped", left).catch(String);
-    const shared = [load("shared", left), load("shared", { disconnectReason: () => undefined })];
-    const mixed = [load("mixed", left), load("mixed")];
-    hasLeft = true;
-    await vi.advanceTimersByTimeAsync(50);
-    expect(calls.map((call) => call.keys)).toEqual([["first"], ["shared", "mixed"]]);
-    expect(await dropped).toBe("Error: left");
-    for (const { end } of calls) end();
-    expect(await Promise.all([first, ...shared, ...mixed])).toEqual(
-      ["first", "shared", "shared", "mixed", "mixed"].map((key) => `value of ${key}`),
-    );
-  });
-
   it("rejects a caller who leaves, drops keys without callers, and serves the other callers", async () => {
     const { load, calls } = createHeldBatcher({ maxCalls: 1 });
     void load("first");

@@ -75,7 +75,7 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
   }
 
   /** Reads wallets in one call. Returns whether the chain answered. */
-  async function read(batch: readonly Watched[], left?: () => Error | undefined): Promise<boolean> {
+  async function read(batch: readonly Watched[], signal?: AbortSignal): Promise<boolean> {
     const startedAt = performance.now();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
@@ -85,12 +85,12 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
       wallets.set(identityOf(wallet), wallet);
     }
     const results = await balances
-      .getBalances(batch, left)
+      .getBalances(batch, signal)
       .catch((error: unknown) => batch.map(() => error as Error));
     batch.forEach((wallet, i) => {
       const result = results[i]!;
       if (!(result instanceof Error)) show(wallet, result, startedAt);
-      else if (!left?.()) wallet.isStale = true;
+      else if (!signal?.aborted) wallet.isStale = true;
     });
     return !results.every((result) => result instanceof Error);
   }
@@ -150,7 +150,7 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
-        void read([wallet], () => (signal.aborted ? (signal.reason as Error) : undefined)).then(schedule);
+        void read([wallet], signal).then(schedule);
       }
       return {
         [Symbol.asyncIterator]() {
