@@ -7,6 +7,7 @@ import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
+import { createLastCollects } from "./chain/collect/last-collects.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
@@ -168,6 +169,7 @@ export function createChainServices(needs: CommonNeeds) {
     composer,
     feePayer,
     locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
+    lastCollects: createLastCollects({ feePayer: feePayerAddress, redis }),
     announceLanded: landedSlots.announce,
     metrics,
     timeoutMs: collectTimeoutMs,

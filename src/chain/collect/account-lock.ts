@@ -23,6 +23,8 @@ export interface Lease {
   readonly openTransaction: StoredTransaction | undefined;
   /** Whether `openTransaction` was stored before the lock was requested: it may have landed long ago. */
   readonly isEarlier: boolean;
+  /** False while Redis is down: then another replica may hold the lock. */
+  readonly isInRedis: boolean;
   /** The slot in which the account's last transaction landed, if within the last minute; else 0. */
   readonly landedSlot: number;
   /**
@@ -179,8 +181,8 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       const keys = keysOf(`${feePayer}:${address}`);
       const token = randomUUID();
       const granted = { holder: token, transaction: "", landedSlot: 0, isEarlier: false };
-      const answer = (await acquireLock(keys, token, endsAt)) ?? granted;
-      const { holder, transaction, landedSlot, isEarlier } = answer;
+      const answer = await acquireLock(keys, token, endsAt);
+      const { holder, transaction, landedSlot, isEarlier } = answer ?? granted;
       let hasTransaction = holder !== token;
       const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);
       const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
@@ -200,6 +202,7 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       return {
         openTransaction: stored.data,
         isEarlier,
+        isInRedis: answer !== undefined,
         landedSlot,
         async store(signed) {
           clearInterval(renewal);

@@ -8,6 +8,7 @@ import type { WalletWithCoins } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
+import type { LastCollects } from "./last-collects.ts";
 import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
 import { createFailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
@@ -49,6 +50,7 @@ export interface CollectNeeds extends ConfirmationWaits {
   composer: Composer;
   feePayer: FeePayer;
   locks: AccountLocks;
+  lastCollects: LastCollects;
   /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
   announceLanded: (slot: number) => void;
   metrics: CollectMetrics;
@@ -74,7 +76,8 @@ const ENDPOINTS_FOR_REFUND = 2;
  * part of the fee budget is enough. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, prospects, feePayer, locks, announceLanded, timeoutMs, log, pollMs = POLL_MS } = needs;
+  const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs, log } = needs;
+  const { pollMs = POLL_MS } = needs;
   const { confirm, readLanded } = createConfirmation(needs);
   const backoff = createFailureBackoff();
   const getBlockhash = memoize(async () => {
@@ -90,10 +93,12 @@ export function createStartCollect(needs: CollectNeeds) {
     feePayer: feePayer.publicKey.toBase58(),
   });
 
-  /** The slot in which a transaction landed; undefined while no node knows that it has. */
-  async function findLandedSlot({ signature }: StoredTransaction): Promise<number | undefined> {
-    const { statuses } = await rpc.getSignatureStatuses([signature], { searchTransactionHistory: true });
-    return statuses[0]?.confirmed ? statuses[0].slot : undefined;
+  /** The slot in which a transaction landed, undefined while no node knows that it has; and the chain's slot now. */
+  async function findLanded({ signature }: StoredTransaction) {
+    const { statuses, slot } = await rpc.getSignatureStatuses([signature], {
+      searchTransactionHistory: true,
+    });
+    return { landedSlot: statuses[0]?.confirmed ? statuses[0].slot : undefined, slot };
   }
 
   return (wallet: WalletWithCoins, payers: Payers): InFlightCollect => {
@@ -114,6 +119,8 @@ export function createStartCollect(needs: CollectNeeds) {
     async function run(): Promise<CollectOutcome> {
       let earlier: EarlierTransaction | undefined;
       let hasMovedNothing = false;
+      /** Whether another replica took the lock from this collect: what it signed, it signed after the caller asked. */
+      let wasTaken = false;
       for (;;) {
         assertInTime(endsAt);
         const lease = await locks.acquire(account.address, endsAt);
@@ -122,10 +129,10 @@ export function createStartCollect(needs: CollectNeeds) {
         const { openTransaction } = lease;
         if (openTransaction) {
           const { isEarlier } = lease;
-          const slot = isEarlier ? await findLandedSlot(openTransaction) : undefined;
-          if (slot !== undefined) {
-            lease.release(slot);
-            earlier = { ...openTransaction, wasOpen: false };
+          const found = isEarlier ? await findLanded(openTransaction) : undefined;
+          if (found?.landedSlot !== undefined) {
+            lease.release(found.landedSlot);
+            earlier = { ...openTransaction, wasInFlight: wasTaken };
             continue;
           }
           const outcome = await land(lease, openTransaction);
@@ -137,7 +144,7 @@ export function createStartCollect(needs: CollectNeeds) {
             continue;
           }
           // It may have landed before this collect began, or without these coins: collect what waits now.
-          earlier = { ...openTransaction, wasOpen: true };
+          earlier = { ...openTransaction, wasInFlight: wasTaken || !found || outcome.slot >= found.slot };
           progress = { kind: "preparing" };
           continue;
         }
@@ -156,6 +163,7 @@ export function createStartCollect(needs: CollectNeeds) {
         const { transaction } = signed;
         if (!(await storeToSend(lease, signed))) {
           signed.close({ refund: true });
+          wasTaken ||= lease.isInRedis;
           continue;
         }
         const outcome = await land(lease, transaction);
@@ -211,7 +219,11 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     return {
-      outcome: run(),
+      outcome: run().then(async (outcome) =>
+        outcome.kind === "nothing"
+          ? { ...outcome, lastCollect: await lastCollects.read(account.address) }
+          : outcome,
+      ),
       signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
       timeoutError() {
         switch (progress.kind) {

@@ -7,6 +7,7 @@ import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error
 import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
+import type { LastCollect, LastCollects } from "./last-collects.ts";
 import type { createConfirmation } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
@@ -21,7 +22,11 @@ export type CollectOutcome =
       /** The fees that still wait on coins that the collect was about, and that another collect would move. */
       readonly remaining: readonly WaitingFees[];
     }
-  | { readonly kind: "nothing" };
+  | {
+      readonly kind: "nothing";
+      /** The account's last collect, if within the last hour. */
+      readonly lastCollect?: LastCollect | undefined;
+    };
 
 /** Fees that wait on a coin. */
 export interface WaitingFees {
@@ -31,8 +36,8 @@ export interface WaitingFees {
 
 /** A transaction that another replica stored, and that landed before this collect signed its own. */
 export interface EarlierTransaction extends StoredTransaction {
-  /** Whether it was not known to have landed when this collect found it. */
-  readonly wasOpen: boolean;
+  /** Whether it landed only after this collect began. */
+  readonly wasInFlight: boolean;
 }
 
 /** What is known of a transaction that this replica signed. */
@@ -49,14 +54,12 @@ interface Own {
 
 type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
 
-/** A caller who lost the connection asks again within this time. */
-const RECENT_SECONDS = 90;
-
 /** Reads what landed transactions moved. */
 export function createLandedOutcome(needs: {
   readLanded: ReadLanded;
   balances: Balances;
   backoff: FailureBackoff;
+  lastCollects: LastCollects;
   /** The fee payer's address. */
   feePayer: string;
   metrics: CollectMetrics;
@@ -64,7 +67,7 @@ export function createLandedOutcome(needs: {
   timeoutMs: number;
   log: Logger;
 }) {
-  const { readLanded, balances, backoff, feePayer, metrics, timeoutMs, log } = needs;
+  const { readLanded, balances, backoff, lastCollects, feePayer, metrics, timeoutMs, log } = needs;
 
   async function toOutcome(
     account: AccountAddresses,
@@ -84,15 +87,10 @@ export function createLandedOutcome(needs: {
     if (own) metrics.collected(collected);
     log.info({ signature, address, lamports: collected.toString() }, "collected");
     // Anyone may collect directly on the chain, and may have moved the fees to this address first.
-    return collected > 0n
-      ? {
-          kind: "collected",
-          collected,
-          newBalance: saturatingSubtract(after, unwithdrawable),
-          signature,
-          remaining: own?.remaining ?? [],
-        }
-      : { kind: "nothing" };
+    if (collected <= 0n) return { kind: "nothing" };
+    const newBalance = saturatingSubtract(after, unwithdrawable);
+    lastCollects.record(address, { collected, newBalance, signature, at: toTime(landed?.blockTime) });
+    return { kind: "collected", collected, newBalance, signature, remaining: own?.remaining ?? [] };
   }
 
   /** Counts what a landed transaction cost. */
@@ -141,8 +139,9 @@ export function createLandedOutcome(needs: {
     },
 
     /**
-     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it succeeded
-     * within the last 90 seconds. Reads until `endsAt`, a `performance.now()` time.
+     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it was in flight
+     * when this collect began. Reads until `endsAt`, a `performance.now()` time. Throws {@link CollectError}
+     * `landed-unreadable`.
      */
     async readEarlier(
       account: AccountAddresses,
@@ -150,10 +149,18 @@ export function createLandedOutcome(needs: {
       endsAt: number,
     ): Promise<CollectOutcome> {
       const landed = await readLanded(transaction, endsAt - performance.now());
-      const landedAt = landed?.blockTime ?? (transaction.wasOpen ? Infinity : -Infinity);
-      const isRecent = Date.now() / 1000 - landedAt <= RECENT_SECONDS;
-      if (!isRecent || landed?.err !== null) return { kind: "nothing" };
-      return toOutcome(account, transaction.signature, landed, undefined);
+      const { signature, wasInFlight } = transaction;
+      if (wasInFlight && landed?.err === null) return toOutcome(account, signature, landed, undefined);
+      // Read only to remember it, so a failure is no reason to fail.
+      if (landed?.err === null && landed.blockTime !== undefined)
+        await toOutcome(account, signature, landed, undefined).catch(() => undefined);
+      return { kind: "nothing" };
     },
   };
+}
+
+/** A block's time, in seconds since 1970; now if it is unknown, or ahead of this machine's clock. */
+function toTime(blockTime: number | undefined): Date {
+  const now = Date.now();
+  return new Date(Math.max(0, Math.min((blockTime ?? Infinity) * 1000, now)));
 }
