@@ -12,6 +12,8 @@ export interface StoredTransaction {
   readonly lastValidBlockHeight: number;
   /** Whether it collects several accounts. */
   readonly isShared?: boolean | undefined;
+  /** For each instruction, the mint of the coin that it sweeps, or null. Absent if it sweeps none. */
+  readonly sweptMints?: readonly (string | null)[] | undefined;
 }
 
 /** An account's lock: the right to sign its next transaction, or else a transaction to follow. */
@@ -136,6 +138,7 @@ const STORED_TRANSACTION = z.object({
   signature: z.string(),
   lastValidBlockHeight: z.int(),
   isShared: z.boolean().optional(),
+  sweptMints: z.array(z.string().nullable()).optional(),
 });
 
 export type AccountLocks = ReturnType<typeof createAccountLocks>;

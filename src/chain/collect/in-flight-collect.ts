@@ -10,10 +10,15 @@ import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { LastCollects } from "./last-collects.ts";
 import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
-import { createFailureBackoff } from "./failure-backoff.ts";
+import type { FailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
-import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
+import {
+  createLandedOutcome,
+  type BlocksOf,
+  type CollectOutcome,
+  type EarlierTransaction,
+} from "./landed-outcome.ts";
 import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
 import type { Prospects } from "./prepare/prospect.ts";
@@ -51,6 +56,7 @@ export interface CollectNeeds extends ConfirmationWaits {
   feePayer: FeePayer;
   locks: AccountLocks;
   lastCollects: LastCollects;
+  backoff: FailureBackoff;
   /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
   announceLanded: (slot: number) => void;
   metrics: CollectMetrics;
@@ -73,13 +79,12 @@ const ENDPOINTS_FOR_REFUND = 2;
 
 /**
  * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
- * part of the fee budget is enough. Start at most one per account at a time.
+ * part of the fee budget is enough. `blocksOf`: who named the coins. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs, log } = needs;
-  const { pollMs = POLL_MS } = needs;
+  const { backoff, pollMs = POLL_MS } = needs;
   const { confirm, readLanded } = createConfirmation(needs);
-  const backoff = createFailureBackoff();
   const getBlockhash = memoize(async () => {
     const latest = await rpc.getLatestBlockhash();
     assertReadable(latest.blockhash);
@@ -89,7 +94,6 @@ export function createStartCollect(needs: CollectNeeds) {
   const landedOutcome = createLandedOutcome({
     ...needs,
     readLanded,
-    backoff,
     feePayer: feePayer.publicKey.toBase58(),
   });
 
@@ -101,7 +105,7 @@ export function createStartCollect(needs: CollectNeeds) {
     return { landedSlot: statuses[0]?.confirmed ? statuses[0].slot : undefined, slot };
   }
 
-  return (wallet: WalletWithCoins, payers: Payers): InFlightCollect => {
+  return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf): InFlightCollect => {
     const { account, coins } = wallet;
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
@@ -110,9 +114,11 @@ export function createStartCollect(needs: CollectNeeds) {
 
     /** Undefined when a collect would move too little. */
     async function sign(): Promise<SignedCollect | undefined> {
-      const prospect = await prospects.read(wallet);
+      const { address } = account;
+      const leftOutMs = (mint: string) => backoff.leftOutMs(address, mint, blocksOf(mint));
+      const prospect = await prospects.read(wallet, leftOutMs);
       if (!prospect) return undefined;
-      backoff.assertReady(account.address);
+      backoff.assertReady(address);
       return packer.sign({ prospect, payers, endsAt }, { isAlone });
     }
 
@@ -170,7 +176,7 @@ export function createStartCollect(needs: CollectNeeds) {
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed")
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
-        const result = await landedOutcome.read(account, transaction, outcome.err, signed);
+        const result = await landedOutcome.read(account, transaction, outcome.err, signed, blocksOf);
         if (result === "failed-together") collectAlone();
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
           // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.

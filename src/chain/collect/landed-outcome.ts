@@ -3,7 +3,12 @@ import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
-import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
+import {
+  failedInstruction,
+  isFeePayerShort,
+  isOutOfUnits,
+  type TransactionError,
+} from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
@@ -51,6 +56,9 @@ interface Own {
   /** Corrects the budget once it is known what the transaction cost besides the fee. */
   correctRent(paid: Lamports): void;
 }
+
+/** The address blocks of the callers who named the coin with this mint. */
+export type BlocksOf = (mint: string) => ReadonlySet<string>;
 
 type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
 
@@ -107,7 +115,8 @@ export function createLandedOutcome(needs: {
   return {
     /**
      * The outcome of a transaction that landed. `statusErr`, from its status, counts only if the transaction itself
-     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee.
+     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `blocksOf`: the
+     * address blocks that have named a coin.
      * `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
@@ -116,6 +125,7 @@ export function createLandedOutcome(needs: {
       transaction: StoredTransaction,
       statusErr: TransactionError | null,
       own: Own | undefined,
+      blocksOf: BlocksOf = () => new Set(),
     ): Promise<CollectOutcome | "failed-together"> {
       const { address } = account;
       const { signature } = transaction;
@@ -129,10 +139,12 @@ export function createLandedOutcome(needs: {
           throw new CollectError({ kind: "fee-payer-short", detail });
         }
         if (transaction.isShared) return "failed-together";
-        backoff.failed(address);
-        throw new CollectError({ kind: "failed-on-chain", signature, err });
+        const mints = toFailedMints(transaction, err);
+        if (mints) backoff.coinsFailed(address, mints, new Set(mints.flatMap((mint) => [...blocksOf(mint)])));
+        else backoff.failed(address);
+        throw new CollectError({ kind: "failed-on-chain", signature, err, mints });
       }
-      backoff.succeeded(address);
+      backoff.succeeded(address, toMints(transaction));
       const feePayerBalance = landed?.balances.get(feePayer)?.after;
       if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
       return toOutcome(account, signature, landed, own);
@@ -157,6 +169,22 @@ export function createLandedOutcome(needs: {
       return { kind: "nothing" };
     },
   };
+}
+
+/** The mints of the coins that a transaction sweeps, each once. */
+function toMints({ sweptMints = [] }: StoredTransaction): string[] {
+  return [...new Set(sweptMints.filter((mint) => mint !== null))];
+}
+
+/**
+ * The coin whose sweep failed, or all of the transaction's coins if none can be named, for example when the guard
+ * failed or the compute units were used up. Undefined without coins.
+ */
+function toFailedMints(transaction: StoredTransaction, err: TransactionError): string[] | undefined {
+  const mints = toMints(transaction);
+  const index = isOutOfUnits(err) ? undefined : failedInstruction(err);
+  const failed = transaction.sweptMints?.[index ?? -1];
+  return failed ? [failed] : mints.length > 0 ? mints : undefined;
 }
 
 /** A block's time, in seconds since 1970; now if it is unknown, or ahead of this machine's clock. */
