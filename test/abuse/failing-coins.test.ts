@@ -16,7 +16,8 @@ let sandbox: TestSandbox;
 let collector: SandboxCollector;
 async function start(launchpadFile?: string) {
   sandbox = await startTestSandbox(launchpadFile ? { launchpadFile } : {});
-  collector = createSandboxCollector(sandbox);
+  // Longer than any test, however slow the machine is.
+  collector = createSandboxCollector(sandbox, { env: { RPC_TIMEOUT_MS: "600000" } });
 }
 afterEach(() => sandbox.close());
 

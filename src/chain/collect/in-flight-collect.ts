@@ -84,7 +84,7 @@ const ENDPOINTS_FOR_REFUND = 2;
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs, log } = needs;
   const { backoff, pollMs = POLL_MS } = needs;
-  const { confirm, readLanded } = createConfirmation(needs);
+  const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const getBlockhash = memoize(async () => {
     const latest = await rpc.getLatestBlockhash();
     assertReadable(latest.blockhash);
@@ -96,14 +96,6 @@ export function createStartCollect(needs: CollectNeeds) {
     readLanded,
     feePayer: feePayer.publicKey.toBase58(),
   });
-
-  /** The slot in which a transaction landed, undefined while no node knows that it has; and the chain's slot now. */
-  async function findLanded({ signature }: StoredTransaction) {
-    const { statuses, slot } = await rpc.getSignatureStatuses([signature], {
-      searchTransactionHistory: true,
-    });
-    return { landedSlot: statuses[0]?.confirmed ? statuses[0].slot : undefined, slot };
-  }
 
   return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf): InFlightCollect => {
     const { account, coins } = wallet;
@@ -136,21 +128,22 @@ export function createStartCollect(needs: CollectNeeds) {
         if (openTransaction) {
           const { isEarlier } = lease;
           const found = isEarlier ? await findLanded(openTransaction) : undefined;
-          if (found?.landedSlot !== undefined) {
-            lease.release(found.landedSlot);
-            earlier = { ...openTransaction, wasInFlight: wasTaken };
+          if (found?.landed) {
+            lease.release(found.landed.slot);
+            earlier = { ...openTransaction, landed: found.landed.transaction, wasInFlight: wasTaken };
             continue;
           }
           const outcome = await land(lease, openTransaction);
           if (outcome.kind !== "landed") continue;
           if (outcome.err !== null || (!isEarlier && coins.length === 0)) {
-            const result = await landedOutcome.read(account, openTransaction, outcome.err, undefined);
+            const result = await landedOutcome.read(account, openTransaction, outcome, undefined);
             if (result !== "failed-together") return result;
             collectAlone();
             continue;
           }
           // It may have landed before this collect began, or without these coins: collect what waits now.
-          earlier = { ...openTransaction, wasInFlight: wasTaken || !found || outcome.slot >= found.slot };
+          const wasInFlight = wasTaken || !found || outcome.slot >= found.slot;
+          earlier = { ...openTransaction, landed: outcome.transaction, wasInFlight };
           progress = { kind: "preparing" };
           continue;
         }
@@ -176,7 +169,7 @@ export function createStartCollect(needs: CollectNeeds) {
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed")
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
-        const result = await landedOutcome.read(account, transaction, outcome.err, signed, blocksOf);
+        const result = await landedOutcome.read(account, transaction, outcome, signed, blocksOf);
         if (result === "failed-together") collectAlone();
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
           // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.

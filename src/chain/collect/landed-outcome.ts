@@ -1,6 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
+import type { LandedTransaction } from "../rpc/rpc-client.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import {
@@ -13,7 +14,7 @@ import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { LastCollect, LastCollects } from "./last-collects.ts";
-import type { createConfirmation } from "./send-and-confirm.ts";
+import type { createConfirmation, Landed } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
@@ -41,6 +42,8 @@ export interface WaitingFees {
 
 /** A transaction that another replica stored, and that landed before this collect signed its own. */
 export interface EarlierTransaction extends StoredTransaction {
+  /** Undefined if it is still to be read. */
+  readonly landed: LandedTransaction | undefined;
   /** Whether it landed only after this collect began. */
   readonly wasInFlight: boolean;
 }
@@ -114,8 +117,7 @@ export function createLandedOutcome(needs: {
 
   return {
     /**
-     * The outcome of a transaction that landed. `statusErr`, from its status, counts only if the transaction itself
-     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `blocksOf`: the
+     * The outcome of a transaction that landed. Its `err` counts only if the transaction itself cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `blocksOf`: the
      * address blocks that have named a coin.
      * `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
@@ -123,14 +125,14 @@ export function createLandedOutcome(needs: {
     async read(
       account: AccountAddresses,
       transaction: StoredTransaction,
-      statusErr: TransactionError | null,
+      outcome: Landed,
       own: Own | undefined,
       blocksOf: BlocksOf = () => new Set(),
     ): Promise<CollectOutcome | "failed-together"> {
       const { address } = account;
       const { signature } = transaction;
-      const landed = await readLanded(transaction, timeoutMs);
-      const err = landed ? landed.err : statusErr;
+      const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
+      const err = landed ? landed.err : outcome.err;
       if (own) countCosts(own, landed);
       if (err !== null) {
         log.warn({ signature, address, error: err }, "a collect's transaction failed");
@@ -160,7 +162,7 @@ export function createLandedOutcome(needs: {
       transaction: EarlierTransaction,
       endsAt: number,
     ): Promise<CollectOutcome> {
-      const landed = await readLanded(transaction, endsAt - performance.now());
+      const landed = transaction.landed ?? (await readLanded(transaction, endsAt - performance.now()));
       const { signature, wasInFlight } = transaction;
       if (wasInFlight && landed?.err === null) return toOutcome(account, signature, landed, undefined);
       // Read only to remember it, so a failure is no reason to fail.

@@ -118,6 +118,13 @@ export function createSignatureStatuses(
       return { statuses, slot };
     },
 
+    /** A transaction's status at each configured endpoint; undefined where it has none. Never rejects. */
+    getStatusAtEach: (signature: string): Promise<(SignatureStatus | undefined)[]> =>
+      failover.askEach(async (endpoint, signal) => {
+        const options = { searchTransactionHistory: true };
+        return (await readStatuses(endpoint, [signature], options, signal)).statuses[0];
+      }, reportMs),
+
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
      * undefined for bytes that are not a transaction, which no node accepts.
