@@ -193,9 +193,9 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       const release = (slot = NOT_LANDED) => {
         clearInterval(renewal);
         const args = [holder, slot, LANDED_MS];
-        // A lock without a transaction expires by itself, so losing its release is harmless.
         if (hasTransaction) redis?.runLater(RELEASE, keys, args);
-        else void redis?.run(RELEASE, keys, args);
+        // Until a lock without a transaction expires by itself, its release spares the next collect the wait.
+        else redis?.runLaterIfSoon(LEASE_MS, RELEASE, keys, args);
       };
       const stored = STORED_TRANSACTION.safeParse(parseJson(transaction));
       if (holder !== token && !stored.success) {

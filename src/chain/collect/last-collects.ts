@@ -72,7 +72,12 @@ export function createLastCollects({ feePayer, redis }: { feePayer: string; redi
       const { collected, newBalance, signature } = collect;
       const at = collect.at.getTime();
       const stored = { collected: String(collected), newBalance: String(newBalance), signature, at };
-      redis?.runLater(RECORD, [keyOf(`${feePayer}:${address}`)], [JSON.stringify(stored), at, ttl]);
+      redis?.runLaterIfSoon(
+        ttl,
+        RECORD,
+        [keyOf(`${feePayer}:${address}`)],
+        [JSON.stringify(stored), at, ttl],
+      );
     },
 
     /** The account's last collect; undefined if it is unknown, or more than an hour ago. Never rejects. */
