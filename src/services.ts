@@ -5,8 +5,10 @@ import { createBalances } from "./chain/balances.ts";
 import { createAccountLocks } from "./chain/collect/account-lock.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
+import { createFailureBackoff } from "./chain/collect/failure-backoff.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
+import { createLastCollects } from "./chain/collect/last-collects.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
@@ -168,6 +170,8 @@ export function createChainServices(needs: CommonNeeds) {
     composer,
     feePayer,
     locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
+    backoff: createFailureBackoff(),
+    lastCollects: createLastCollects({ feePayer: feePayerAddress, redis }),
     announceLanded: landedSlots.announce,
     metrics,
     timeoutMs: collectTimeoutMs,

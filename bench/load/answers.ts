@@ -36,6 +36,9 @@ export const NOTHING = z.strictObject({
   message,
   collected: z.literal("0.0000"),
   remaining: z.literal("0.0000").optional(),
+  lastCollect: z
+    .strictObject({ collected: sol, newBalance: sol, txSignature: z.string(), at: z.iso.datetime() })
+    .optional(),
 });
 const ERROR = z.strictObject({ error: code, message });
 export const WALLETS = z.object({

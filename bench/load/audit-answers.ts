@@ -5,8 +5,8 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts";
 
-/** How long after a collect a caller who asks again may receive its result, if nothing new waits. */
-const ASKED_AGAIN_MS = 90_000;
+/** The longest after a collect that a stale endpoint may say that it has not landed. */
+const STALE_MS = 90_000;
 /** The other replica's transaction may be sent while a caller's answer says that none was. */
 const RACE_MS = 1_000;
 
@@ -27,7 +27,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     if (!isCurrent(call)) {
       const { account, start, answer, replica } = call;
       problems.add(
-        "a success from before the request, although fees waited",
+        "a success from before the request",
         `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}`,
       );
     }
@@ -49,7 +49,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       );
   }
 
-  /** Whether a success belongs to the request, and not to an earlier transaction while new fees waited. */
+  /** Whether a success belongs to the request: its transaction was in flight then, as far as nodes could say. */
   function isCurrent({ account, replica, start, end, withCoin, answer: { txSignature } }: Success): boolean {
     const landedAt = timeline.landedAt(txSignature) ?? 0;
     if (landedAt >= start.at) return true;
@@ -69,8 +69,11 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       .statesOf(account.id)
       .slice(timeline.indexAt(account.id, start))
       .filter(({ at }) => at <= end);
+    // A stale endpoint does not know a transaction that has landed.
     return (
-      landedAt >= start.at - ASKED_AGAIN_MS && meanwhile.some((state) => timeline.isNothing(state, withCoin))
+      overlaps(system.stale, landedAt, start.at) &&
+      landedAt >= start.at - STALE_MS &&
+      meanwhile.some((state) => timeline.isNothing(state, withCoin))
     );
   }
 

@@ -35,7 +35,7 @@ export interface paths {
         put?: never;
         /**
          * Move an account's fees from the launch platform's vault to its address
-         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
+         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
          */
         post: operations["collectFees"];
         delete?: never;
@@ -99,6 +99,16 @@ export interface components {
             /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
         };
+        LastCollect: {
+            /** @description The amount that the transaction moved. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            collected: string;
+            /** @description The lamports at the account's address that its owner could withdraw, right after the transaction. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            newBalance: string;
+            /** @description The transaction's signature, in base58. */
+            txSignature: string;
+            /** @description When its block was produced: ISO 8601, in UTC. */
+            at: string;
+        };
         NothingToCollect: {
             /**
              * @description Whether a transaction moved fees to the address.
@@ -116,6 +126,8 @@ export interface components {
             error: "NOTHING_TO_COLLECT";
             /** @description Explains `error` to a person. Null on success. */
             message: string;
+            /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. Otherwise null. */
+            lastCollect?: components["schemas"]["LastCollect"];
         };
         Error: {
             /**

@@ -16,6 +16,8 @@ export type CollectFailure =
   | { readonly kind: "simulation-failed"; readonly err: TransactionError; readonly logs: readonly string[] }
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
+  /** Only coins could be collected that back off: their sweeps failed on the chain. */
+  | { readonly kind: "coins-backing-off"; readonly leftMs: number }
   /**
    * The caller's block has used its part of the hour's fees, or the service its budget. Small collects have limits of
    * their own. Without `retryAfterSeconds`, the budget is too small for this collect.
@@ -34,7 +36,13 @@ export type CollectFailure =
   | { readonly kind: "unknown"; readonly signature: string }
   /** The transaction did not land and never can. */
   | { readonly kind: "expired"; readonly signature: string }
-  | { readonly kind: "failed-on-chain"; readonly signature: string; readonly err: TransactionError }
+  | {
+      readonly kind: "failed-on-chain";
+      readonly signature: string;
+      readonly err: TransactionError;
+      /** The mints of the coins that back off; undefined for a transaction without coins. */
+      readonly mints?: readonly string[] | undefined;
+    }
   /** The transaction landed; the amounts it moved cannot be read. */
   | { readonly kind: "landed-unreadable"; readonly signature: string };
 
@@ -67,6 +75,8 @@ function describe(failure: CollectFailure): string {
       return `the simulation failed: ${failure.logs.join(" | ")}: ${JSON.stringify(failure.err)}`;
     case "backing-off":
       return `the account backs off for ${Math.ceil(failure.leftMs)} ms more`;
+    case "coins-backing-off":
+      return `the coins back off for ${Math.ceil(failure.leftMs)} ms more`;
     case "budget-spent":
       return `the hour's budget for fees is used up: ${failure.scope}`;
     case "timed-out":

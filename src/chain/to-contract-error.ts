@@ -70,6 +70,13 @@ function detailsOf(error: CollectError): ErrorDetails {
       return {
         message: `The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in ${toRetryAfterSeconds(failure.leftMs)} seconds.`,
       };
+    case "coins-backing-off": {
+      const retryAfterSeconds = toRetryAfterSeconds(failure.leftMs);
+      return {
+        message: `Only coins could be collected whose last sweep failed on the chain, so no transaction was sent. Try again in ${retryAfterSeconds} seconds.`,
+        retryAfterSeconds,
+      };
+    }
     case "budget-spent":
       return toRefusal(failure, failure.isSmall ? "fee budget for small collects" : "fee budget", "collect");
     case "timed-out":

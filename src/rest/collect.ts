@@ -20,6 +20,12 @@ const COLLECT_OPERATION = /* GraphQL */ `
       remaining
       error
       message
+      lastCollect {
+        collected
+        newBalance
+        txSignature
+        at
+      }
     }
   }
 `;
@@ -33,6 +39,7 @@ interface CollectData {
     readonly remaining: string;
     readonly error: string | null;
     readonly message: string | null;
+    readonly lastCollect: object | null;
   };
 }
 
@@ -55,6 +62,12 @@ const EXAMPLE_NOTHING = {
   collected: "0.0000",
 };
 
+const LAST_COLLECT = {
+  collected: EXAMPLE_RESULT.collected,
+  newBalance: EXAMPLE_RESULT.newBalance,
+  txSignature: EXAMPLE_RESULT.txSignature,
+};
+
 const COLLECTED = {
   name: "CollectResult",
   status: 200,
@@ -69,9 +82,13 @@ const NOTHING = {
   name: "NothingToCollect",
   status: ERROR_CODES.NOTHING_TO_COLLECT.status,
   description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was sent, unless another party emptied the vault on the chain at the same moment.`,
-  members: ["success", "error", "message", "collected", "remaining"],
+  members: ["success", "error", "message", "collected", "remaining", "lastCollect"],
   fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
   withMints: { member: "remaining", example: { ...EXAMPLE_NOTHING, remaining: "0.0000" } },
+  ifKnown: {
+    member: "lastCollect",
+    example: { ...EXAMPLE_NOTHING, lastCollect: { ...LAST_COLLECT, at: "2026-11-23T09:30:00.000Z" } },
+  },
   example: EXAMPLE_NOTHING,
 } as const satisfies EndpointAnswer;
 
@@ -86,6 +103,7 @@ export const COLLECT_ENDPOINT: EndpointDescription = {
     "Anyone may collect for any account; the service pays the transaction fee. " +
     "The response arrives when the chain has confirmed the transaction, usually within seconds. " +
     "Concurrent calls for one account share one transaction and its result. " +
+    "If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. " +
     "Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. " +
     "If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.",
   request: {
@@ -146,7 +164,9 @@ export function createCollectHandler(
     });
     if (collect.error) scope.recordCode(collect.error);
     const { status, members, withMints } = collect.success ? COLLECTED : NOTHING;
-    const shown = members.filter((name) => name !== withMints.member || mints.length > 0);
+    const shown = members.filter(
+      (name) => collect[name] !== null && (name !== withMints.member || mints.length > 0),
+    );
     return respondJson(status, Object.fromEntries(shown.map((name) => [name, collect[name]])));
   };
 }

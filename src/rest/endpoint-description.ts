@@ -34,6 +34,8 @@ export interface EndpointAnswer {
   readonly fixed?: Readonly<Record<string, boolean | string>>;
   /** The member that only the answer to a request with mints has, and an example of such an answer. */
   readonly withMints?: { readonly member: string; readonly example: object };
+  /** The member that the answer has only if its value is known, and an example of such an answer. */
+  readonly ifKnown?: { readonly member: string; readonly example: object };
   readonly example: object;
 }
 

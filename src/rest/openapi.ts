@@ -73,14 +73,15 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
 function toSchemas(schema: GraphQLSchema, endpoints: readonly EndpointDescription[]): Record<string, object> {
   const schemas: Record<string, object> = {};
   for (const { graphqlOperation, answers } of endpoints) {
-    for (const { name, members, fixed = {}, withMints } of answers) {
+    for (const { name, members, fixed = {}, withMints, ifKnown } of answers) {
       const result = resultSchema(schema, graphqlOperation, { members, schemas });
       const properties = Object.entries(result.properties).map(([property, value]): [string, object] => [
         property,
         // `const` replaces `enum`.
         property in fixed ? { ...value, enum: undefined, const: fixed[property] } : value,
       ]);
-      const required = result.required.filter((property) => property !== withMints?.member);
+      const optional = [withMints?.member, ifKnown?.member];
+      const required = result.required.filter((property) => !optional.includes(property));
       schemas[name] = { ...result, required, properties: Object.fromEntries(properties) };
     }
   }
@@ -159,10 +160,11 @@ function toResponse(
     schemaRef,
   );
   const examples = [
-    ...answers.flatMap(({ fixed, example, withMints }): [string, object][] => {
+    ...answers.flatMap(({ fixed, example, withMints, ifKnown }): [string, object][] => {
       const name = String(fixed?.error ?? "OK");
       const examples: [string, object][] = [[name, { value: example }]];
       if (withMints) examples.push([`${name}_with_mints`, { value: withMints.example }]);
+      if (ifKnown) examples.push([`${name}_with_${ifKnown.member}`, { value: ifKnown.example }]);
       return examples;
     }),
     ...errors.map((error): [string, object] => [error.code, { value: toErrorBody(error) }]),

@@ -1,3 +1,4 @@
+import type { LastCollect } from "../chain/collect/last-collects.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import type { CollectResult } from "../resolvers/collect-fees.ts";
@@ -21,6 +22,29 @@ function remaining(result: CollectResult): Lamports {
     result.remaining.reduce((sum, { mint, amount }) => (isNamed(mint) ? sum + amount : sum), 0n),
   );
 }
+
+const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
+  description: "The last transaction of this service that moved fees of an account.",
+  fields: (t) => ({
+    collected: t.string({
+      ...solField("The amount that the transaction moved."),
+      resolve: (last) => formatSol(last.collected),
+    }),
+    collectedLamports: t.expose("collected", { type: "Lamports", description: "The exact `collected`." }),
+    newBalance: t.string({
+      ...solField(
+        "The lamports at the account's address that its owner could withdraw, right after the transaction.",
+      ),
+      resolve: (last) => formatSol(last.newBalance),
+    }),
+    newBalanceLamports: t.expose("newBalance", { type: "Lamports", description: "The exact `newBalance`." }),
+    txSignature: t.exposeString("signature", { description: "The transaction's signature, in base58." }),
+    at: t.string({
+      description: "When its block was produced: ISO 8601, in UTC.",
+      resolve: (last) => last.at.toISOString(),
+    }),
+  }),
+});
 
 const CollectResultType = builder.objectRef<CollectResult>("CollectResult").implement({
   description:
@@ -76,6 +100,13 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       nullable: true,
       description: "Explains `error` to a person. Null on success.",
       resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[NOTHING].message : null),
+    }),
+    lastCollect: t.field({
+      type: LastCollectType,
+      nullable: true,
+      description:
+        "If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. Otherwise null.",
+      resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
     }),
     wallet: t.field({
       type: WalletType,

@@ -29,6 +29,11 @@ export interface Redis {
    * twice, so it must be idempotent. A script that fails is logged and not repeated.
    */
   runLater(script: Script<unknown>, ...args: Arguments): void;
+  /**
+   * As `runLater`, for a script that is worth less: it is dropped after `keptMs`, never displaces one of `runLater`, and
+   * nothing waits for it at the end.
+   */
+  runLaterIfSoon(keptMs: number, script: Script<unknown>, ...args: Arguments): void;
   /** The number of scripts of `runLater` that have not run. */
   unwritten(): number;
   /** Resolves when all scripts of `runLater` have run, or after `timeoutMs`. */
@@ -116,6 +121,8 @@ export function createRedis({
   /** Why Redis can never be used. */
   let problem: string | undefined;
   const queued: [Script<unknown>, ...Arguments][] = [];
+  /** Those of `runLaterIfSoon`, with the `performance.now()` time at which each is dropped. */
+  const queuedIfSoon: { readonly endsAt: number; readonly script: [Script<unknown>, ...Arguments] }[] = [];
   let unwritten = 0;
   /** Redis's error for the last probe, if it refused it. */
   let refusal: string | undefined;
@@ -160,6 +167,7 @@ export function createRedis({
     up.set(1);
     log.info("Redis is available");
     for (const script of queued.splice(0)) send(...script);
+    for (const { endsAt, script } of queuedIfSoon.splice(0)) sendIfSoon(endsAt, script);
     for (const { onReconnect } of subscriptions) onReconnect();
   }
 
@@ -203,10 +211,19 @@ export function createRedis({
     });
   }
 
+  function sendIfSoon(endsAt: number, script: [Script<unknown>, ...Arguments]): void {
+    if (performance.now() >= endsAt) return;
+    void attempt(...script).then((result) => {
+      if (result !== "unavailable" || isClosed) return;
+      if (queuedIfSoon.push({ endsAt, script }) > MAX_QUEUED_SCRIPTS) queuedIfSoon.shift();
+    });
+  }
+
   function close(): void {
     isClosed = true;
     isUp = false;
     unwritten -= queued.splice(0).length;
+    queuedIfSoon.length = 0;
     connection.close();
     for (const subscription of subscriptions) subscription.close();
   }
@@ -219,6 +236,9 @@ export function createRedis({
     runLater(...script) {
       unwritten++;
       send(...script);
+    },
+    runLaterIfSoon(keptMs, ...script) {
+      sendIfSoon(performance.now() + keptMs, script);
     },
     unwritten: () => unwritten,
     async flush(timeoutMs) {

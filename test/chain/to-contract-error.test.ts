@@ -27,6 +27,13 @@ const CASES: {
     { err: { InstructionError: [2, { Custom: 6_000 }] }, logs: ["Program log: no"] },
     { message: COLLECT_FAILED, hint: "LAUNCHPAD_PROGRAM_ID" },
   ],
+  "coins-backing-off": [
+    { leftMs: 41_500 },
+    {
+      message:
+        "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent. Try again in 42 seconds.",
+    },
+  ],
   "backing-off": [
     { leftMs: 41_500 },
     {
@@ -80,6 +87,9 @@ const CASES: {
   ],
 };
 
+/** In seconds; the others have none. */
+const RETRY_AFTER: Record<string, number> = { "budget-spent": 312, "coins-backing-off": 42 };
+
 describe("a CollectError", () => {
   it.each(Object.entries(CASES))("of kind %s has its own code and message", (kind, [rest, expected]) => {
     const error = new CollectError({ kind, ...rest } as CollectFailure);
@@ -95,7 +105,7 @@ describe("a CollectError", () => {
     expect(converted.cause).toBe(hint === undefined ? undefined : error);
     if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
     else expect(converted.operatorHint).toContain(hint);
-    expect(converted.retryAfterSeconds).toBe(kind === "budget-spent" ? 312 : undefined);
+    expect(converted.retryAfterSeconds).toBe(RETRY_AFTER[kind]);
   });
 
   it.each([

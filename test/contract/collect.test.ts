@@ -49,7 +49,7 @@ describe("POST /collect", () => {
 
     world.forgetCalls();
     const again = await world.collect(id);
-    expect([again.status, again.body]).toEqual([400, NOTHING]);
+    expect([again.status, again.body]).toEqual([400, { ...NOTHING, lastCollect: expect.any(Object) }]);
     expect(sent()).toBe(0);
   });
 

@@ -113,6 +113,7 @@ describe("/openapi.json", () => {
       "Coin",
       "CollectResult",
       "Error",
+      "LastCollect",
       "NothingToCollect",
       "Wallet",
     ]);

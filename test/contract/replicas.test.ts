@@ -113,17 +113,16 @@ describeWithRedis("a replica that is killed", () => {
     await killAt("getSignatureStatuses", id);
     const [transaction, ...others] = sandbox.landedCollectsOf(handle);
     expect(others).toEqual([]);
-    // Recent, however slow the machine is: otherwise it is not reported.
-    Object.assign(transaction!, { blockTime: Math.floor(Date.now() / 1000) });
     const bytes = sent();
     lift();
 
     sandbox.rpc.calls.length = 0;
-    const { status, body } = await replicas.at(1).collect(id);
-    expect([status, body]).toEqual([
-      200,
-      { success: true, collected: "3.1000", newBalance: "8.3000", txSignature: transaction!.signature },
-    ]);
+    const { body } = await replicas.at(1).collect(id);
+    // It landed before this request.
+    expect(body).toMatchObject({
+      error: "NOTHING_TO_COLLECT",
+      lastCollect: { collected: "3.1000", newBalance: "8.3000", txSignature: transaction!.signature },
+    });
     // It may send the same bytes again, but only after checking their status.
     const calls = sandbox.rpc.calls.filter(isMethod("getSignatureStatuses", "sendTransaction"));
     expect(calls[0]!.method).toBe("getSignatureStatuses");

@@ -83,16 +83,39 @@ for (const [fees, onCoins] of FEES)
       expect(sandbox.landedCollects()).toHaveLength(2);
     });
 
-    it("and that landed in the last 90 seconds is the result of a caller who asks again, if no fees wait", async () => {
-      const { signature } = await leaveLanded();
-      expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
-      // The lock is released: nothing is left to report.
-      expect(await living.collect("creator")).toEqual({ kind: "nothing" });
+    /** What a caller hears who asks after a transaction of all fees has landed. */
+    const nothingAfter = (signature: string, blockTime: number | null) => ({
+      kind: "nothing",
+      lastCollect: {
+        collected: 3_100_000_000n,
+        newBalance: 8_300_000_000n,
+        signature,
+        at: new Date(1000 * blockTime!),
+      },
+    });
+
+    it("and that landed before a request is no success of it, but the account's last collect", async () => {
+      const { signature, blockTime } = await leaveLanded();
+      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+      // Also once the lock is released.
+      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
       expect(sandbox.landedCollects()).toHaveLength(1);
     });
 
+    it("and that landed before a request is no success of it, even if no node says so at first", async () => {
+      const { signature, blockTime } = await leaveLanded();
+      const context = { slot: sandbox.chain.slot("processed") };
+      const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
+      sandbox.rpc.faults.add({
+        when: isMethod("getSignatureStatuses"),
+        times: 1,
+        then: { status: 200, body: JSON.stringify(unknown) },
+      });
+      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+    });
+
     it.each([
-      ["more than 90 seconds ago", () => secondsAgo(91)],
+      ["more than an hour ago", () => secondsAgo(3_601)],
       ["at an unknown time", () => null],
     ])("and that landed %s is nobody's result", async (_, blockTime) => {
       await leaveLanded(blockTime());
@@ -172,11 +195,11 @@ for (const [fees, onCoins] of FEES)
     }
 
     it("is left in its lock when its status cannot be read", async () => {
-      const { signature } = await leaveLanded();
+      const { signature, blockTime } = await leaveLanded();
       sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
       await expect(living.collect("creator")).rejects.toMatchObject({ name: "RpcError" });
       sandbox.rpc.faults.clear();
-      expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
+      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
     });
   });
 

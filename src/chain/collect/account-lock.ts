@@ -12,6 +12,8 @@ export interface StoredTransaction {
   readonly lastValidBlockHeight: number;
   /** Whether it collects several accounts. */
   readonly isShared?: boolean | undefined;
+  /** For each instruction, the mint of the coin that it sweeps, or null. Absent if it sweeps none. */
+  readonly sweptMints?: readonly (string | null)[] | undefined;
 }
 
 /** An account's lock: the right to sign its next transaction, or else a transaction to follow. */
@@ -23,6 +25,8 @@ export interface Lease {
   readonly openTransaction: StoredTransaction | undefined;
   /** Whether `openTransaction` was stored before the lock was requested: it may have landed long ago. */
   readonly isEarlier: boolean;
+  /** False while Redis is down: then another replica may hold the lock. */
+  readonly isInRedis: boolean;
   /** The slot in which the account's last transaction landed, if within the last minute; else 0. */
   readonly landedSlot: number;
   /**
@@ -134,6 +138,7 @@ const STORED_TRANSACTION = z.object({
   signature: z.string(),
   lastValidBlockHeight: z.int(),
   isShared: z.boolean().optional(),
+  sweptMints: z.array(z.string().nullable()).optional(),
 });
 
 export type AccountLocks = ReturnType<typeof createAccountLocks>;
@@ -179,8 +184,8 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       const keys = keysOf(`${feePayer}:${address}`);
       const token = randomUUID();
       const granted = { holder: token, transaction: "", landedSlot: 0, isEarlier: false };
-      const answer = (await acquireLock(keys, token, endsAt)) ?? granted;
-      const { holder, transaction, landedSlot, isEarlier } = answer;
+      const answer = await acquireLock(keys, token, endsAt);
+      const { holder, transaction, landedSlot, isEarlier } = answer ?? granted;
       let hasTransaction = holder !== token;
       const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);
       const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
@@ -188,9 +193,9 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       const release = (slot = NOT_LANDED) => {
         clearInterval(renewal);
         const args = [holder, slot, LANDED_MS];
-        // A lock without a transaction expires by itself, so losing its release is harmless.
         if (hasTransaction) redis?.runLater(RELEASE, keys, args);
-        else void redis?.run(RELEASE, keys, args);
+        // Until a lock without a transaction expires by itself, its release spares the next collect the wait.
+        else redis?.runLaterIfSoon(LEASE_MS, RELEASE, keys, args);
       };
       const stored = STORED_TRANSACTION.safeParse(parseJson(transaction));
       if (holder !== token && !stored.success) {
@@ -200,6 +205,7 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       return {
         openTransaction: stored.data,
         isEarlier,
+        isInRedis: answer !== undefined,
         landedSlot,
         async store(signed) {
           clearInterval(renewal);

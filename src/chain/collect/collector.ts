@@ -1,20 +1,27 @@
 import { createSemaphore, type Task } from "../../upstream/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
+import type { AccountAddresses } from "../addresses.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
+/** A coin, and the address blocks of the callers who named it. */
+interface NamedCoin {
+  readonly coin: CoinAddresses;
+  readonly blocks: ReadonlySet<string>;
+}
+
 /** An account's collect, in flight or in the queue. */
 interface AccountCollect {
   readonly task: Task<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
-  /** The mints of the coins that it collects. */
+  /** The mints of the coins that it collects, without those that it leaves out because of who named them. */
   readonly mints: ReadonlySet<string>;
   /** Other coins that callers who joined have named, by mint. */
-  readonly others: Map<string, CoinAddresses>;
+  readonly others: Map<string, NamedCoin>;
   readonly payers: Payers;
 }
 
@@ -40,7 +47,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * are in flight, others wait in a queue, in which each address block has an equal part.
  */
 export function createCollector(needs: CollectNeeds) {
-  const { metrics, timeoutMs } = needs;
+  const { backoff, metrics, timeoutMs } = needs;
   const startCollect = createStartCollect(needs);
   const addTask = createSemaphore<CollectOutcome>({
     maxRunning: MAX_IN_FLIGHT,
@@ -51,10 +58,13 @@ export function createCollector(needs: CollectNeeds) {
   const collects = new Map<string, AccountCollect>();
   const inFlight = () => [...collects.values()].flatMap((collect) => collect.inFlight ?? []);
 
-  function add(wallet: WalletWithCoins, addressBlock: string): AccountCollect {
+  function add(account: AccountAddresses, coins: readonly NamedCoin[], addressBlock: string): AccountCollect {
+    const { address } = account;
     const payers: Payers = new Map([[addressBlock, undefined]]);
     async function run(): Promise<CollectOutcome> {
-      collect.inFlight = startCollect(wallet, payers);
+      const wallet = { account, coins: coins.map(({ coin }) => coin) };
+      const blocks = new Map(coins.map((named) => [named.coin.mint, named.blocks]));
+      collect.inFlight = startCollect(wallet, payers, (mint) => blocks.get(mint) ?? new Set());
       try {
         const outcome = await collect.inFlight.outcome;
         metrics.ended(outcome.kind);
@@ -65,13 +75,15 @@ export function createCollector(needs: CollectNeeds) {
       }
     }
     const collect: AccountCollect = {
-      task: addTask(run, () => collects.delete(wallet.account.address)),
+      task: addTask(run, () => collects.delete(address)),
       inFlight: undefined,
-      mints: new Set(wallet.coins.map(({ mint }) => mint)),
+      mints: new Set(
+        coins.filter(({ blocks }) => backoff.mayNameCoins(address, blocks)).map(({ coin }) => coin.mint),
+      ),
       others: new Map(),
       payers,
     };
-    collects.set(wallet.account.address, collect);
+    collects.set(address, collect);
     return collect;
   }
 
@@ -118,7 +130,8 @@ export function createCollector(needs: CollectNeeds) {
       addressBlock: string,
       startedAt: number,
     ): Promise<CollectOutcome> {
-      const own = coins.map((coin) => [coin.mint, coin] as const);
+      const blocks: ReadonlySet<string> = new Set([addressBlock]);
+      const own = coins.map((coin) => [coin.mint, { coin, blocks }] as const);
       let wanted = new Map(own);
       let joined: CollectOutcome | undefined;
       for (;;) {
@@ -127,11 +140,19 @@ export function createCollector(needs: CollectNeeds) {
           throw new CollectError({ kind: "not-started" });
         }
         const current = collects.get(account.address);
-        const collect =
-          current ?? add({ account, coins: [...wanted.values()].slice(0, MAX_COINS) }, addressBlock);
-        const others = own.filter(([mint]) => !collect.mints.has(mint));
-        for (const [mint, coin] of others) collect.others.set(mint, coin);
-        const outcome = await join(collect, addressBlock, startedAt);
+        const collect = current ?? add(account, [...wanted.values()].slice(0, MAX_COINS), addressBlock);
+        const others = own.filter(([mint]) => current && !collect.mints.has(mint));
+        for (const [mint, { coin }] of others) {
+          const named = collect.others.get(mint)?.blocks ?? [];
+          collect.others.set(mint, { coin, blocks: new Set([...named, addressBlock]) });
+        }
+        const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
+          if (!isOfCoins(error)) throw error;
+          // Coins that others named must not fail this caller.
+          if (current) return undefined;
+          if (joined?.kind === "collected" && error.failure.kind === "coins-backing-off") return joined;
+          throw error;
+        });
         if (!outcome) continue;
         // Fees may have arrived after it read the vaults, and before this caller asked.
         const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
@@ -154,6 +175,16 @@ export function createCollector(needs: CollectNeeds) {
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";
+}
+
+/** Whether a collect failed because of coins. */
+function isOfCoins(error: unknown): error is CollectError {
+  if (!(error instanceof CollectError)) return false;
+  const { failure } = error;
+  return (
+    failure.kind === "coins-backing-off" ||
+    (failure.kind === "failed-on-chain" && failure.mints !== undefined)
+  );
 }
 
 /** The result that the metrics count for a failed collect. */

@@ -8,11 +8,17 @@ import type { WalletWithCoins } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
+import type { LastCollects } from "./last-collects.ts";
 import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
-import { createFailureBackoff } from "./failure-backoff.ts";
+import type { FailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
-import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
+import {
+  createLandedOutcome,
+  type BlocksOf,
+  type CollectOutcome,
+  type EarlierTransaction,
+} from "./landed-outcome.ts";
 import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
 import type { Prospects } from "./prepare/prospect.ts";
@@ -49,6 +55,8 @@ export interface CollectNeeds extends ConfirmationWaits {
   composer: Composer;
   feePayer: FeePayer;
   locks: AccountLocks;
+  lastCollects: LastCollects;
+  backoff: FailureBackoff;
   /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
   announceLanded: (slot: number) => void;
   metrics: CollectMetrics;
@@ -71,12 +79,12 @@ const ENDPOINTS_FOR_REFUND = 2;
 
 /**
  * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
- * part of the fee budget is enough. Start at most one per account at a time.
+ * part of the fee budget is enough. `blocksOf`: who named the coins. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, prospects, feePayer, locks, announceLanded, timeoutMs, log, pollMs = POLL_MS } = needs;
-  const { confirm, readLanded } = createConfirmation(needs);
-  const backoff = createFailureBackoff();
+  const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs, log } = needs;
+  const { backoff, pollMs = POLL_MS } = needs;
+  const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const getBlockhash = memoize(async () => {
     const latest = await rpc.getLatestBlockhash();
     assertReadable(latest.blockhash);
@@ -86,17 +94,10 @@ export function createStartCollect(needs: CollectNeeds) {
   const landedOutcome = createLandedOutcome({
     ...needs,
     readLanded,
-    backoff,
     feePayer: feePayer.publicKey.toBase58(),
   });
 
-  /** The slot in which a transaction landed; undefined while no node knows that it has. */
-  async function findLandedSlot({ signature }: StoredTransaction): Promise<number | undefined> {
-    const { statuses } = await rpc.getSignatureStatuses([signature], { searchTransactionHistory: true });
-    return statuses[0]?.confirmed ? statuses[0].slot : undefined;
-  }
-
-  return (wallet: WalletWithCoins, payers: Payers): InFlightCollect => {
+  return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf): InFlightCollect => {
     const { account, coins } = wallet;
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
@@ -105,15 +106,19 @@ export function createStartCollect(needs: CollectNeeds) {
 
     /** Undefined when a collect would move too little. */
     async function sign(): Promise<SignedCollect | undefined> {
-      const prospect = await prospects.read(wallet);
+      const { address } = account;
+      const leftOutMs = (mint: string) => backoff.leftOutMs(address, mint, blocksOf(mint));
+      const prospect = await prospects.read(wallet, leftOutMs);
       if (!prospect) return undefined;
-      backoff.assertReady(account.address);
+      backoff.assertReady(address);
       return packer.sign({ prospect, payers, endsAt }, { isAlone });
     }
 
     async function run(): Promise<CollectOutcome> {
       let earlier: EarlierTransaction | undefined;
       let hasMovedNothing = false;
+      /** Whether another replica took the lock from this collect: what it signed, it signed after the caller asked. */
+      let wasTaken = false;
       for (;;) {
         assertInTime(endsAt);
         const lease = await locks.acquire(account.address, endsAt);
@@ -122,22 +127,23 @@ export function createStartCollect(needs: CollectNeeds) {
         const { openTransaction } = lease;
         if (openTransaction) {
           const { isEarlier } = lease;
-          const slot = isEarlier ? await findLandedSlot(openTransaction) : undefined;
-          if (slot !== undefined) {
-            lease.release(slot);
-            earlier = { ...openTransaction, wasOpen: false };
+          const found = isEarlier ? await findLanded(openTransaction) : undefined;
+          if (found?.landed) {
+            lease.release(found.landed.slot);
+            earlier = { ...openTransaction, landed: found.landed.transaction, wasInFlight: wasTaken };
             continue;
           }
           const outcome = await land(lease, openTransaction);
           if (outcome.kind !== "landed") continue;
           if (outcome.err !== null || (!isEarlier && coins.length === 0)) {
-            const result = await landedOutcome.read(account, openTransaction, outcome.err, undefined);
+            const result = await landedOutcome.read(account, openTransaction, outcome, undefined);
             if (result !== "failed-together") return result;
             collectAlone();
             continue;
           }
           // It may have landed before this collect began, or without these coins: collect what waits now.
-          earlier = { ...openTransaction, wasOpen: true };
+          const wasInFlight = wasTaken || !found || outcome.slot >= found.slot;
+          earlier = { ...openTransaction, landed: outcome.transaction, wasInFlight };
           progress = { kind: "preparing" };
           continue;
         }
@@ -156,13 +162,14 @@ export function createStartCollect(needs: CollectNeeds) {
         const { transaction } = signed;
         if (!(await storeToSend(lease, signed))) {
           signed.close({ refund: true });
+          wasTaken ||= lease.isInRedis;
           continue;
         }
         const outcome = await land(lease, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed")
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
-        const result = await landedOutcome.read(account, transaction, outcome.err, signed);
+        const result = await landedOutcome.read(account, transaction, outcome, signed, blocksOf);
         if (result === "failed-together") collectAlone();
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
           // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
@@ -211,7 +218,11 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     return {
-      outcome: run(),
+      outcome: run().then(async (outcome) =>
+        outcome.kind === "nothing"
+          ? { ...outcome, lastCollect: await lastCollects.read(account.address) }
+          : outcome,
+      ),
       signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
       timeoutError() {
         switch (progress.kind) {

@@ -1,13 +1,20 @@
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
+import type { LandedTransaction } from "../rpc/rpc-client.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
-import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
+import {
+  failedInstruction,
+  isFeePayerShort,
+  isOutOfUnits,
+  type TransactionError,
+} from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
-import type { createConfirmation } from "./send-and-confirm.ts";
+import type { LastCollect, LastCollects } from "./last-collects.ts";
+import type { createConfirmation, Landed } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
@@ -21,7 +28,11 @@ export type CollectOutcome =
       /** The fees that still wait on coins that the collect was about, and that another collect would move. */
       readonly remaining: readonly WaitingFees[];
     }
-  | { readonly kind: "nothing" };
+  | {
+      readonly kind: "nothing";
+      /** The account's last collect, if within the last hour. */
+      readonly lastCollect?: LastCollect | undefined;
+    };
 
 /** Fees that wait on a coin. */
 export interface WaitingFees {
@@ -31,8 +42,10 @@ export interface WaitingFees {
 
 /** A transaction that another replica stored, and that landed before this collect signed its own. */
 export interface EarlierTransaction extends StoredTransaction {
-  /** Whether it was not known to have landed when this collect found it. */
-  readonly wasOpen: boolean;
+  /** Undefined if it is still to be read. */
+  readonly landed: LandedTransaction | undefined;
+  /** Whether it landed only after this collect began. */
+  readonly wasInFlight: boolean;
 }
 
 /** What is known of a transaction that this replica signed. */
@@ -47,16 +60,17 @@ interface Own {
   correctRent(paid: Lamports): void;
 }
 
-type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
+/** The address blocks of the callers who named the coin with this mint. */
+export type BlocksOf = (mint: string) => ReadonlySet<string>;
 
-/** A caller who lost the connection asks again within this time. */
-const RECENT_SECONDS = 90;
+type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
 
 /** Reads what landed transactions moved. */
 export function createLandedOutcome(needs: {
   readLanded: ReadLanded;
   balances: Balances;
   backoff: FailureBackoff;
+  lastCollects: LastCollects;
   /** The fee payer's address. */
   feePayer: string;
   metrics: CollectMetrics;
@@ -64,7 +78,7 @@ export function createLandedOutcome(needs: {
   timeoutMs: number;
   log: Logger;
 }) {
-  const { readLanded, balances, backoff, feePayer, metrics, timeoutMs, log } = needs;
+  const { readLanded, balances, backoff, lastCollects, feePayer, metrics, timeoutMs, log } = needs;
 
   async function toOutcome(
     account: AccountAddresses,
@@ -84,15 +98,10 @@ export function createLandedOutcome(needs: {
     if (own) metrics.collected(collected);
     log.info({ signature, address, lamports: collected.toString() }, "collected");
     // Anyone may collect directly on the chain, and may have moved the fees to this address first.
-    return collected > 0n
-      ? {
-          kind: "collected",
-          collected,
-          newBalance: saturatingSubtract(after, unwithdrawable),
-          signature,
-          remaining: own?.remaining ?? [],
-        }
-      : { kind: "nothing" };
+    if (collected <= 0n) return { kind: "nothing" };
+    const newBalance = saturatingSubtract(after, unwithdrawable);
+    lastCollects.record(address, { collected, newBalance, signature, at: toTime(landed?.blockTime) });
+    return { kind: "collected", collected, newBalance, signature, remaining: own?.remaining ?? [] };
   }
 
   /** Counts what a landed transaction cost. */
@@ -108,21 +117,22 @@ export function createLandedOutcome(needs: {
 
   return {
     /**
-     * The outcome of a transaction that landed. `statusErr`, from its status, counts only if the transaction itself
-     * cannot be read. `own` is undefined when another replica signed it: that replica counts the fee.
+     * The outcome of a transaction that landed. Its `err` counts only if the transaction itself cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `blocksOf`: the
+     * address blocks that have named a coin.
      * `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
     async read(
       account: AccountAddresses,
       transaction: StoredTransaction,
-      statusErr: TransactionError | null,
+      outcome: Landed,
       own: Own | undefined,
+      blocksOf: BlocksOf = () => new Set(),
     ): Promise<CollectOutcome | "failed-together"> {
       const { address } = account;
       const { signature } = transaction;
-      const landed = await readLanded(transaction, timeoutMs);
-      const err = landed ? landed.err : statusErr;
+      const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
+      const err = landed ? landed.err : outcome.err;
       if (own) countCosts(own, landed);
       if (err !== null) {
         log.warn({ signature, address, error: err }, "a collect's transaction failed");
@@ -131,29 +141,56 @@ export function createLandedOutcome(needs: {
           throw new CollectError({ kind: "fee-payer-short", detail });
         }
         if (transaction.isShared) return "failed-together";
-        backoff.failed(address);
-        throw new CollectError({ kind: "failed-on-chain", signature, err });
+        const mints = toFailedMints(transaction, err);
+        if (mints) backoff.coinsFailed(address, mints, new Set(mints.flatMap((mint) => [...blocksOf(mint)])));
+        else backoff.failed(address);
+        throw new CollectError({ kind: "failed-on-chain", signature, err, mints });
       }
-      backoff.succeeded(address);
+      backoff.succeeded(address, toMints(transaction));
       const feePayerBalance = landed?.balances.get(feePayer)?.after;
       if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
       return toOutcome(account, signature, landed, own);
     },
 
     /**
-     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it succeeded
-     * within the last 90 seconds. Reads until `endsAt`, a `performance.now()` time.
+     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it was in flight
+     * when this collect began. Reads until `endsAt`, a `performance.now()` time. Throws {@link CollectError}
+     * `landed-unreadable`.
      */
     async readEarlier(
       account: AccountAddresses,
       transaction: EarlierTransaction,
       endsAt: number,
     ): Promise<CollectOutcome> {
-      const landed = await readLanded(transaction, endsAt - performance.now());
-      const landedAt = landed?.blockTime ?? (transaction.wasOpen ? Infinity : -Infinity);
-      const isRecent = Date.now() / 1000 - landedAt <= RECENT_SECONDS;
-      if (!isRecent || landed?.err !== null) return { kind: "nothing" };
-      return toOutcome(account, transaction.signature, landed, undefined);
+      const landed = transaction.landed ?? (await readLanded(transaction, endsAt - performance.now()));
+      const { signature, wasInFlight } = transaction;
+      if (wasInFlight && landed?.err === null) return toOutcome(account, signature, landed, undefined);
+      // Read only to remember it, so a failure is no reason to fail.
+      if (landed?.err === null && landed.blockTime !== undefined)
+        await toOutcome(account, signature, landed, undefined).catch(() => undefined);
+      return { kind: "nothing" };
     },
   };
+}
+
+/** The mints of the coins that a transaction sweeps, each once. */
+function toMints({ sweptMints = [] }: StoredTransaction): string[] {
+  return [...new Set(sweptMints.filter((mint) => mint !== null))];
+}
+
+/**
+ * The coin whose sweep failed, or all of the transaction's coins if none can be named, for example when the guard
+ * failed or the compute units were used up. Undefined without coins.
+ */
+function toFailedMints(transaction: StoredTransaction, err: TransactionError): string[] | undefined {
+  const mints = toMints(transaction);
+  const index = isOutOfUnits(err) ? undefined : failedInstruction(err);
+  const failed = transaction.sweptMints?.[index ?? -1];
+  return failed ? [failed] : mints.length > 0 ? mints : undefined;
+}
+
+/** A block's time, in seconds since 1970; now if it is unknown, or ahead of this machine's clock. */
+function toTime(blockTime: number | undefined): Date {
+  const now = Date.now();
+  return new Date(Math.max(0, Math.min((blockTime ?? Infinity) * 1000, now)));
 }

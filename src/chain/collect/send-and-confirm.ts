@@ -7,10 +7,19 @@ import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./account-lock.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
+/** A transaction is in a block, successfully or with `err`. */
+export interface Landed {
+  readonly kind: "landed";
+  readonly err: TransactionError | null;
+  /** 0 if no node reports a credible one. */
+  readonly slot: number;
+  /** The transaction itself, if it is already read. */
+  readonly transaction?: LandedTransaction | undefined;
+}
+
 /** A transaction's outcome. */
 export type TransactionOutcome =
-  /** It is in a block, successfully or with `err`. `slot`: 0 if no node reports a credible one. */
-  | { readonly kind: "landed"; readonly err: TransactionError | null; readonly slot: number }
+  | Landed
   /** It never landed and never can; nothing was moved. `agreeing`: the number of endpoints that said so. */
   | { readonly kind: "expired"; readonly agreeing: number }
   /** Its blockhash has expired, but the endpoints do not agree, or too few answer, on whether it landed before. */
@@ -39,8 +48,9 @@ const AGREE_MS = 20_000;
  *
  * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is
  * harmless, because the chain executes a signature once. A new transaction may replace it only when it can
- * never land; otherwise both could land and cost a fee each. A confirmed status at any endpoint shows that it
- * landed. To show that it did not, at least two endpoints, if several are configured, must each prove it
+ * never land; otherwise both could land and cost a fee each. It landed if an endpoint returns the transaction itself,
+ * or if two endpoints report it as confirmed with the same error or none; with only one endpoint configured, its status
+ * is enough. To show that it did not land, at least two endpoints, if several are configured, must each prove it
  * (`getExpiryReports`), and none may contradict it, so that no endpoint decides alone. If they do not agree
  * within 20 s, the outcome is unknown: an endpoint that is stuck or silent must not keep an account locked.
  * Failed calls prove nothing and are retried.
@@ -61,8 +71,28 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
     }
   }
 
+  /**
+   * Whether a transaction landed that one endpoint reports as confirmed; undefined while nothing else supports that. One
+   * attempt, which reads the transaction itself first.
+   */
+  async function supportStatus(
+    { base64, signature }: StoredTransaction,
+    status: SignatureStatus,
+  ): Promise<Landed | undefined> {
+    if (rpc.endpointCount < MIN_AGREEING) return toLanded(status);
+    const accountKeys = accountKeysOf(base64);
+    const transaction = accountKeys && (await readShared(signature, accountKeys));
+    if (transaction) return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
+    const statuses = await rpc.getStatusAtEach(signature);
+    const confirmed = statuses.flatMap((each) => (each?.confirmed ? [each] : []));
+    const groups = Map.groupBy(confirmed, ({ err }) => JSON.stringify(err));
+    const agreeing = [...groups.values()].find(({ length }) => length >= MIN_AGREEING);
+    return agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) };
+  }
+
   /** Returns a function that asks all endpoints for the outcome; undefined while there is none yet. */
-  function createOutcomeCheck({ base64, signature, lastValidBlockHeight }: StoredTransaction) {
+  function createOutcomeCheck(transaction: StoredTransaction) {
+    const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = decode(base64)?.recentBlockhash;
     /** Whether each endpoint has reported that the blockhash has expired, and not taken it back. */
     const isPast: boolean[] = [];
@@ -71,7 +101,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
     return async (): Promise<TransactionOutcome | undefined> => {
       const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
       const confirmed = reports.find((report) => report.kind === "found" && report.status.confirmed);
-      if (confirmed?.kind === "found") return toLanded(confirmed.status);
+      const landed =
+        confirmed?.kind === "found" ? await supportStatus(transaction, confirmed.status) : undefined;
+      if (landed) return landed;
 
       const count = (kind: ExpiryReport["kind"]) => reports.filter((report) => report.kind === kind).length;
       const agreeing = count("absent");
@@ -93,10 +125,17 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
   ): Promise<TransactionOutcome> {
     const findOutcome = createOutcomeCheck(transaction);
     let landed: TransactionOutcome | undefined;
+    let isChecking = false;
     let wake: (outcome: TransactionOutcome) => void = () => undefined;
     const stop = watchSignature(transaction.signature, (status) => {
-      landed = toLanded(status);
-      wake(landed);
+      if (isChecking || landed) return;
+      isChecking = true;
+      void supportStatus(transaction, status).then((found) => {
+        isChecking = false;
+        if (!found) return;
+        landed = found;
+        wake(found);
+      });
     });
     /** What `promise` resolves to, or the outcome as soon as the transaction is confirmed. */
     const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
@@ -123,7 +162,20 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
     return transaction;
   }
 
+  const readShared = (signature: string, accountKeys: readonly string[]) =>
+    joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
+
   return {
+    /**
+     * Whether a transaction has landed, as far as the endpoints know now, and the chain's slot. Throws {@link RpcError}.
+     */
+    async findLanded(transaction: StoredTransaction): Promise<{ landed: Landed | undefined; slot: number }> {
+      const options = { searchTransactionHistory: true };
+      const { statuses, slot } = await rpc.getSignatureStatuses([transaction.signature], options);
+      const [status] = statuses;
+      return { landed: status?.confirmed ? await supportStatus(transaction, status) : undefined, slot };
+    },
+
     /**
      * Sends a transaction, however long it takes, until its outcome is known or the endpoints cannot agree on it. With
      * `maybeSent`, it waits two seconds for the transaction to land before sending it. The accounts of a transaction
@@ -141,10 +193,10 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
       { base64, signature }: StoredTransaction,
       timeoutMs: number,
     ): Promise<LandedTransaction | undefined> {
-      const accountKeys = decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
+      const accountKeys = accountKeysOf(base64);
       const giveUpAt = performance.now() + timeoutMs;
       while (accountKeys) {
-        const landed = await joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
+        const landed = await readShared(signature, accountKeys);
         if (landed || performance.now() > giveUpAt) return landed;
       }
       return undefined;
@@ -172,6 +224,10 @@ function decode(base64: string): VersionedTransaction["message"] | undefined {
   }
 }
 
-function toLanded({ err, slot }: SignatureStatus): TransactionOutcome {
+function accountKeysOf(base64: string): string[] | undefined {
+  return decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
+}
+
+function toLanded({ err, slot }: SignatureStatus): Landed {
   return { kind: "landed", err, slot };
 }

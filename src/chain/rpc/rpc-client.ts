@@ -19,6 +19,8 @@ export interface LandedTransaction {
   readonly fee: Lamports;
   /** The balances of its accounts before and after it, by address. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
+  /** The slot in which it was executed; 0 if the reported one is impossible. */
+  readonly slot: number;
   /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
 }
@@ -94,7 +96,7 @@ export function createRpc(
   const reads = { failover, callEndpoint, isPossibleSlot: slots.isPossible, readOptions };
   const readAccounts = createReadAccounts(reads);
   const { listTransactions, readTransaction } = createAddressHistory(reads);
-  const { getSignatureStatuses, getExpiryReports } = createSignatureStatuses({
+  const statuses = createSignatureStatuses({
     ...needs,
     failover,
     callEndpoint,
@@ -185,8 +187,10 @@ export function createRpc(
         ),
       ),
 
-    getSignatureStatuses,
-    getExpiryReports,
+    ...statuses,
+
+    /** The number of configured endpoints; equal URLs count once. */
+    endpointCount: endpoints.length,
 
     /** Each endpoint's cluster, in order of preference. */
     readClusters: clusters.readAll,
@@ -207,7 +211,7 @@ export function createRpc(
           const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
           const found = await callEndpoint(endpoint, "getTransaction", [signature, options], signal);
           if (!found) return undefined;
-          const { transaction, meta, blockTime } = found;
+          const { transaction, meta, slot, blockTime } = found;
           const isOurs =
             transaction.signatures[0] === signature &&
             transaction.message.accountKeys.join() === accountKeys.join();
@@ -215,7 +219,8 @@ export function createRpc(
           const balances = toBalances(accountKeys, preBalances, postBalances);
           if (!isOurs || balances.size < accountKeys.length)
             throw new RpcError("unreadable", "getTransaction", endpoint.host);
-          return { err, fee, balances, blockTime: blockTime ?? undefined };
+          const possibleSlot = slots.isPossible(slot) ? slot : 0;
+          return { err, fee, balances, slot: possibleSlot, blockTime: blockTime ?? undefined };
         },
         (found) => found !== undefined,
       ),

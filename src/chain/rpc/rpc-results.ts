@@ -106,6 +106,7 @@ export const RPC_RESULTS = {
   getGenesisHash: z.string(),
   getTransaction: z
     .object({
+      slot: z.int(),
       blockTime: z.int().nullish(),
       transaction: z.object({
         signatures: z.array(z.string()),

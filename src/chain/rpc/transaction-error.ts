@@ -20,6 +20,13 @@ export function failedInstruction(err: TransactionError): number | undefined {
   return details?.[0];
 }
 
+/** Whether the transaction used up its compute units: any of its instructions may have used too many. */
+export function isOutOfUnits(err: TransactionError): boolean {
+  if (typeof err === "string") return false;
+  const details = err.InstructionError as readonly [number, unknown] | undefined;
+  return details?.[1] === "ComputationalBudgetExceeded" || details?.[1] === "ProgramFailedToComplete";
+}
+
 /** The index, in the transaction, of an account that would end below the rent-exempt minimum; the fee payer has 0. */
 export function accountBelowRent(err: TransactionError): number | undefined {
   if (typeof err === "string") return undefined;

@@ -70,6 +70,7 @@ async function start(
 type Started = Awaited<ReturnType<typeof start>>;
 type Endpoint = Started["endpoints"][number];
 
+const CONFIRMED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "confirmed" };
 const PROCESSED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "processed" };
 
 /** Says that the blockhash has expired and that there is no such transaction. */
@@ -150,6 +151,12 @@ const UNKNOWN: [string, (started: Started) => Promise<TransactionOutcome>][] = [
     "one of two endpoints says that the transaction is processed",
     whenSecond((second) => {
       second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });
+    }),
+  ],
+  [
+    "one of two endpoints says that the transaction is confirmed",
+    whenSecond((second) => {
+      second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [CONFIRMED] }) });
     }),
   ],
   [
@@ -269,7 +276,16 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     endpoints[0]!.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });
     const outcome = await confirm();
     const { slot } = chain.landed(transaction.signature)!;
-    expect(outcome).toEqual({ kind: "landed", err: null, slot });
+    expect(outcome).toMatchObject({ kind: "landed", err: null, slot });
+  });
+
+  it("is landed when two endpoints say so, although no endpoint returns the transaction", async (context) => {
+    const { confirm, endpoints } = await start(context);
+    for (const endpoint of endpoints) {
+      endpoint.stopLying();
+      endpoint.lie({ getTransaction: () => null });
+    }
+    expect(await confirm()).toMatchObject({ kind: "landed", err: null });
   });
 
   it("has the error of the landed transaction itself, and the time of its block", async (context) => {
@@ -282,7 +298,7 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
         return result && { ...result, meta: { ...result.meta, err } };
       },
     });
-    expect(await confirm()).toMatchObject({ kind: "landed", err: null });
+    expect(await confirm()).toMatchObject({ kind: "landed", err });
     const { blockTime } = chain.landed(transaction.signature)!;
     expect(await readLanded(transaction, 60_000)).toMatchObject({ err, blockTime });
   });

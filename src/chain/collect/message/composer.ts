@@ -106,6 +106,12 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
     fits: (parts: readonly CollectPart[]): boolean =>
       new VersionedTransaction(compose(parts, SOME_TERMS)).serialize().length <= MAX_TRANSACTION_BYTES,
 
+    /** For each instruction of a message, the mint of the coin that it sweeps, or null. */
+    sweptMints: (parts: readonly CollectPart[], terms: TransactionTerms): (string | null)[] => [
+      ...priceInstructions(terms).map(() => null),
+      ...parts.flatMap(stepsOf).map(({ step }) => (step.kind === "sweep" ? step.sweep.coin.mint : null)),
+    ],
+
     /** What made a transaction fail with `err`; undefined if it was none of the steps. */
     findCulprit(
       parts: readonly CollectPart[],

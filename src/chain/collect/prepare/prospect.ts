@@ -1,5 +1,6 @@
 import type { AccountAddresses } from "../../addresses.ts";
 import type { Balances, UncollectedFees } from "../../balances.ts";
+import { CollectError } from "../../collect-error.ts";
 import type { Lamports } from "../../lamports.ts";
 import {
   chooseSweeps,
@@ -53,11 +54,21 @@ export function createProspects(needs: {
   return {
     choosePart,
 
-    /** Reads an account's fees; undefined when a collect would move less than `minLamports`. */
-    async read(wallet: WalletWithCoins): Promise<Prospect | undefined> {
+    /**
+     * Reads an account's fees; undefined when a collect would move less than `minLamports`. `leftOutMs`: for how long a
+     * coin is left out, if at all. Throws {@link CollectError} `coins-backing-off` if a collect would move enough with
+     * the coins that are left out.
+     */
+    async read(wallet: WalletWithCoins, leftOutMs: (mint: string) => number): Promise<Prospect | undefined> {
       const fees = await balances.getUncollectedFees(wallet);
-      const part = choosePart(wallet.account, fees.sweeps, fees.vaults);
-      return part && { wallet, fees, part };
+      const waits = fees.sweeps.map(({ coin }) => leftOutMs(coin.mint));
+      const sweeps = fees.sweeps.filter((_, i) => waits[i]! <= 0);
+      const part = choosePart(wallet.account, sweeps, fees.vaults);
+      if (part) return { wallet, fees: { ...fees, sweeps }, part };
+      const leftOut = waits.filter((ms) => ms > 0);
+      if (leftOut.length > 0 && choosePart(wallet.account, fees.sweeps, fees.vaults))
+        throw new CollectError({ kind: "coins-backing-off", leftMs: Math.min(...leftOut) });
+      return undefined;
     },
   };
 }

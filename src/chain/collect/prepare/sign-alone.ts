@@ -53,7 +53,8 @@ export function createSignAlone(needs: {
 
     const { blockhash, lastValidBlockHeight } = await getBlockhash();
     assertInTime(endsAt);
-    const message = composer.compose([part], { ...terms, guard: feePayer.guardOf(spendable) }, blockhash);
+    const allTerms = { ...terms, guard: feePayer.guardOf(spendable) };
+    const message = composer.compose([part], allTerms, blockhash);
     const { address } = part.account;
     const sweeps = part.sweeps.map(({ coin, stage }) => ({ address, mint: coin.mint, stage }));
     const { base64, signature, ...signed } = await feePayer.sign(message, {
@@ -62,11 +63,13 @@ export function createSignAlone(needs: {
       sweeps,
       accounts: [{ moved, payers }],
     });
+    const hasSweeps = sweeps.length > 0;
+    const sweptMints = hasSweeps ? composer.sweptMints([part], allTerms) : undefined;
     return {
       ...signed.costs[0]!,
-      transaction: { base64, signature, lastValidBlockHeight },
+      transaction: { base64, signature, lastValidBlockHeight, sweptMints },
       fee: signed.fee,
-      hasSweeps: sweeps.length > 0,
+      hasSweeps,
       unwithdrawable: prospect.fees.unwithdrawable,
       remaining: simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount })),
       isStoredForAll: (isStored) => isStored,

@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { createAccountLocks } from "../../src/chain/collect/account-lock.ts";
+import type { Redis } from "../../src/upstream/redis.ts";
+import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+
+const KEY = "tributary:v2:collect:{payer:address}";
+const SET = { text: "return redis.call('SET', KEYS[1], ARGV[1])", answer: z.unknown() };
+
+let server: RedisServer;
+let redis: Redis;
+
+describeWithRedis("while Redis is frozen", () => {
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
+  });
+  const isDown = () =>
+    expect.poll(async () => redis.run({ text: "return 1", answer: z.int() }, [], [])).toBe(undefined);
+
+  it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
+    const locks = createAccountLocks({ feePayer: "payer", redis });
+    const lease = await locks.acquire("address", Infinity);
+    // It would not expire during the test.
+    await server.command("PERSIST", KEY);
+    server.freeze();
+    await isDown();
+    lease.release();
+    // Nothing waits for it when the process stops.
+    expect(redis.unwritten()).toBe(0);
+    server.thaw();
+    await isBack(redis);
+    await expect.poll(() => server.command("EXISTS", KEY)).toBe(0);
+  });
+
+  it("a write that is only worth something soon is dropped when it is too late; others are not", async () => {
+    server.freeze();
+    await isDown();
+    redis.runLaterIfSoon(0, SET, ["late"], ["1"]);
+    redis.runLaterIfSoon(600_000, SET, ["soon"], ["1"]);
+    redis.runLater(SET, ["always"], ["1"]);
+    expect(redis.unwritten()).toBe(1);
+    server.thaw();
+    await isBack(redis);
+    await expect.poll(() => server.command("GET", "tributary:always")).toBe("1");
+    await expect.poll(() => server.command("GET", "tributary:soon")).toBe("1");
+    expect(await server.command("EXISTS", "tributary:late")).toBe(0);
+  });
+
+  it("such writes displace no others, however many there are", async () => {
+    server.freeze();
+    await isDown();
+    redis.runLater(SET, ["always"], ["1"]);
+    for (let i = 0; i <= 10_000; i++) redis.runLaterIfSoon(600_000, SET, ["soon"], [i]);
+    server.thaw();
+    await isBack(redis);
+    await expect.poll(() => server.command("GET", "tributary:always")).toBe("1");
+    await expect.poll(() => server.command("GET", "tributary:soon")).toBe("10000");
+  });
+});
