@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../upstream/parse-json.ts";
 import type { PlausibilityCheck } from "./plausibility-check.ts";
-import { RpcError, toRpcError } from "./rpc-error.ts";
+import { MIN_CONTEXT_SLOT_NOT_REACHED, RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
 const ENVELOPE = z.object({
@@ -46,7 +46,10 @@ export type CallEndpoint = <M extends RpcMethod>(
   signal: AbortSignal,
 ) => Promise<RpcResult<M>>;
 
-/** Reports the slots of all answers to `slots`. */
+/**
+ * Reports the slots of all answers to `slots`. An answer for a slot below the requested `minContextSlot` is the error
+ * that a node which respects the parameter returns.
+ */
 export function createCallEndpoint(needs: {
   callUpstream: CallUpstream;
   slots: PlausibilityCheck;
@@ -73,6 +76,10 @@ export function createCallEndpoint(needs: {
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
       const { context } = (result.data ?? {}) as { context?: { slot: number } };
       if (context) slots.report(context.slot);
+      const slot = method === "getSlot" ? (result.data as number) : context?.slot;
+      const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
+      if (slot !== undefined && slot < minContextSlot)
+        throw new RpcError("error", method, host, { code: MIN_CONTEXT_SLOT_NOT_REACHED });
       return result.data as RpcResult<M>;
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });

@@ -301,7 +301,9 @@ describe("the required slot", () => {
     const client = rpc();
     client.requireSlot(90);
     nodes[0]!.faults.clear();
-    await client.getSlot();
+    nodes[1]!.faults.add({ when: isCall, then: result(90) });
+    // The first node is at slot 7.
+    expect(await client.getSlot()).toBe(90);
     expect(nodes[0]!.calls[0]!.params).toEqual([{ commitment: "confirmed", minContextSlot: 90 }]);
   });
 });
