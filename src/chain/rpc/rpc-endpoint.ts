@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../upstream/parse-json.ts";
@@ -6,9 +7,12 @@ import { MIN_CONTEXT_SLOT_NOT_REACHED, RpcError, toRpcError } from "./rpc-error.
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
 const ENVELOPE = z.object({
+  id: z.unknown(),
   result: z.unknown().optional(),
   error: z.object({ code: z.int() }).nullish(),
 });
+/** Above the number of calls that any process makes. */
+const MAX_FIRST_ID = 2 ** 47;
 
 /** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
 export interface Endpoint {
@@ -55,7 +59,8 @@ export function createCallEndpoint(needs: {
   slots: PlausibilityCheck;
 }): CallEndpoint {
   const { callUpstream, slots } = needs;
-  let lastId = 0;
+  /** Random, so that the calls of two processes through one proxy have different ids. */
+  let lastId = randomInt(MAX_FIRST_ID);
 
   return async <M extends RpcMethod>(
     endpoint: Endpoint,
@@ -64,12 +69,16 @@ export function createCallEndpoint(needs: {
     signal: AbortSignal,
   ): Promise<RpcResult<M>> => {
     const { url, host, headers } = endpoint;
+    const id = ++lastId;
     const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
       // A status other than 2xx comes from a proxy, not from the node.
       if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
       const envelope = ENVELOPE.safeParse(parseJson(text));
       if (!envelope.success) throw new RpcError("unreadable", method, host);
-      const { error } = envelope.data;
+      const { id: answeredId, error } = envelope.data;
+      // A node that cannot read a request does not know its id.
+      if (answeredId !== id && !(error && (answeredId ?? null) === null))
+        throw new RpcError("unreadable", method, host);
       // Keep only the code: a node's message may contain anything.
       if (error) throw new RpcError("error", method, host, { code: error.code });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
@@ -82,7 +91,7 @@ export function createCallEndpoint(needs: {
         throw new RpcError("error", method, host, { code: MIN_CONTEXT_SLOT_NOT_REACHED });
       return result.data as RpcResult<M>;
     };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });
+    const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     try {
       return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);
     } catch (cause) {
