@@ -62,7 +62,7 @@ it("an endpoint that comes back on another cluster is not used, and is used agai
   rpc.faults.add({ times: 1, then: "reset" });
   expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
 
-  const noAccounts = { context: { slot: 1 }, value: [null, null, null] };
+  const noAccounts = { context: { slot: 1 }, value: [null, null, null, null] };
   rpc.faults.add({ when: isMethod("getGenesisHash"), then: rpcResult("another") });
   rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: rpcResult(noAccounts) });
   const wasChecked = () => errorsAbout(hostOf(rpc)).length;

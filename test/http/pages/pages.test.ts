@@ -204,9 +204,7 @@ describe("the head of the first page", () => {
     await world.request("/?handle=creator");
     await world.request(`/?socialId=${world.account("creator").id}`);
     expect(world.sandbox.social.calls).toEqual([]);
-    // What other gateways of these tests read when they start.
-    const starting = ["getMinimumBalanceForRentExemption", "getGenesisHash"];
-    expect(world.chainCalls().filter((method) => !starting.includes(method))).toEqual([]);
+    expect(world.chainCalls()).toEqual([]);
   });
 });
 
