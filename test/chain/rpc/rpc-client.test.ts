@@ -100,15 +100,18 @@ describe("a call to the chain", () => {
     expect(calls()).toEqual([1, 0]);
   });
 
-  it("returns no history before a transaction that no endpoint knows, and no endpoint backs off", async () => {
-    for (const { faults } of nodes)
-      faults.add({ when: isCall, then: failure({ code: -32020, message: "not found" }) });
+  it("tells a cursor that no endpoint knows from the last page, and no endpoint backs off", async () => {
+    for (const { faults } of nodes) {
+      faults.add({ when: ({ params }) => params[0] === "unknown", then: rpcResult(null) });
+      faults.add({ when: isCall, then: rpcError({ code: -32020 }) });
+    }
     const client = rpc();
-    expect(await client.listTransactions("address", { before: "unknown", limit: 1 })).toEqual([]);
-    expect(calls()).toEqual([1, 1]);
+    const page = client.listTransactions("address", { before: "unknown", limit: 1 });
+    expect(await page).toEqual({ list: undefined, calls: 2 });
+    expect(calls()).toEqual([2, 2]);
     for (const { faults } of nodes) faults.clear();
     await client.getSlot();
-    expect(calls()).toEqual([2, 1]);
+    expect(calls()).toEqual([3, 2]);
   });
 
   it("fails with the last endpoint's failure when all fail", async () => {
