@@ -156,8 +156,6 @@ export function createGateway(
     pages.notFound,
   );
 
-  void chain.balances.warmUp();
-
   return {
     /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
     ready: redis?.ready ?? Promise.resolve(),

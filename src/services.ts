@@ -109,7 +109,6 @@ export function createChainServices(needs: CommonNeeds) {
     launchpadFeesProgramId,
   });
   const balances = createBalances({
-    rpc,
     readWallets: createReadWallets(rpc, batchMetrics("chain")),
     readCoinFees: createReadCoinFees({ launchpadProgramId, launchpadAmmProgramId }),
     escrowProgramId,

@@ -10,6 +10,10 @@ const DELAY_MS = Number(process.env.CHAIN_DELAY_MS ?? 0);
 const counts = { social: 0, chain: 0 };
 const ACCOUNT =
   '{"lamports":3100890880,"data":["","base64"],"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":0}';
+const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
+/** 3,480 lamports per byte and year as a u64, 2 years as an f64, and a byte. */
+const RENT_ACCOUNT =
+  '{"lamports":1009200,"data":["mA0AAAAAAAAAAAAAAAAAQDI=","base64"],"owner":"Sysvar1111111111111111111111111111111111111","executable":false,"rentEpoch":0,"space":17}';
 
 /** Derives an id from the name. */
 const idOf = (name: string) =>
@@ -19,7 +23,7 @@ const idOf = (name: string) =>
 function rpcResult(method: string, params: unknown[]): string {
   switch (method) {
     case "getMultipleAccounts":
-      return `{"context":{"slot":1},"value":[${new Array((params[0] as string[]).length).fill(ACCOUNT).join(",")}]}`;
+      return `{"context":{"slot":1},"value":[${(params[0] as string[]).map((key) => (key === RENT_SYSVAR ? RENT_ACCOUNT : ACCOUNT)).join(",")}]}`;
     case "getMinimumBalanceForRentExemption":
       return params[0] === 0 ? "890880" : "2039280";
     default:

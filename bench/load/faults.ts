@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
+import { answerJsonRpc } from "../../src/sandbox/rpc/json-rpc.ts";
 import type { Endpoint } from "./endpoints.ts";
 import type { Lie } from "./lies.ts";
 import type { System } from "./system.ts";
@@ -47,7 +48,7 @@ const FAULTS: Record<string, () => Fault> = {
 const RESPONSE_LOST: Fault = { then: "reset", after: true };
 /** The node accepts the transaction, but drops it. */
 const TRANSACTION_DROPPED: Fault = {
-  then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "x" }) },
+  then: ({ body }) => ({ status: 200, body: answerJsonRpc(body, { sendTransaction: () => "x" }) }),
 };
 
 /** A fault that the run injects for some time. */

@@ -1,12 +1,9 @@
-import { LRUCache } from "lru-cache";
-import { memoize } from "../upstream/memoize.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import type { CoinFees, ReadCoinFees, UncollectableReason } from "./launchpad/coin-fees.ts";
 import { PLACES } from "./launchpad/fee-accounts.ts";
-import type { Account } from "./rpc/read-accounts.ts";
-import type { Rpc } from "./rpc/rpc-client.ts";
+import { rentMinimumOf } from "./rent.ts";
 import {
   chooseSweeps,
   collectableWith,
@@ -40,39 +37,17 @@ export interface Balance {
 /** The fees in one place of a coin; `reason`: why collects do not move them, or null if they do. */
 export type CoinBalance = Omit<CoinFees, "missingBytes">;
 
-/** The rent-exempt minimum changes only by a cluster-wide vote, announced weeks ahead. */
-const RENT_MINIMUM_MAX_AGE_MS = 600_000;
-/** Every read needs both minimums, so reads of the same second share one promise. */
-const RENT_PAIR_MAX_AGE_MS = 1_000;
-
 export type Balances = ReturnType<typeof createBalances>;
-
-/**
- * The most account sizes whose rent-exempt minimum is cached: 0 bytes, a token account's, and the few of the escrow
- * program.
- */
-const MAX_SIZES = 100;
 
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: {
-  rpc: Rpc;
   readWallets: ReadWallets;
   readCoinFees: ReadCoinFees;
   escrowProgramId: string;
   /** The most rent that one collect may pay. */
   maxRent: Lamports;
 }) {
-  const { rpc, readWallets, readCoinFees, escrowProgramId, maxRent } = needs;
-  const rentMinimums = new LRUCache<number, () => Promise<Lamports>, undefined>({
-    max: MAX_SIZES,
-    memoMethod: (space) => createRentMinimum(rpc, space),
-  });
-  const getRentMinimum = rentMinimums.memo(0);
-  const getTokenRentMinimum = rentMinimums.memo(TOKEN_ACCOUNT_BYTES);
-  const getRentMinimums = memoize(
-    () => Promise.all([getRentMinimum(), getTokenRentMinimum()]),
-    RENT_PAIR_MAX_AGE_MS,
-  );
+  const { readWallets, readCoinFees, escrowProgramId, maxRent } = needs;
 
   /** The fees on the wallet's coins, in their order, each with the sweep that moves them. */
   function toCoinFees({ account, coins }: WalletWithCoins, accounts: WalletAccounts, vaults: Vaults) {
@@ -84,12 +59,8 @@ export function createBalances(needs: {
     );
   }
 
-  function toBalance(
-    wallet: WalletWithCoins,
-    accounts: WalletAccounts,
-    vaults: Vaults,
-    unwithdrawable: Lamports,
-  ): Balance {
+  function toBalance(wallet: WalletWithCoins, accounts: WalletAccounts): Balance {
+    const vaults = toVaults(accounts);
     const coins = toCoinFees(wallet, accounts, vaults);
     const chosen = chooseSweeps(
       coins.flatMap(({ sweep }) => sweep ?? []),
@@ -98,7 +69,7 @@ export function createBalances(needs: {
     );
     return {
       vault: collectableWith(chosen, vaults),
-      pda: saturatingSubtract(accounts.address.lamports, unwithdrawable),
+      pda: saturatingSubtract(accounts.address.lamports, unwithdrawableIn(accounts)),
       coins: coins.map(({ fees, sweep }) => {
         const { mint, stage, quoteMint, amount } = fees;
         const isChosen = chosen.some(
@@ -115,20 +86,12 @@ export function createBalances(needs: {
     return rent > maxRent || !isRentAcceptable(rent, amount) ? "RENT_TOO_HIGH" : "BELOW_AMM_MINIMUM";
   }
 
-  const holdsEscrowData = ({ owner, space = 0 }: Account) => owner === escrowProgramId && space > 0;
-
   /**
    * The lamports at an address that its owner cannot withdraw: once the escrow program keeps data there, the
    * rent-exempt minimum of that data.
    */
-  async function unwithdrawableIn(account: Account): Promise<Lamports> {
-    return holdsEscrowData(account) ? rentMinimums.memo(account.space!)() : toLamports(0);
-  }
-
-  async function unwithdrawableOrError(wallet: WalletAccounts | Error): Promise<Lamports | Error> {
-    return wallet instanceof Error
-      ? wallet
-      : unwithdrawableIn(wallet.address).catch((error: unknown) => error as Error);
+  function unwithdrawableIn({ address: { owner, space = 0 }, rent }: WalletAccounts): Lamports {
+    return owner === escrowProgramId && space > 0 ? rentMinimumOf(rent, space) : toLamports(0);
   }
 
   async function readWallet(wallet: WalletWithCoins): Promise<WalletAccounts> {
@@ -139,12 +102,10 @@ export function createBalances(needs: {
 
   return {
     async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
-      const rents = getRentMinimums();
       const accounts = await readWallet(wallet);
-      const [rentMinimum, tokenRentMinimum] = await rents;
-      const vaults = toVaults(accounts, rentMinimum, tokenRentMinimum);
+      const vaults = toVaults(accounts);
       const sweeps = toCoinFees(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []);
-      return { vaults, sweeps, unwithdrawable: await unwithdrawableIn(accounts.address) };
+      return { vaults, sweeps, unwithdrawable: unwithdrawableIn(accounts) };
     },
 
     /**
@@ -154,41 +115,21 @@ export function createBalances(needs: {
       wallets: readonly WalletWithCoins[],
       signal?: AbortSignal,
     ): Promise<(Balance | Error)[]> {
-      const rents = getRentMinimums();
       const read = await readWallets(wallets, signal);
-      const [rentMinimum, tokenRentMinimum] = await rents;
-      const unwithdrawable = read.some(
-        (wallet) => !(wallet instanceof Error) && holdsEscrowData(wallet.address),
-      )
-        ? await Promise.all(read.map(unwithdrawableOrError))
-        : [];
-      return read.map((accounts, i) => {
-        if (accounts instanceof Error) return accounts;
-        const kept = unwithdrawable[i] ?? toLamports(0);
-        if (kept instanceof Error) return kept;
-        return toBalance(wallets[i]!, accounts, toVaults(accounts, rentMinimum, tokenRentMinimum), kept);
-      });
+      return read.map((accounts, i) =>
+        accounts instanceof Error ? accounts : toBalance(wallets[i]!, accounts),
+      );
     },
 
     /** The lamports at an account's address that its owner cannot withdraw. */
     getUnwithdrawable: async (account: AccountAddresses) =>
-      unwithdrawableIn((await readWallet({ account, coins: [] })).address),
-
-    /** The rent-exempt minimum of an account without data. */
-    getRentMinimum,
-
-    /** Reads the rent-exempt minimums before the first lookup. Never rejects, because the lookup retries. */
-    async warmUp(): Promise<void> {
-      await Promise.allSettled([getRentMinimums()]);
-    },
+      unwithdrawableIn(await readWallet({ account, coins: [] })),
   };
 }
 
-function toVaults(
-  { creatorVault, ammVault }: WalletAccounts,
-  rentMinimum: Lamports,
-  tokenRentMinimum: Lamports,
-): Vaults {
+function toVaults({ creatorVault, ammVault, rent }: WalletAccounts): Vaults {
+  const rentMinimum = rentMinimumOf(rent, 0);
+  const tokenRentMinimum = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
   const wrapped = readWrappedSol(ammVault);
   return {
     creatorVault: creatorVault.lamports,
@@ -208,17 +149,4 @@ function toSweep(coin: CoinAddresses, fees: CoinFees, vaults: Vaults): Sweep | u
   const { stage, amount, reason, missingBytes } = fees;
   if (reason !== null || stage === null || amount === null) return undefined;
   return { coin, stage, amount: toLamports(amount), growthRent: growthRentOf(missingBytes, vaults) };
-}
-
-/** Caches the rent-exempt minimum of accounts of `space` bytes; keeps the last value when a read fails. */
-function createRentMinimum(rpc: Rpc, space: number): () => Promise<Lamports> {
-  let last: Lamports | undefined;
-  return memoize(async () => {
-    try {
-      last = await rpc.getMinimumBalanceForRentExemption(space);
-    } catch (error) {
-      if (last === undefined) throw error;
-    }
-    return last;
-  }, RENT_MINIMUM_MAX_AGE_MS);
 }

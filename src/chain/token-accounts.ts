@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { deriveAddress } from "./derive-address.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
-import type { Account, DataSlice } from "./rpc/read-accounts.ts";
+import type { Account } from "./rpc/read-accounts.ts";
 
 export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
 export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
@@ -12,14 +12,13 @@ export const WRAPPED_SOL_MINT = new PublicKey("So1111111111111111111111111111111
 export const TOKEN_ACCOUNT_BYTES = 165;
 
 /** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
-export const TOKEN_AMOUNT: DataSlice = { offset: 64, length: 8 };
+const AMOUNT_OFFSET = 64;
+/** The bytes of a token account up to the end of its amount. */
+export const TOKEN_BYTES_TO_AMOUNT = AMOUNT_OFFSET + 8;
 
-/**
- * The amount of a wrapped SOL account whose data is cut to {@link TOKEN_AMOUNT}; undefined if it has too little data
- * for one.
- */
+/** The amount of a wrapped SOL account; undefined if it has less data than {@link TOKEN_BYTES_TO_AMOUNT}. */
 export function readWrappedSol({ data }: Account): Lamports | undefined {
-  return data.length === TOKEN_AMOUNT.length ? toLamports(data.readBigUInt64LE()) : undefined;
+  return data.length < TOKEN_BYTES_TO_AMOUNT ? undefined : toLamports(data.readBigUInt64LE(AMOUNT_OFFSET));
 }
 
 /** The associated token account of `mint`, a mint of the Token program, that belongs to `owner`. */

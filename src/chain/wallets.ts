@@ -4,9 +4,10 @@ import type { AccountAddresses } from "./addresses.ts";
 import { toLamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { FEE_ACCOUNT_DATA } from "./launchpad/fee-accounts.ts";
-import { MAX_ACCOUNTS_PER_CALL, withSlice, type Account } from "./rpc/read-accounts.ts";
+import { decodeRent, RENT_SYSVAR, type Rent } from "./rent.ts";
+import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
-import { TOKEN_AMOUNT } from "./token-accounts.ts";
+import { TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */
 export interface WalletWithCoins {
@@ -25,6 +26,7 @@ export interface WalletAccounts {
   readonly creatorVault: Account;
   readonly ammVault: Account;
   readonly address: Account;
+  readonly rent: Rent;
   /** In the order of the wallet's coins. */
   readonly coins: readonly CoinAccounts[];
 }
@@ -43,10 +45,14 @@ export type ReadWallets = (
   signal?: AbortSignal,
 ) => Promise<(WalletAccounts | Error)[]>;
 
+/** The rent sysvar, which all wallets of a call share. */
+const SHARED_ACCOUNTS = 1;
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 2;
 /** A call of this many wallets without coins is full. */
-const MAX_WALLETS_PER_CALL = Math.floor(MAX_ACCOUNTS_PER_CALL / ACCOUNTS_PER_WALLET);
+const MAX_WALLETS_PER_CALL = Math.floor((MAX_ACCOUNTS_PER_CALL - SHARED_ACCOUNTS) / ACCOUNTS_PER_WALLET);
+/** What a call without coins reads of each account: enough for the amount of a token account, and for the rent. */
+const WALLET_DATA = { offset: 0, length: TOKEN_BYTES_TO_AMOUNT };
 /** Calls in flight at once: a call that hangs must not hold up the others. */
 const MAX_CALLS = 32;
 /**
@@ -62,14 +68,16 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
  * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets, or
  * fewer if they name coins. The accounts of a wallet and its coins are read in one slot: a collect between them would
  * show a total that never existed. Caches nothing, and no caller joins a call that was sent before it asked. The only
- * account data it reads is the amount of a token account, and a coin's curve and pool.
+ * account data it reads is the amount of a token account, a coin's curve and pool, and the rent sysvar.
  */
 export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
   const batcher = createBatcher({
     async ask(wallets: readonly WalletWithCoins[]): Promise<WalletAccounts[]> {
       const hasCoins = wallets.some(({ coins }) => coins.length > 0);
-      const slice = hasCoins ? FEE_ACCOUNT_DATA : TOKEN_AMOUNT;
-      return (await rpc.getAccounts(wallets.map(toAddresses), slice)).map(toWallet);
+      const slice = hasCoins ? FEE_ACCOUNT_DATA : WALLET_DATA;
+      const groups = wallets.map(toAddresses);
+      const found = await rpc.getAccounts(groups, slice, ([sysvar]) => decodeRent(sysvar) !== undefined);
+      return found.map(toWallet);
     },
     idOf: identityOf,
     maxKeys: MAX_WALLETS_PER_CALL,
@@ -83,7 +91,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
 /** As many of the first wallets as one call can read, at least one. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {
   const taken: Wallet[] = [];
-  let accounts = 0;
+  let accounts = SHARED_ACCOUNTS;
   for (const wallet of wallets) {
     accounts += ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * wallet.coins.length;
     if (taken.length > 0 && accounts > MAX_ACCOUNTS_PER_CALL) break;
@@ -94,19 +102,14 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
 
 function toAddresses({ account, coins }: WalletWithCoins): string[] {
   const { creatorVault, ammVault, address } = account;
-  return [creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])];
+  return [RENT_SYSVAR, creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])];
 }
 
 /** The accounts in the order of {@link toAddresses}. */
 function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts {
-  const [creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
+  const [sysvar, creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
   const coins: CoinAccounts[] = [];
-  for (let i = ACCOUNTS_PER_WALLET; i < accounts.length; i += ACCOUNTS_PER_COIN)
+  for (let i = SHARED_ACCOUNTS + ACCOUNTS_PER_WALLET; i < accounts.length; i += ACCOUNTS_PER_COIN)
     coins.push({ curve: accounts[i], pool: accounts[i + 1] });
-  return {
-    creatorVault,
-    ammVault: withSlice(ammVault, TOKEN_AMOUNT),
-    address,
-    coins,
-  };
+  return { creatorVault, ammVault, address, rent: decodeRent(sysvar)!, coins };
 }

@@ -24,15 +24,16 @@ const base58 = getBase58Encoder();
 export function createReadHistory({ history }: { history: History }): ReadHistory {
   return async ({ addresses }, page, scope) => {
     if (page.first < 1) throw badRequest("`first` must be at least 1.");
-    if (page.after !== undefined && !isSignature(page.after))
-      throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
-    return inSpan("readHistory", async () => {
+    if (page.after !== undefined && !isSignature(page.after)) throw wrongCursor();
+    const found = await inSpan("readHistory", async () => {
       try {
         return await history.readPage(addresses, page, scope);
       } catch (error) {
         throw toLookupContractError(error);
       }
     });
+    if (!found) throw wrongCursor();
+    return found;
   };
 }
 
@@ -45,4 +46,5 @@ function isSignature(text: string): boolean {
   }
 }
 
+const wrongCursor = () => badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
 const badRequest = (message: string) => new GraphQLError(message, { extensions: { code: "BAD_REQUEST" } });

@@ -30,7 +30,7 @@ interface Fault<Call> {
    * `reset` closes the connection without an answer, `hang` keeps it open without one, `cut` closes it halfway
    * through the correct answer. An answer given here replaces the correct one.
    */
-  readonly then?: "reset" | "hang" | "cut" | LoopbackAnswer;
+  readonly then?: "reset" | "hang" | "cut" | LoopbackAnswer | ((request: LoopbackRequest) => LoopbackAnswer);
   /** Handles the request before failing it: the request takes effect, but the client sees no correct answer. */
   readonly after?: boolean;
 }
@@ -102,6 +102,7 @@ export async function createLoopbackServer<Call>(options: {
     if (then === "hang") return;
     if (then === "reset") incoming.socket.resetAndDestroy();
     else if (then === "cut") cut(response, earlyAnswer ?? options.handle(request));
+    else if (typeof then === "function") write(response, then(request));
     else write(response, then ?? earlyAnswer ?? options.handle(request));
   }
 

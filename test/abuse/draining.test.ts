@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { atOnce, from, type Answer } from "../support/client.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -153,7 +154,7 @@ describe("attackers who refill vaults", () => {
     rpc.faults.add({
       when: ({ method, params }) =>
         method === "simulateTransaction" && (params[1] as any).accounts.addresses.length > 2,
-      then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }) },
+      then: rpcResult(result),
     });
   }
   const MANY = 160;

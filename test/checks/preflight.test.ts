@@ -7,6 +7,7 @@ import { PreflightError } from "../../src/checks/preflight.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startProgram } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
@@ -30,7 +31,7 @@ function createGatewayWith(env: Record<string, string> = {}) {
 const simulateMainnet = () =>
   sandbox.rpc.faults.add({
     when: isMethod("getGenesisHash"),
-    then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: MAINNET }) },
+    then: rpcResult(MAINNET),
   });
 
 describe("a start", () => {

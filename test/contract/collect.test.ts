@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
+import { rpcError } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -214,10 +215,7 @@ describe("a fee payer that cannot pay", () => {
 });
 
 describe("COLLECT_FAILED", () => {
-  const broken = {
-    status: 200,
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32603, message: "internal" } }),
-  };
+  const broken = rpcError({ code: -32603 });
 
   it.each(["getMultipleAccounts", "simulateTransaction", "getLatestBlockhash"])(
     "is the answer when the chain fails at %s, and no transaction is sent",

@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -184,14 +185,11 @@ describe("GET /wallet/lookup", () => {
   });
 
   it.each([
-    ["an error", problem(200, { jsonrpc: "2.0", id: 1, error: { code: -32603, message: "internal" } })],
+    ["an error", rpcError({ code: -32603 })],
     ["429", problem(429, "")],
     ["HTML", problem(200, "<html></html>")],
-    ["a result of another shape", problem(200, { jsonrpc: "2.0", id: 1, result: { value: 1 } })],
-    [
-      "too few accounts",
-      problem(200, { jsonrpc: "2.0", id: 1, result: { context: { slot: 1 }, value: [] } }),
-    ],
+    ["a result of another shape", rpcResult({ value: 1 })],
+    ["too few accounts", rpcResult({ context: { slot: 1 }, value: [] })],
     ["a closed connection", "reset" as const],
   ])("answers LOOKUP_FAILED when the chain answers %s", async (_name, then) => {
     world.sandbox.rpc.faults.add({ when: isMethod("getMultipleAccounts"), then });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
@@ -9,8 +10,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 it("a transaction lands although the first endpoint accepts and drops it, because it is sent to all", async () => {
-  const dropped = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "dropped" }) };
-  world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: dropped });
+  world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcResult("dropped") });
   expect((await world.collect(world.account("creator").id)).body).toMatchObject({
     success: true,
     collected: "3.1000",

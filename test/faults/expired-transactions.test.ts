@@ -4,14 +4,11 @@ import {
   type ChainRpc,
   type SandboxCollector,
 } from "../support/collector-on-sandbox.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 /** The budget of one transaction. */
 const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
-const answer = (result: unknown) => ({
-  status: 200,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }),
-});
 const COLLECTED = { kind: "collected", collected: 3_100_000_000n };
 
 let sandbox: TestSandbox;
@@ -25,7 +22,8 @@ afterEach(async () => {
 
 /** Starts a collect at endpoints that accept its transaction and drop it. */
 async function startDropped(collector: SandboxCollector, rpcs: readonly ChainRpc[]) {
-  for (const { faults } of rpcs) faults.add({ when: isMethod("sendTransaction"), then: answer("dropped") });
+  for (const { faults } of rpcs)
+    faults.add({ when: isMethod("sendTransaction"), then: rpcResult("dropped") });
   const collect = collector.collect("creator");
   await expect.poll(() => sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
   return { collect, signature: collector.openSignatures()[0] };
@@ -73,7 +71,7 @@ describe("the fee of a transaction that was dropped until it expired", () => {
     const collector = createSandboxCollector(sandbox, { rpcs, env: ONE_FEE });
     sandbox.rpc.faults.add({
       when: isMethod("getSignatureStatuses"),
-      then: answer({ context: { slot: 10 ** 9 }, value: [null] }),
+      then: rpcResult({ context: { slot: 10 ** 9 }, value: [null] }),
     });
     const collect = collector.collect("creator");
     await expect.poll(sandbox.landedCollects).toHaveLength(1);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -17,7 +18,7 @@ it.each([
   const result = { context: { slot: chain.slot("confirmed") }, value: { blockhash, lastValidBlockHeight } };
   rpc.faults.add({
     when: isMethod("getLatestBlockhash"),
-    then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }) },
+    then: rpcResult(result),
   });
   const { id } = world.account("creator");
   expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");

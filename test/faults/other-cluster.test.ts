@@ -1,6 +1,7 @@
 import { afterEach, expect, it } from "vitest";
 import { atOnce } from "../support/client.ts";
 import { OTHER_CLUSTER, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -61,11 +62,9 @@ it("an endpoint that comes back on another cluster is not used, and is used agai
   rpc.faults.add({ times: 1, then: "reset" });
   expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
 
-  const genesis = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "another" }) };
-  const noAccounts = { context: { slot: 1 }, value: [null, null, null] };
-  const empty = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: noAccounts }) };
-  rpc.faults.add({ when: isMethod("getGenesisHash"), then: genesis });
-  rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: empty });
+  const noAccounts = { context: { slot: 1 }, value: [null, null, null, null] };
+  rpc.faults.add({ when: isMethod("getGenesisHash"), then: rpcResult("another") });
+  rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: rpcResult(noAccounts) });
   const wasChecked = () => errorsAbout(hostOf(rpc)).length;
   await expect
     .poll(async () => {

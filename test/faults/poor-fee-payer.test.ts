@@ -4,6 +4,7 @@ import type { Redis } from "../../src/upstream/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -38,14 +39,16 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
     const { sandbox } = world;
     const collector = createSandboxCollector(sandbox, { redis, env: { RPC_TIMEOUT_MS: "600000" } });
     sandbox.chain.setBalance(collector.feePayer, sandbox.chain.rentExemptMinimum(0) + 3n * 5_100n);
-    const drop = { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: "dropped" }) };
-    const removeFault = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: drop });
+    const removeFault = sandbox.rpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: rpcResult("dropped"),
+    });
     const result = { context: { slot: 1 }, value: { err: "AccountInUse", logs: [] } };
     // So that no accounts share a transaction.
     sandbox.rpc.faults.add({
       when: ({ method, params }) =>
         method === "simulateTransaction" && (params[1] as any).accounts.addresses.length > 2,
-      then: { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }) },
+      then: rpcResult(result),
     });
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     const outcomes: string[] = [];

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
@@ -73,11 +74,10 @@ for (const [fees, onCoins] of FEES)
       await leaveLanded();
       addFees(500_000_000n);
       const context = { slot: sandbox.chain.slot("confirmed") };
-      const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
       sandbox.rpc.faults.add({
         when: isMethod("getSignatureStatuses"),
         times: 1,
-        then: { status: 200, body: JSON.stringify(unknown) },
+        then: rpcResult({ context, value: [null] }),
       });
       expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
       expect(sandbox.landedCollects()).toHaveLength(2);

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
 import type { Answer } from "../support/client.ts";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES, BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
@@ -14,8 +15,6 @@ const json = (status: number, body: object, headers: Record<string, string> = {}
   headers: { "content-type": "application/json", ...headers },
   body: JSON.stringify(body),
 });
-const rpcResult = (value: unknown) => json(200, { jsonrpc: "2.0", id: 1, result: value });
-const rpcError = (code: number) => json(200, { jsonrpc: "2.0", id: 1, error: { code, message: "refused" } });
 const resetIn = (seconds: number) => String(Math.ceil(Date.now() / 1000) + seconds);
 
 const lookup = (world: World) => world.lookup("creator");
@@ -165,8 +164,8 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
           ["the first endpoint is down", "reset"],
           ["the first endpoint does not respond", "hang"],
           ["the first endpoint returns 429", { status: 429, body: "" }],
-          ["the first endpoint is behind (-32005)", rpcError(-32005)],
-          ["the first endpoint has not reached the requested slot (-32016)", rpcError(-32016)],
+          ["the first endpoint is behind (-32005)", rpcError({ code: -32005 })],
+          ["the first endpoint has not reached the requested slot (-32016)", rpcError({ code: -32016 })],
           ["the first endpoint returns HTML", { status: 200, body: "<html></html>" }],
         ] as const
       ).map(([fault, then]): Fault => ({
@@ -292,7 +291,10 @@ const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[]
       {
         fault: "the blockhash expires before any send succeeds",
         run: async (world) => {
-          world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError(-32005) });
+          world.sandbox.rpc.faults.add({
+            when: isMethod("sendTransaction"),
+            then: rpcError({ code: -32005 }),
+          });
           const answer = collect(world);
           await untilCalled(world, "sendTransaction");
           world.sandbox.chain.advanceSlots(200);

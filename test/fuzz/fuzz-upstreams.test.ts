@@ -56,7 +56,7 @@ function createTestGateway(applied: readonly Corruption[], env: Record<string, s
 }
 
 const NETWORK_ERRORS: ErrorCode[] = ["SOCIAL_NOT_FOUND", "SOCIAL_RATE_LIMITED", "SOCIAL_API_UNAVAILABLE"];
-const BALANCE_METHODS = ["getMultipleAccounts", "getMinimumBalanceForRentExemption"];
+const BALANCE_METHODS = ["getMultipleAccounts"];
 
 /** The ids that the network has returned for a handle in any case, valid or not. */
 function idsFor(handle: string, answers: readonly { method: string; body: any }[]): unknown[] {
@@ -96,7 +96,7 @@ fuzz("any upstream answers to a lookup lead to a correct wallet or an error", {
 });
 
 /** The gateway caches the answers to these methods, so a corrupted one affects later collects too. */
-const CACHED_METHODS = ["getMinimumBalanceForRentExemption", "getLatestBlockhash"];
+const CACHED_METHODS = ["getLatestBlockhash"];
 const FAILURES: ErrorCode[] = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS"];
 const BACKS_OFF = /^The account's last transaction failed on the chain although its simulation succeeded/;
 let accounts = 0n;

@@ -4,6 +4,7 @@ import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
@@ -37,10 +38,6 @@ async function resultOf(program: Program) {
     line: (start: string) => lines.find((each) => each.startsWith(start)),
   };
 }
-const answer = (result: unknown) => ({
-  status: 200,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }),
-});
 
 describe("npm run doctor", () => {
   it("exits with 0 when everything works, with a line for each check, and spends nothing", async () => {
@@ -86,7 +83,7 @@ describe("npm run doctor", () => {
   });
 
   it("finds an endpoint of another cluster, and one that returns few accounts per call", async () => {
-    sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: answer(MAINNET) });
+    sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(MAINNET) });
     sandbox.rpc.faults.add({
       when: (call) => call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
       then: { status: 413, body: "" },

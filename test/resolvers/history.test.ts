@@ -170,14 +170,11 @@ describe("the history of a wallet", () => {
     expect(await kinds()).toEqual(["RECEIVED"]);
   });
 
-  it("is empty after a transaction that does not exist", async () => {
+  it("is a bad request after a transaction that does not exist", async () => {
     send(SOL);
     confirm();
-    const after = "5".repeat(87);
-    expect(await history({ after })).toMatchObject({
-      nodes: [],
-      pageInfo: { hasNextPage: false, endCursor: after },
-    });
+    const { body } = await world.graphql(QUERY, { id: account.id, after: "5".repeat(87) });
+    expect(body.errors).toMatchObject([{ extensions: { code: "BAD_REQUEST" } }]);
     expect(callsTo("getSignaturesForAddress")).toBe(1);
   });
 

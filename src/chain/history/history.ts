@@ -47,7 +47,8 @@ export type History = ReturnType<typeof createHistory>;
  * but finalized transactions never change, so the last ones read are cached.
  *
  * All histories together make at most `callsPerHour` calls in any hour, over all replicas while Redis is up, and those
- * that one address block reads an eighth of them. Calls to a second endpoint do not count.
+ * that one address block reads an eighth of them. A second endpoint's list counts too, unless the budget is used up by
+ * then; other calls to a second endpoint do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -62,7 +63,7 @@ export function createHistory(needs: {
   const { rpc, launchpadProgramId, callsPerHour, redis, metrics, log, rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
-  const shareList = createSharedReads<readonly ListedTransaction[]>({ joinsInFlight: false });
+  const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
   const shareTransaction = createSharedReads<HistoryTransaction>({ joinsInFlight: true });
   const blockLimit = Math.floor(BLOCK_PART * callsPerHour);
   const budget = createHourlyBudget({ name: "history", limit: callsPerHour, blockLimit, redis, log });
@@ -98,21 +99,24 @@ export function createHistory(needs: {
   return {
     /**
      * Up to `first` transfers before the transaction `after`. Looks at {@link MIN_LOOKED_AT} transactions, or at `first`
-     * if that is more, so a page may have fewer transfers, or none, and still not be the last. Throws {@link RpcError},
-     * or ContractError SERVICE_BUSY.
+     * if that is more, so a page may have fewer transfers, or none, and still not be the last. Undefined if no endpoint
+     * knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
      */
     async readPage(
       account: AccountAddresses,
       { first, after }: { first: number; after: string | undefined },
       reader: HistoryReader,
-    ): Promise<HistoryPage> {
+    ): Promise<HistoryPage | undefined> {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
 
-      async function readList(): Promise<readonly ListedTransaction[]> {
+      async function readList(): Promise<readonly ListedTransaction[] | undefined> {
         await pay(reader);
         // One more than a page looks at shows whether there are older ones.
-        return rpc.listTransactions(address, { before: after, limit: maxLookedAt + 1 });
+        const limit = maxLookedAt + 1;
+        const { list, calls } = await rpc.listTransactions(address, { before: after, limit });
+        if (calls > 1) await budget.reserve(reader.addressBlock, calls - 1);
+        return list;
       }
 
       async function readTransfer(listed: ListedTransaction): Promise<Transfer | undefined> {
@@ -124,6 +128,7 @@ export function createHistory(needs: {
       }
 
       const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);
+      if (!list) return undefined;
       const page: Transfer[] = [];
       let looked = 0;
       const end = Math.min(list.length, maxLookedAt);

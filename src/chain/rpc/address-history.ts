@@ -7,6 +7,7 @@ import type { RpcResult } from "./rpc-results.ts";
 /** A transaction in the history of an address. */
 export interface ListedTransaction {
   readonly signature: string;
+  readonly slot: number;
   readonly hasFailed: boolean;
   /** Whether it can never change or disappear. */
   readonly isFinalized: boolean;
@@ -23,11 +24,13 @@ export interface AddressTransaction {
   readonly instructions: readonly { readonly program: string; readonly accounts: readonly string[] }[];
 }
 
+const READ_TRANSACTION = { commitment: "confirmed", encoding: "json", maxSupportedTransactionVersion: 1 };
+
 /**
- * The node knows no transaction `before`. Nodes older than Agave 4.0 return an empty list instead. Source: the changelog
- * of Agave, 4.0.0.
+ * The node knows no transaction `before`. Nodes older than Agave 4.0 return an empty list instead, or -32019 if they
+ * have long-term storage. Source: the changelog of Agave, 4.0.0, and its `rpc.rs`.
  */
-const UNKNOWN_CURSOR = -32020;
+const UNKNOWN_CURSOR = [-32020, -32019];
 
 /** Reads the transactions of any address. Throws {@link RpcError}. */
 export function createAddressHistory(needs: {
@@ -38,23 +41,34 @@ export function createAddressHistory(needs: {
 }) {
   const { failover, callEndpoint, isPossibleSlot, readOptions } = needs;
 
+  const isKnown = (signature: string): Promise<boolean> =>
+    failover.call(
+      async (endpoint, signal) =>
+        (await callEndpoint(endpoint, "getTransaction", [signature, READ_TRANSACTION], signal)) !== null,
+      (found) => found,
+    );
+
   return {
     /**
      * The newest transactions that name an address, newest first: those before the transaction `before`, at
-     * most `limit`; none if no endpoint knows that one. An empty list is checked at the other endpoints, because some
-     * keep only the last days.
+     * most `limit`; undefined if no endpoint knows `before`. A list that is shorter is merged with those of the other
+     * endpoints, because some keep only the last days. `calls` is the number of lists read.
      */
-    listTransactions: (
+    async listTransactions(
       address: string,
       { before, limit }: { before: string | undefined; limit: number },
-    ): Promise<ListedTransaction[]> =>
-      failover.call(
+    ): Promise<{ list: readonly ListedTransaction[] | undefined; calls: number }> {
+      let list: readonly ListedTransaction[] = [];
+      let calls = 0;
+      await failover.call(
         async (endpoint, signal) => {
+          calls++;
           const method = "getSignaturesForAddress";
           const params = [address, { ...readOptions(), limit, ...(before === undefined ? {} : { before }) }];
           const found = await callEndpoint(endpoint, method, params, signal).catch((error: unknown) => {
             // Not a failure: any caller can make up a cursor, and the endpoint must not back off for that.
-            if (error instanceof RpcError && error.code === UNKNOWN_CURSOR) return [];
+            if (before !== undefined && error instanceof RpcError && UNKNOWN_CURSOR.includes(error.code!))
+              return [];
             throw error;
           });
           const signatures = new Set(found.map(({ signature }) => signature));
@@ -63,22 +77,26 @@ export function createAddressHistory(needs: {
           const repeats = signatures.size < found.length || (before !== undefined && signatures.has(before));
           if (found.length > limit || repeats || !isNewestFirst || !isPossible)
             throw new RpcError("unreadable", method, endpoint.host);
-          return found.map(({ signature, err, confirmationStatus }) => ({
+          const listed = found.map(({ signature, slot, err, confirmationStatus }) => ({
             signature,
+            slot,
             hasFailed: err !== null,
             isFinalized: confirmationStatus === "finalized",
           }));
+          list = merge(list, listed).slice(0, limit);
         },
-        (found) => found.length > 0,
-      ),
+        () => list.length === limit,
+      );
+      const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
+      return { list: isCursorUnknown ? undefined : list, calls };
+    },
 
     /** A transaction that names `address`; undefined while no endpoint returns it. */
     readTransaction: (signature: string, address: string): Promise<AddressTransaction | undefined> =>
       failover.call(
         async (endpoint, signal) => {
           const method = "getTransaction";
-          const options = { commitment: "confirmed", encoding: "json", maxSupportedTransactionVersion: 1 };
-          const found = await callEndpoint(endpoint, method, [signature, options], signal);
+          const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
           const transaction = found ? toTransaction(found) : undefined;
           const isRight =
             found?.transaction.signatures[0] === signature && transaction?.balances.has(address);
@@ -102,6 +120,25 @@ export function toBalances(
       return before === undefined || after === undefined ? [] : [[key, { before, after }]];
     }),
   );
+}
+
+/** Both lists as one, newest first. Within a slot, each keeps its order. */
+function merge(
+  list: readonly ListedTransaction[],
+  other: readonly ListedTransaction[],
+): readonly ListedTransaction[] {
+  if (list.length === 0) return other;
+  const merged = [...list];
+  let end = 0;
+  for (const each of other) {
+    const known = merged.findIndex(({ signature }) => signature === each.signature);
+    if (known >= 0) end = Math.max(end, known + 1);
+    else {
+      while (end < merged.length && merged[end]!.slot > each.slot) end++;
+      merged.splice(end++, 0, each);
+    }
+  }
+  return merged;
 }
 
 /** Undefined if the balances do not fit the accounts. */

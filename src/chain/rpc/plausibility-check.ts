@@ -13,9 +13,9 @@ export type PlausibilityCheck = ReturnType<typeof createPlausibilityCheck>;
  * report every value is possible.
  */
 export function createPlausibilityCheck() {
-  let highest = { value: 0, at: -Infinity };
-  // Not performance.now(), which stands still while the machine is suspended.
-  const age = () => Math.max(0, Date.now() - highest.at);
+  let highest = { value: 0, monotonicAt: -Infinity, wallAt: -Infinity };
+  /** By both clocks: the monotonic one stands still while the machine is suspended, the other can be set back. */
+  const age = () => Math.max(performance.now() - highest.monotonicAt, Date.now() - highest.wallAt);
 
   function isPossible(value: number): boolean {
     const ageMs = age();
@@ -28,7 +28,8 @@ export function createPlausibilityCheck() {
     /** Takes a value that an endpoint reports. Returns whether it is possible. */
     report(value: number): boolean {
       if (!isPossible(value)) return false;
-      if (value >= highest.value || age() > MAX_AGE_MS) highest = { value, at: Date.now() };
+      if (value >= highest.value || age() > MAX_AGE_MS)
+        highest = { value, monotonicAt: performance.now(), wallAt: Date.now() };
       return true;
     },
   };

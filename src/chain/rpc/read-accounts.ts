@@ -34,7 +34,8 @@ const LIMIT_MAX_AGE_MS = 3_600_000;
 const MAX_READS_OF_GROUP = 3;
 
 /**
- * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent.
+ * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent. What
+ * several groups of a call have in common is read once.
  *
  * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes half
  * of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
@@ -58,7 +59,8 @@ export function createReadAccounts(needs: {
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
-      const half = Math.min(limitOf(endpoint), Math.floor(keys / 2));
+      // Rounded up, because both halves may read a shared account: two wallets are 7 accounts, one is 4.
+      const half = Math.min(limitOf(endpoint), Math.ceil(keys / 2));
       limits.set(endpoint, { keys: half, forgetAt: performance.now() + LIMIT_MAX_AGE_MS });
     }
   }
@@ -105,12 +107,13 @@ export function createReadAccounts(needs: {
     }
 
     async function read(groups: readonly Group[]): Promise<Found[]> {
-      const keys = groups.flat();
+      const keys = [...new Set(groups.flat())];
       let isRefused = false;
       if (keys.length <= limitOf(endpoint)) {
         try {
           const { found } = await call(keys);
-          return groups.map((group) => found.splice(0, group.length));
+          const byKey = new Map(keys.map((key, i) => [key, found[i]]));
+          return groups.map((group) => group.map((key) => byKey.get(key)));
         } catch (error) {
           if (limitOf(endpoint) >= keys.length) throw error;
           isRefused = true;
@@ -126,12 +129,20 @@ export function createReadAccounts(needs: {
     return read;
   }
 
-  return (groups: readonly Group[], dataSlice: DataSlice): Promise<Found[]> =>
-    failover.call((endpoint, signal) => createReader(endpoint, dataSlice, signal)(groups));
+  return (
+    groups: readonly Group[],
+    dataSlice: DataSlice,
+    isReadable: (accounts: Found) => boolean,
+  ): Promise<Found[]> =>
+    failover.call(async (endpoint, signal) => {
+      const found = await createReader(endpoint, dataSlice, signal)(groups);
+      if (!found.every(isReadable)) throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host);
+      return found;
+    });
 }
 
 /** The account with this slice of its data, because some nodes ignore the requested slice. */
-export function withSlice(account: Account, { offset, length }: DataSlice): Account {
+function withSlice(account: Account, { offset, length }: DataSlice): Account {
   const { data } = account;
   return data.length > length ? { ...account, data: data.subarray(offset, offset + length) } : account;
 }

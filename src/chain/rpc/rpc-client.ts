@@ -6,7 +6,7 @@ import { createClusterCheck } from "./cluster-check.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { createFailover } from "./failover.ts";
 import { createPlausibilityCheck } from "./plausibility-check.ts";
-import { createReadAccounts, type DataSlice } from "./read-accounts.ts";
+import { createReadAccounts, type Account, type DataSlice } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
@@ -121,14 +121,13 @@ export function createRpc(
 
     /**
      * The accounts of each group of addresses, in order; undefined for a missing account. The accounts of one group
-     * are consistent with each other.
+     * are consistent with each other. An endpoint with a group that is not `isReadable` is not used.
      */
-    getAccounts: (groups: readonly (readonly string[])[], dataSlice: DataSlice = NO_DATA) =>
-      readAccounts(groups, dataSlice),
-
-    /** The rent-exempt minimum of an account with `space` bytes of data. */
-    getMinimumBalanceForRentExemption: (space: number) =>
-      call("getMinimumBalanceForRentExemption", [space, CONFIRMED]),
+    getAccounts: (
+      groups: readonly (readonly string[])[],
+      dataSlice: DataSlice = NO_DATA,
+      isReadable: (accounts: readonly (Account | undefined)[]) => boolean = () => true,
+    ) => readAccounts(groups, dataSlice, isReadable),
 
     /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's own. */
     getLatestBlockhash: () =>

@@ -1,14 +1,18 @@
+import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../upstream/parse-json.ts";
 import type { PlausibilityCheck } from "./plausibility-check.ts";
-import { RpcError, toRpcError } from "./rpc-error.ts";
+import { MIN_CONTEXT_SLOT_NOT_REACHED, RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
 const ENVELOPE = z.object({
+  id: z.unknown(),
   result: z.unknown().optional(),
   error: z.object({ code: z.int() }).nullish(),
 });
+/** Above the number of calls that any process makes. */
+const MAX_FIRST_ID = 2 ** 47;
 
 /** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
 export interface Endpoint {
@@ -46,13 +50,17 @@ export type CallEndpoint = <M extends RpcMethod>(
   signal: AbortSignal,
 ) => Promise<RpcResult<M>>;
 
-/** Reports the slots of all answers to `slots`. */
+/**
+ * Reports the slots of all answers to `slots`. An answer for a slot below the requested `minContextSlot` is the error
+ * that a node which respects the parameter returns.
+ */
 export function createCallEndpoint(needs: {
   callUpstream: CallUpstream;
   slots: PlausibilityCheck;
 }): CallEndpoint {
   const { callUpstream, slots } = needs;
-  let lastId = 0;
+  /** Random, so that the calls of two processes through one proxy have different ids. */
+  let lastId = randomInt(MAX_FIRST_ID);
 
   return async <M extends RpcMethod>(
     endpoint: Endpoint,
@@ -61,21 +69,29 @@ export function createCallEndpoint(needs: {
     signal: AbortSignal,
   ): Promise<RpcResult<M>> => {
     const { url, host, headers } = endpoint;
+    const id = ++lastId;
     const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
       // A status other than 2xx comes from a proxy, not from the node.
       if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
       const envelope = ENVELOPE.safeParse(parseJson(text));
       if (!envelope.success) throw new RpcError("unreadable", method, host);
-      const { error } = envelope.data;
+      const { id: answeredId, error } = envelope.data;
+      // A node that cannot read a request does not know its id.
+      if (answeredId !== id && !(error && (answeredId ?? null) === null))
+        throw new RpcError("unreadable", method, host);
       // Keep only the code: a node's message may contain anything.
       if (error) throw new RpcError("error", method, host, { code: error.code });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
       const { context } = (result.data ?? {}) as { context?: { slot: number } };
       if (context) slots.report(context.slot);
+      const slot = method === "getSlot" ? (result.data as number) : context?.slot;
+      const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
+      if (slot !== undefined && slot < minContextSlot)
+        throw new RpcError("error", method, host, { code: MIN_CONTEXT_SLOT_NOT_REACHED });
       return result.data as RpcResult<M>;
     };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: ++lastId, method, params });
+    const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     try {
       return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);
     } catch (cause) {

@@ -18,8 +18,10 @@ const FINAL_ERROR_CODES = [-32700, -32002, -32015];
 const SIZE_ERROR_CODES = [-32600, -32602, -32003];
 const PAYLOAD_TOO_LARGE = 413;
 
+/** The node is behind the requested slot. */
+export const MIN_CONTEXT_SLOT_NOT_REACHED = -32016;
 /** The node is behind the cluster, or behind the requested slot. */
-const BEHIND_ERROR_CODES = [-32005, -32016];
+const BEHIND_ERROR_CODES = [-32005, MIN_CONTEXT_SLOT_NOT_REACHED];
 
 /** A failed call. Its message names only the endpoint's host, because the rest of the URL may contain a key. */
 export class RpcError extends Error {

@@ -75,7 +75,6 @@ const withContext = <T extends z.ZodType>(value: T) =>
 /** The fields we use of each JSON-RPC method's result. */
 export const RPC_RESULTS = {
   getMultipleAccounts: withContext(accounts),
-  getMinimumBalanceForRentExemption: lamports,
   getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),
   getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
   simulateTransaction: withContext(

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTes
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
+import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { startWorld, type World } from "../../support/world.ts";
 import type { CollectError } from "../../../src/chain/collect-error.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
@@ -17,16 +18,9 @@ let addresses = 0;
 /** An address that nobody uses. */
 const newAddress = () => new PublicKey(++addresses).toBase58();
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
-const answer = (result: unknown) => ({
-  status: 200,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result }),
-});
 /** The client retries a node that is behind, so this fault blocks a call until it is removed. */
-const BEHIND = {
-  status: 200,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "Node is behind" } }),
-};
-const UNKNOWN_SIGNATURE = answer({ context: { slot: 1 }, value: [null] });
+const BEHIND = rpcError({ code: -32005 });
+const UNKNOWN_SIGNATURE = rpcResult({ context: { slot: 1 }, value: [null] });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 
@@ -98,7 +92,7 @@ describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
 
   it("is confirmed after failed reads and a node that does not know it yet", async () => {
     rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 2, then: "reset" });
-    rpc.faults.add({ when: isMethod("getTransaction"), times: 2, then: answer(null) });
+    rpc.faults.add({ when: isMethod("getTransaction"), times: 2, then: rpcResult(null) });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
@@ -148,7 +142,7 @@ describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
     rpc.faults.add({
       when: isMethod("getSignatureStatuses"),
       times: 1,
-      then: answer({ context: { slot }, value: [status] }),
+      then: rpcResult({ context: { slot }, value: [status] }),
     });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
@@ -478,7 +472,7 @@ describe.each(FEES)("fees %s: a caller who times out", (_, areOnCoins) => {
   );
 
   it("receives the signature when the transaction landed but its amounts cannot be read", async () => {
-    const removeFault = rpc.faults.add({ when: isMethod("getTransaction"), then: answer(null) });
+    const removeFault = rpc.faults.add({ when: isMethod("getTransaction"), then: rpcResult(null) });
     const first = collector.collect("creator");
     await wasCalled("getTransaction");
     const [landed] = sandbox.landedCollects();

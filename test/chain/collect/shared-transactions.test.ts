@@ -6,6 +6,7 @@ import { createSandboxCollector, type SandboxCollector } from "../../support/col
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
+import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { hold, isMethod, NEVER_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 let sandbox: TestSandbox;
@@ -195,10 +196,7 @@ describe("a collect that cannot succeed", () => {
     rpc.faults.add({
       when: (call) =>
         call.method === "getRecentPrioritizationFees" && (call.params[0] as string[]).includes(creatorVault),
-      then: {
-        status: 200,
-        body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: [{ slot: 1, prioritizationFee: 1_000_000 }] }),
-      },
+      then: rpcResult([{ slot: 1, prioritizationFee: 1_000_000 }]),
     });
     const outcomes = await collectAll(handles);
     expect(outcomes).toMatchObject(Array(5).fill(collected));
@@ -209,10 +207,7 @@ describe("a collect that cannot succeed", () => {
 });
 
 /** The client retries a node that is behind, so this fault blocks a call until it is removed. */
-const BEHIND = {
-  status: 200,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32005, message: "Node is behind" } }),
-};
+const BEHIND = rpcError({ code: -32005 });
 
 describeWithRedis("a transaction that accounts share, at two replicas", () => {
   let server: RedisServer;

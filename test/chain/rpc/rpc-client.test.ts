@@ -4,22 +4,11 @@ import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createCallUpstream } from "../../../src/upstream/http.ts";
-import {
-  createLoopbackServer,
-  type LoopbackAnswer,
-  type LoopbackServer,
-} from "../../../src/sandbox/loopback-server.ts";
+import { createLoopbackServer, type LoopbackServer } from "../../../src/sandbox/loopback-server.ts";
+import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 
 type Node = LoopbackServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
-const result = (value: unknown): LoopbackAnswer => ({
-  status: 200,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, result: value }),
-});
-const failure = (error: object, status = 200): LoopbackAnswer => ({
-  status,
-  body: JSON.stringify({ jsonrpc: "2.0", id: 1, error }),
-});
 
 const isGenesisHash = (body: string) => body.includes("getGenesisHash");
 /** Any call except the check of the cluster, which is not recorded. */
@@ -29,7 +18,7 @@ beforeEach(async () => {
   const startNode = () =>
     createLoopbackServer({
       port: 0,
-      handle: ({ body }) => result(isGenesisHash(body) ? "genesis" : 7),
+      handle: (request) => rpcResult(isGenesisHash(request.body) ? "genesis" : 7)(request),
       describe: ({ headers, body }) =>
         isGenesisHash(body)
           ? undefined
@@ -74,22 +63,22 @@ describe("a call to the chain", () => {
     ["a truncated answer", "cut" as const],
     ["a call that hangs", "hang" as const],
     ["429", { status: 429, body: "Too many" }],
-    ["429 with a JSON-RPC body", failure({ code: -1, message: "limit" }, 429)],
-    ["a JSON-RPC error 429", failure({ code: 429, message: "limit" })],
+    ["429 with a JSON-RPC body", rpcError({ code: -1, message: "limit" }, 429)],
+    ["a JSON-RPC error 429", rpcError({ code: 429, message: "limit" })],
     ["503", { status: 503, body: "" }],
     ["401", { status: 401, body: "{}" }],
     ["HTML", { status: 200, body: "<html>" }],
-    ["a result of the wrong type", result("seven")],
-    ["an internal error", failure({ code: -32603, message: "internal" })],
-    ["a provider's limit as -32600", failure({ code: -32600, message: "Too large" })],
-    ["a provider's limit as -32602", failure({ code: -32602, message: "Too many inputs" })],
+    ["a result of the wrong type", rpcResult("seven")],
+    ["an internal error", rpcError({ code: -32603, message: "internal" })],
+    ["a provider's limit as -32600", rpcError({ code: -32600, message: "Too large" })],
+    ["a provider's limit as -32602", rpcError({ code: -32602, message: "Too many inputs" })],
     ["a provider's limit as 413", { status: 413, body: "" }],
-    ["a missing method", failure({ code: -32601, message: "Method not found" })],
-    ["a node without history", failure({ code: -32011, message: "Transaction history is not available" })],
-    ["a node that is behind", failure({ code: -32005, message: "behind" })],
+    ["a missing method", rpcError({ code: -32601, message: "Method not found" })],
+    ["a node without history", rpcError({ code: -32011, message: "Transaction history is not available" })],
+    ["a node that is behind", rpcError({ code: -32005, message: "behind" })],
     [
       "a node that has not seen the slot yet",
-      failure({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
+      rpcError({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
     ],
   ])("goes to the next endpoint on %s", async (_name, then) => {
     nodes[0]!.faults.add({ when: isCall, then });
@@ -101,7 +90,7 @@ describe("a call to the chain", () => {
   it("keeps the code of an error that every endpoint would return, and calls no other endpoint", async () => {
     nodes[0]!.faults.add({
       when: isCall,
-      then: failure({ code: -32015, message: "Invalid params", data: { why: "x" } }),
+      then: rpcError({ code: -32015, message: "Invalid params", data: { why: "x" } }),
     });
     const error: unknown = await rpc()
       .getSlot()
@@ -111,15 +100,18 @@ describe("a call to the chain", () => {
     expect(calls()).toEqual([1, 0]);
   });
 
-  it("returns no history before a transaction that no endpoint knows, and no endpoint backs off", async () => {
-    for (const { faults } of nodes)
-      faults.add({ when: isCall, then: failure({ code: -32020, message: "not found" }) });
+  it("tells a cursor that no endpoint knows from the last page, and no endpoint backs off", async () => {
+    for (const { faults } of nodes) {
+      faults.add({ when: ({ params }) => params[0] === "unknown", then: rpcResult(null) });
+      faults.add({ when: isCall, then: rpcError({ code: -32020 }) });
+    }
     const client = rpc();
-    expect(await client.listTransactions("address", { before: "unknown", limit: 1 })).toEqual([]);
-    expect(calls()).toEqual([1, 1]);
+    const page = client.listTransactions("address", { before: "unknown", limit: 1 });
+    expect(await page).toEqual({ list: undefined, calls: 2 });
+    expect(calls()).toEqual([2, 2]);
     for (const { faults } of nodes) faults.clear();
     await client.getSlot();
-    expect(calls()).toEqual([2, 1]);
+    expect(calls()).toEqual([3, 2]);
   });
 
   it("fails with the last endpoint's failure when all fail", async () => {
@@ -134,7 +126,7 @@ describe("a call to the chain", () => {
     expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
     nodes[0]!.faults.add({
       when: isCall,
-      then: failure({ code: 1, message: "p:ss", data: "key-in-the-path" }),
+      then: rpcError({ code: 1, message: "p:ss", data: "key-in-the-path" }),
     });
     const error: unknown = await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`])
       .getSlot()
@@ -144,23 +136,14 @@ describe("a call to the chain", () => {
     );
   });
 
-  const callMethod = (rpc: ReturnType<typeof createRpc>, method: string): Promise<unknown> => {
-    if (method === "getAccounts") return rpc.getAccounts([["x"]], { offset: 64, length: 8 });
-    return rpc.getMinimumBalanceForRentExemption(0);
-  };
   const account = { lamports: 1, data: ["", "base64"] };
   it.each([
-    ["a negative minimum", "getMinimumBalanceForRentExemption", -1],
-    ["negative lamports", "getAccounts", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],
-    [
-      "lamports that have lost digits",
-      "getAccounts",
-      { context: { slot: 4 }, value: [{ ...account, lamports: 2 ** 53 }] },
-    ],
-    ["two accounts instead of one", "getAccounts", { context: { slot: 4 }, value: [account, account] }],
-  ])("rejects %s as unreadable", async (_name, method, value) => {
-    for (const node of nodes) node.faults.add({ when: isCall, then: result(value) });
-    await expect(callMethod(rpc(), method)).rejects.toThrow("unreadable");
+    ["negative lamports", { context: { slot: 4 }, value: [{ ...account, lamports: -1 }] }],
+    ["lamports that have lost digits", { context: { slot: 4 }, value: [{ ...account, lamports: 2 ** 53 }] }],
+    ["two accounts instead of one", { context: { slot: 4 }, value: [account, account] }],
+  ])("rejects %s as unreadable", async (_name, value) => {
+    for (const node of nodes) node.faults.add({ when: isCall, then: rpcResult(value) });
+    await expect(rpc().getAccounts([["x"]])).rejects.toThrow("unreadable");
   });
 
   it.each<[string, unknown]>([
@@ -178,8 +161,8 @@ describe("a call to the chain", () => {
     ["an executable that is not a boolean", { ...account, executable: 1 }],
   ])("rejects an account with %s as unreadable", async (_name, value) => {
     for (const node of nodes)
-      node.faults.add({ when: isCall, then: result({ context: { slot: 4 }, value: [value] }) });
-    await expect(callMethod(rpc(), "getAccounts")).rejects.toThrow("unreadable");
+      node.faults.add({ when: isCall, then: rpcResult({ context: { slot: 4 }, value: [value] }) });
+    await expect(rpc().getAccounts([["x"]])).rejects.toThrow("unreadable");
   });
 
   it("extracts the requested slice when a node returns all of an account's data", async () => {
@@ -188,7 +171,7 @@ describe("a call to the chain", () => {
     for (const node of nodes) {
       node.faults.add({
         when: isCall,
-        then: result({
+        then: rpcResult({
           context: { slot: 4 },
           value: [{ ...account, data: [data.toString("base64"), "base64"] }],
         }),
@@ -202,7 +185,7 @@ describe("a call to the chain", () => {
   it("ignores the slot of a status when it is ahead of the node", async () => {
     const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
     for (const node of nodes) {
-      node.faults.add({ when: isCall, times: 1, then: result({ context: { slot: 4 }, value: [status] }) });
+      node.faults.add({ when: isCall, times: 1, then: rpcResult({ context: { slot: 4 }, value: [status] }) });
     }
     const { statuses } = await rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true });
     expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
@@ -210,7 +193,7 @@ describe("a call to the chain", () => {
 
   it("rejects a response without one status per signature", async () => {
     for (const node of nodes)
-      node.faults.add({ when: isCall, then: result({ context: { slot: 1 }, value: [] }) });
+      node.faults.add({ when: isCall, then: rpcResult({ context: { slot: 1 }, value: [] }) });
     await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
       "unreadable",
     );
@@ -219,7 +202,7 @@ describe("a call to the chain", () => {
 
 describe("the statuses of signatures", () => {
   const status = (confirmationStatus: string) => ({ slot: 3, err: null, confirmationStatus });
-  const statuses = (value: (object | null)[]) => result({ context: { slot: 4 }, value });
+  const statuses = (value: (object | null)[]) => rpcResult({ context: { slot: 4 }, value });
   const read = (signatures: string[]) =>
     rpc()
       .getSignatureStatuses(signatures, { searchTransactionHistory: false })
@@ -258,7 +241,7 @@ describe("the statuses of signatures", () => {
 
 describe("the required slot", () => {
   const account = { lamports: 1, data: ["", "base64"] };
-  const accountsAt = (slot: number) => result({ context: { slot }, value: [account] });
+  const accountsAt = (slot: number) => rpcResult({ context: { slot }, value: [account] });
   const read = async (client: ReturnType<typeof rpc>) => {
     nodes[0]!.calls.length = 0;
     await client.getAccounts([["x"]]);
@@ -301,7 +284,9 @@ describe("the required slot", () => {
     const client = rpc();
     client.requireSlot(90);
     nodes[0]!.faults.clear();
-    await client.getSlot();
+    nodes[1]!.faults.add({ when: isCall, then: rpcResult(90) });
+    // The first node is at slot 7.
+    expect(await client.getSlot()).toBe(90);
     expect(nodes[0]!.calls[0]!.params).toEqual([{ commitment: "confirmed", minContextSlot: 90 }]);
   });
 });
@@ -316,7 +301,9 @@ describe("a provider's limit of accounts per call", () => {
     for (let size = 1; size <= 16; size++) {
       const value = Array<object>(size).fill(account);
       const then =
-        size <= limit ? result({ context: { slot: 1 }, value }) : failure({ code: -32602, message: "no" });
+        size <= limit
+          ? rpcResult({ context: { slot: 1 }, value })
+          : rpcError({ code: -32602, message: "no" });
       nodes[0]!.faults.add({ when: (call) => of(call) === size, then });
     }
     return rpc([nodes[0]!.url]);

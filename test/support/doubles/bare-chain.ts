@@ -3,6 +3,9 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { VersionedTransaction } from "@solana/web3.js";
 import { startJsonServer } from "./json-server.ts";
 
+const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
+/** Mainnet's until 2026: 3,480 lamports per byte and year as a u64, 2 years as an f64, and a byte. */
+const RENT_DATA = "mA0AAAAAAAAAAAAAAAAAQDI=";
 const RENT_MINIMUM = 890_880n;
 const COLLECT_CREATOR_FEE = "1416567bc61cdb84";
 const FEE = 5_000n;
@@ -48,11 +51,12 @@ export async function startBareChain(balances: Map<string, bigint>) {
           rentEpoch: 0,
           space: 0,
         };
+  const RENT = { ...toAccount(1_009_200n), data: [RENT_DATA, "base64"], space: 17 };
   const inContext = (value: unknown) => ({ context: { slot }, value });
 
   const methods: Record<string, (params: any) => unknown> = {
-    getMultipleAccounts: ([keys]: [string[]]) => inContext(keys.map((key) => toAccount(balances.get(key)))),
-    getMinimumBalanceForRentExemption: () => Number(RENT_MINIMUM),
+    getMultipleAccounts: ([keys]: [string[]]) =>
+      inContext(keys.map((key) => (key === RENT_SYSVAR ? RENT : toAccount(balances.get(key))))),
     getLatestBlockhash: () =>
       inContext({ blockhash: "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi", lastValidBlockHeight: 1_150 }),
     getSlot: () => slot,

@@ -3,6 +3,7 @@ import { createAccountMethods } from "../../../src/sandbox/rpc/account-methods.t
 import { answerJsonRpc, JsonRpcError, parseJsonRpcCall } from "../../../src/sandbox/rpc/json-rpc.ts";
 import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
 import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
+import { RENT_SYSVAR } from "../../../src/chain/rent.ts";
 import type { TestSandbox } from "../sandbox.ts";
 
 /** Answers a call; `tellTruth` handles it and returns the true result, which the lie may change. */
@@ -46,11 +47,14 @@ export function refuse(code: number): never {
   throw new JsonRpcError(code, "refused");
 }
 
-/** The lies of a node of another cluster, where all accounts are empty. */
+/** The lies of a node of another cluster, where all accounts but the rent sysvar are empty. */
 export const OTHER_CLUSTER: Readonly<Record<string, Lie>> = {
   getGenesisHash: () => "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
-  getMultipleAccounts(tellTruth) {
+  getMultipleAccounts(tellTruth, [keys]) {
     const { context, value } = tellTruth();
-    return { context, value: value.map(() => null) };
+    return {
+      context,
+      value: value.map((truth: unknown, i: number) => (keys[i] === RENT_SYSVAR ? truth : null)),
+    };
   },
 };

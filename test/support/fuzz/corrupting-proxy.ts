@@ -142,7 +142,7 @@ const unrelatedAnswer = fc
       fc.constantFrom("<html></html>", '{"data":[{"id":"1"', "[".repeat(10_000)),
       fc
         .constantFrom(...JSON_RPC_ERRORS)
-        .map((code) => ({ jsonrpc: "2.0", id: 1, error: { code, message: "no" } })),
+        .map((code) => ({ jsonrpc: "2.0", id: null, error: { code, message: "no" } })),
       fc
         .constantFrom("usage-capped", "credits", "invalid-request", "__proto__")
         .map((type) => ({ type: `x/${type}`, title: 1 })),

@@ -1,0 +1,42 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let liar: LyingEndpoint;
+/** Far more slots than the chain makes in the minute for which a wrong one counts. */
+const MANY_SLOTS = 2_000;
+
+/** A gateway whose only endpoint has just said, once, that it is at slot 1. */
+beforeEach(async () => {
+  world = await startWorld(async (sandbox) => {
+    liar = await startLyingEndpoint(sandbox);
+    sandbox.chain.advanceSlots(MANY_SLOTS);
+    return { SOLANA_RPC_URL: liar.url };
+  });
+  liar.lie({ getMultipleAccounts: (tellTruth) => ({ ...tellTruth(), context: { slot: 1 } }) });
+  await world.lookup("creator");
+  liar.stopLying();
+  expect((await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await world.close();
+  await liar.close();
+});
+
+/** Lets the two clocks show this much later, or earlier. */
+function move(clocks: { wallMs: number; monotonicMs: number }): void {
+  const [wall, monotonic] = [Date.now.bind(Date), performance.now.bind(performance)];
+  vi.spyOn(Date, "now").mockImplementation(() => wall() + clocks.wallMs);
+  vi.spyOn(performance, "now").mockImplementation(() => monotonic() + clocks.monotonicMs);
+}
+
+it.each([
+  ["while the clock is set back by 150 s", { wallMs: 61_000 - 150_000, monotonicMs: 61_000 }],
+  ["while the machine is suspended", { wallMs: 61_000, monotonicMs: 0 }],
+])("a wrong slot stops lookups and collects for a minute at most: %s", async (_, clocks) => {
+  move(clocks);
+  expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
+  expect((await world.collect(world.account("creator").id)).body).toMatchObject({ collected: "3.1000" });
+});

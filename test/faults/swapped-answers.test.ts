@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startSwappingProxy } from "../support/doubles/swapping-proxy.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+describe("behind a proxy that swaps two answers", () => {
+  let world: World;
+  let proxy: Awaited<ReturnType<typeof startSwappingProxy>>;
+  beforeEach(async () => {
+    world = await startWorld(async ({ rpc }) => {
+      proxy = await startSwappingProxy(rpc.url);
+      return { SOLANA_RPC_URL: proxy.url };
+    });
+  });
+  afterEach(async () => {
+    await world.close();
+    await proxy.close();
+  });
+
+  const overRest = async (handle: string): Promise<string> => (await world.lookup(handle)).body.balance.total;
+  const overGraphql = async (handle: string): Promise<string> => {
+    const { body } = await world.graphql(`{ wallet(handle: "${handle}") { balance { total } } }`);
+    return body.data.wallet.balance.total;
+  };
+
+  it.each([
+    ["REST, then GraphQL", overRest, overGraphql],
+    ["GraphQL, then REST", overGraphql, overRest],
+  ])("each caller gets the balance of its own account: %s", async (_, first, second) => {
+    const totals = [await overRest("creator"), await overRest("artist001")];
+    expect(totals[0]).not.toBe(totals[1]);
+    proxy.swapOnce();
+    const early = first("creator");
+    await expect.poll(proxy.isHolding).toBe(true);
+    const late = second("artist001");
+    expect(await Promise.all([early, late])).toEqual(totals);
+    expect(proxy.isHolding()).toBe(false);
+  });
+});
+
+it("an error without an id is the node's own: it does not know the id of a call that it cannot read", async () => {
+  const world = await startWorld();
+  const { rpc, accounts } = world.sandbox;
+  const withoutId = { jsonrpc: "2.0", id: null, error: { code: -32600, message: "too many accounts" } };
+  rpc.faults.add({
+    when: ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).length > 10,
+    then: { status: 200, body: JSON.stringify(withoutId) },
+  });
+  const handles = accounts.filter(({ suspended }) => !suspended).slice(0, 10);
+  const fields = handles.map(({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`);
+  // The refusal for its size makes the gateway split the call.
+  expect((await world.graphql(`{ ${fields.join(" ")} }`)).body.errors).toBeUndefined();
+  await world.close();
+});
