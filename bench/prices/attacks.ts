@@ -1,5 +1,6 @@
+import { GRAPHQL_ATTACKS } from "./graphql-attacks.ts";
 import { HTTP_ATTACKS } from "./http-attacks.ts";
 import type { Attack } from "./price-of.ts";
 
 /** All attacks on the CPU, in the order of the table in SECURITY.md. */
-export const ATTACKS: readonly Attack[] = [...HTTP_ATTACKS];
+export const ATTACKS: readonly Attack[] = [...GRAPHQL_ATTACKS, ...HTTP_ATTACKS];
