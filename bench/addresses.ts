@@ -4,8 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
-import { deriveAddress } from "../src/chain/derive-address.ts";
-import { isOnCurve } from "../src/chain/on-curve.ts";
+import { deriveAddress, isOnCurve } from "../src/chain/derive-address.ts";
 import { HUNDRED_QUERIES } from "../test/support/hundred-queries.ts";
 import {
   cpuMicroseconds,

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import { z } from "zod";
+import type { z } from "zod";
 import type { Logger } from "../observability/log.ts";
-import { createConnection, isRefusal, KEY_PREFIX } from "./redis-connection.ts";
+import { createConnection, KEY_PREFIX } from "./redis-connection.ts";
+import { probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 
 /**
@@ -15,6 +16,12 @@ export interface Script<Answer> {
 }
 
 type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
+
+/** A script that waits for Redis; dropped at `endsAt`, a `performance.now()` time. */
+interface Queued {
+  readonly call: [Script<unknown>, ...Arguments];
+  readonly endsAt?: number;
+}
 
 /** The state that all replicas share, in one Redis or in a Redis Cluster. */
 export interface Redis {
@@ -29,10 +36,7 @@ export interface Redis {
    * twice, so it must be idempotent. A script that fails is logged and not repeated.
    */
   runLater(script: Script<unknown>, ...args: Arguments): void;
-  /**
-   * As `runLater`, for a script that is worth less: it is dropped after `keptMs`, never displaces one of `runLater`, and
-   * nothing waits for it at the end.
-   */
+  /** As `runLater`, but drops the script after `keptMs`. It displaces no other script, and `flush` ignores it. */
   runLaterIfSoon(keptMs: number, script: Script<unknown>, ...args: Arguments): void;
   /** The number of scripts of `runLater` that have not run. */
   unwritten(): number;
@@ -60,25 +64,9 @@ const PROBE_MS = 100;
 /** A failing script fails on every request, so its failures are logged only this often. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
-/**
- * Checks that Redis answers and accepts writes. Returns the text of `INFO cluster`, or an empty string if the
- * user may not read it.
- */
-const PROBE: Script<string> = {
-  text: `
-redis.call('SET', KEYS[1], '1', 'PX', 1000)
-local info = redis.pcall('INFO', 'cluster')
-return type(info) == 'string' and info or ''
-`,
-  answer: z.string(),
-};
-const PROBE_KEY = "v2:probe";
-
 /** Errors of one script or its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
-const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
-const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
 const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks; check REDIS_URL";
 
 /**
@@ -120,9 +108,9 @@ export function createRedis({
   let isClosed = false;
   /** Why Redis can never be used. */
   let problem: string | undefined;
-  const queued: [Script<unknown>, ...Arguments][] = [];
-  /** Those of `runLaterIfSoon`, with the `performance.now()` time at which each is dropped. */
-  const queuedIfSoon: { readonly endsAt: number; readonly script: [Script<unknown>, ...Arguments] }[] = [];
+  const queued: Queued[] = [];
+  /** Those of `runLaterIfSoon`. */
+  const queuedIfSoon: Queued[] = [];
   let unwritten = 0;
   /** Redis's error for the last probe, if it refused it. */
   let refusal: string | undefined;
@@ -136,23 +124,11 @@ export function createRedis({
     void probeUntilUp();
   }
 
-  /** Returns true when every master has answered as expected. */
-  async function probe(): Promise<boolean> {
-    const keys = connection.keyOnEachMaster(PROBE_KEY);
-    const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
-    refusal = answers.find(isRefusal)?.message;
-    if (connection.isCluster) {
-      if (connection.isNoCluster()) problem = IS_NO_CLUSTER;
-    } else if (/^(MOVED|ASK)\b/.test(refusal ?? "") || /^cluster_enabled:1/m.test(String(answers[0]))) {
-      problem = IS_CLUSTER;
-    }
-    return keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
-  }
-
   async function probeUntilUp(): Promise<void> {
     for (;;) {
-      const isAnswering = await probe();
+      const probed = await probe(connection);
       if (isClosed) return;
+      ({ problem, refusal } = probed);
       if (problem !== undefined) {
         log.error(
           `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
@@ -160,14 +136,13 @@ export function createRedis({
         close();
         return;
       }
-      if (isAnswering) break;
+      if (probed.isAnswering) break;
       await sleep(PROBE_MS, undefined, { ref: false });
     }
     isUp = true;
     up.set(1);
     log.info("Redis is available");
-    for (const script of queued.splice(0)) send(...script);
-    for (const { endsAt, script } of queuedIfSoon.splice(0)) sendIfSoon(endsAt, script);
+    for (const script of [...queued.splice(0), ...queuedIfSoon.splice(0)]) send(script);
     for (const { onReconnect } of subscriptions) onReconnect();
   }
 
@@ -204,18 +179,15 @@ export function createRedis({
   }
 
   /** Keeps the order of scripts with the same keys: they are sent on one connection, queued scripts first. */
-  function send(...script: [Script<unknown>, ...Arguments]): void {
-    void attempt(...script).then((result) => {
-      if (result !== "unavailable" || isClosed) unwritten--;
-      else if (queued.push(script) > MAX_QUEUED_SCRIPTS) queued.shift();
-    });
-  }
-
-  function sendIfSoon(endsAt: number, script: [Script<unknown>, ...Arguments]): void {
-    if (performance.now() >= endsAt) return;
-    void attempt(...script).then((result) => {
-      if (result !== "unavailable" || isClosed) return;
-      if (queuedIfSoon.push({ endsAt, script }) > MAX_QUEUED_SCRIPTS) queuedIfSoon.shift();
+  function send(script: Queued): void {
+    const { call, endsAt } = script;
+    const isCounted = endsAt === undefined;
+    if (!isCounted && performance.now() >= endsAt) return;
+    const queue = isCounted ? queued : queuedIfSoon;
+    void attempt(...call).then((result) => {
+      if (result === "unavailable" && !isClosed) {
+        if (queue.push(script) > MAX_QUEUED_SCRIPTS) queue.shift();
+      } else if (isCounted) unwritten--;
     });
   }
 
@@ -233,12 +205,12 @@ export function createRedis({
       const result = await attempt(...script);
       return typeof result === "object" ? result.answer : undefined;
     },
-    runLater(...script) {
+    runLater(...call) {
       unwritten++;
-      send(...script);
+      send({ call });
     },
-    runLaterIfSoon(keptMs, ...script) {
-      sendIfSoon(performance.now() + keptMs, script);
+    runLaterIfSoon(keptMs, ...call) {
+      send({ call, endsAt: performance.now() + keptMs });
     },
     unwritten: () => unwritten,
     async flush(timeoutMs) {

@@ -150,11 +150,11 @@ describe("attackers who refill vaults", () => {
   /** Makes every collect pay a whole fee, which is the most that attackers can cost: accounts share no transaction. */
   function failSharedSimulations(): void {
     const { chain, rpc } = world.sandbox;
-    const result = { context: { slot: chain.slot("confirmed") }, value: { err: "AccountInUse", logs: [] } };
+    const value = { err: "AccountInUse", logs: [] };
     rpc.faults.add({
       when: ({ method, params }) =>
         method === "simulateTransaction" && (params[1] as any).accounts.addresses.length > 2,
-      then: rpcResult(result),
+      then: (request) => rpcResult({ context: { slot: chain.slot("confirmed") }, value })(request),
     });
   }
   const MANY = 160;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -40,9 +41,10 @@ describeWithRedis("after a collect at one replica, the other", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
     });
+    const { result } = (await response.json()) as { result: unknown };
     return sandbox.rpc.faults.add({
       when: (call) => readsBalanceOf(account.address)(call) && slotRequiredBy(call) === 0,
-      then: { status: 200, body: await response.text() },
+      then: rpcResult(result),
     });
   }
 

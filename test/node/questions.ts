@@ -88,7 +88,6 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   }
   await asker("getEpochInfo")("finalized", { commitment: "finalized" });
   await asker("getGenesisHash")("no parameters");
-  await asker("getMinimumBalanceForRentExemption")("0 bytes", 0, CONFIRMED);
 
   const payer = Keypair.generate();
   const [from, to] = [payer.publicKey.toBase58(), newAddress()];

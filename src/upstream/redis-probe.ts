@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { isRefusal, type createConnection } from "./redis-connection.ts";
+
+/**
+ * Checks that Redis answers and accepts writes. Returns the text of `INFO cluster`, or an empty string if the
+ * user may not read it.
+ */
+const PROBE = {
+  text: `
+redis.call('SET', KEYS[1], '1', 'PX', 1000)
+local info = redis.pcall('INFO', 'cluster')
+return type(info) == 'string' and info or ''
+`,
+  answer: z.string(),
+};
+const PROBE_KEY = "v2:probe";
+
+const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
+const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
+
+/** What a probe of Redis shows. */
+interface Probed {
+  /** Whether every master has answered as expected. */
+  readonly isAnswering: boolean;
+  /** Redis's error, if it refused the probe. */
+  readonly refusal: string | undefined;
+  /** Why Redis can never be used with these URLs. */
+  readonly problem: string | undefined;
+}
+
+/** Checks each master that the connection knows. */
+export async function probe(connection: ReturnType<typeof createConnection>): Promise<Probed> {
+  const keys = connection.keyOnEachMaster(PROBE_KEY);
+  const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
+  const refusal = answers.find(isRefusal)?.message;
+  const isAnswering = keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
+  return { isAnswering, refusal, problem: findProblem() };
+
+  function findProblem(): string | undefined {
+    if (connection.isCluster) return connection.isNoCluster() ? IS_NO_CLUSTER : undefined;
+    const isCluster = /^(MOVED|ASK)\b/.test(refusal ?? "") || /^cluster_enabled:1/m.test(String(answers[0]));
+    return isCluster ? IS_CLUSTER : undefined;
+  }
+}
