@@ -90,16 +90,18 @@ export function createAccountLookup(needs: {
       return keys.map(({ name }) => answers.get(name));
     },
     idOf: ({ id }) => id,
-    groupOf: ({ source }) => source,
     maxKeys: MAX_USERS_PER_CALL,
     maxCalls: concurrency,
     maxWaitMs: MAX_WAIT_MS,
-    maxWaiting: queueMax,
-    refuse() {
-      metrics?.budgets.refused("social_calls", "SERVICE", 1);
-      return new SocialError({ kind: "queue-full" });
+    scarce: {
+      turn: client.turn,
+      groupOf: ({ source }) => source,
+      maxWaiting: queueMax,
+      refuse() {
+        metrics?.budgets.refused("social_calls", "SERVICE", 1);
+        return new SocialError({ kind: "queue-full" });
+      },
     },
-    turn: client.turn,
     metrics: metrics?.batches,
   });
 

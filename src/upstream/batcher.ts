@@ -3,12 +3,12 @@ import { inFairOrder } from "./fair-order.ts";
 
 type Answer<Value> = Value | Error;
 
-/** Who loads a key, and until when. */
+/** Who loads a key. All but the signal is for `scarce` calls. */
 export interface Load<Value> {
-  /** The caller's address block. Blocks share calls and the queue equally. Absent: first come, first served. */
-  readonly addressBlock?: string;
   /** When it aborts, the load ends with its reason. */
   readonly signal?: AbortSignal | undefined;
+  /** That of the caller. */
+  readonly addressBlock?: string;
   /** After this time the key is refused instead of sent. In `performance.now()` time; default: never. */
   readonly sendBefore?: number;
   /**
@@ -18,11 +18,22 @@ export interface Load<Value> {
   readonly onEnd?: (answer?: Answer<Value>) => void;
 }
 
+/** How to use an upstream that limits calls. */
+export interface Scarce<Key> {
+  /** Resolves when the next call may be made; undefined if that is now. */
+  readonly turn: () => Promise<unknown> | undefined;
+  /** Keys of different groups never share a call. Groups take turns. */
+  readonly groupOf: (key: Key) => unknown;
+  readonly maxWaiting: number;
+  /** The error of a key that does not fit into the queue, or is not sent in time. */
+  readonly refuse: () => Error;
+}
+
 /** A key that waits or is in flight. */
 interface Entry<Key, Value> {
   readonly key: Key;
   readonly id: string;
-  /** When it is due, unless its call is sent earlier. Times are in `performance.now()` time. */
+  /** When it is sent, unless a call is made earlier. Times are in `performance.now()` time. */
   readonly dueAt: number;
   /** The latest of its loads. */
   sendBefore: number;
@@ -35,14 +46,14 @@ interface Entry<Key, Value> {
  * Merges the keys that concurrent callers load into few calls. While no call is in flight, a key is sent at the end of
  * the event-loop turn, with the other keys of the turn: a lone key does not wait. While calls are in flight, keys
  * gather: the more callers there are, the more keys a call takes. They are sent when they fill a call, when the first
- * has waited `maxWaitMs`, or when the last call ends. At most `maxCalls` calls are in flight.
+ * has waited `maxWaitMs`, or when the last call ends. At most `maxCalls` calls are in flight. All who load a waiting
+ * key get its answer.
  *
- * All who load a waiting key get its answer. If more keys wait than fit into a call, it takes equally many of each
- * address block. If more than `maxWaiting` wait, the newest of the blocks with the most are refused.
- *
- * With `turn`, calls are scarce. Each waits for the promise that `turn` returns, and takes the keys that have gathered
- * by then. Keys gather for `maxWaitMs` even if the last call ends earlier. All who load a key in flight get its answer
- * too, unless all earlier ones have left: its call is probably failing.
+ * `scarce` calls also wait for their turn, and then take the keys that have gathered. To save calls, keys gather for
+ * `maxWaitMs` even if the last call ends earlier, and all who load a key in flight get its answer, unless all earlier
+ * ones have left: its call is probably failing. Address blocks get equal parts: if more keys wait than fit into a
+ * call, it takes equally many of each block; if more than `maxWaiting` wait, the newest of the blocks with the most
+ * are refused.
  */
 export function createBatcher<Key, Value>(options: {
   /** Returns the answer for each key, in order. */
@@ -52,29 +63,24 @@ export function createBatcher<Key, Value>(options: {
   maxKeys: number;
   maxCalls: number;
   maxWaitMs: number;
-  turn?: () => Promise<unknown> | undefined;
-  maxWaiting?: number;
-  /** The error of a key that does not fit into the queue, or is not sent in time. */
-  refuse?: () => Error;
-  /** Keys of different groups never share a call. Groups take turns. */
-  groupOf?: (key: Key) => unknown;
+  scarce?: Scarce<Key>;
   metrics?: BatchMetrics | undefined;
 }) {
-  const { ask, idOf, maxKeys, maxCalls, maxWaitMs, turn, maxWaiting = Infinity, metrics } = options;
-  const { refuse = () => new Error("the key was refused"), groupOf = () => undefined } = options;
+  const { ask, idOf, maxKeys, maxCalls, maxWaitMs, scarce, metrics } = options;
+  const maxWaiting = scarce?.maxWaiting ?? Infinity;
   let waiting = new Map<string, Entry<Key, Value>>();
   const inFlight = new Map<string, Entry<Key, Value>>();
   let calls = 0;
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
   /** The turn of the next call. */
-  let nextTurn: "needed" | "awaited" | "here" = "needed";
+  let turn: "needed" | "awaited" | "here" = "needed";
   let lastGroup: unknown;
   metrics?.watch(() => waiting.size);
 
   /** Resolves to the value of a key, or to the Error that `ask` returned or threw. */
-  function load(key: Key, request: Load<Value> = {}): Promise<Answer<Value>> {
-    const { addressBlock, signal, sendBefore = Infinity, onEnd } = request;
+  function load(key: Key, options: Load<Value> = {}): Promise<Answer<Value>> {
+    const { signal, addressBlock, sendBefore = Infinity, onEnd } = options;
     return new Promise((resolve) => {
       if (signal?.aborted) {
         onEnd?.();
@@ -90,8 +96,8 @@ export function createBatcher<Key, Value>(options: {
         entry.waiters.splice(entry.waiters.indexOf(waiter), 1);
         const reason = signal!.reason as Error;
         const isWaiting = waiting.get(entry.id) === entry;
-        const isLate = isWaiting && nextTurn === "awaited" && performance.now() > sendBefore;
-        resolve(isLate ? refuse() : reason);
+        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
+        resolve(isLate ? scarce!.refuse() : reason);
         if (isWaiting && entry.waiters.length === 0) drop(entry, reason);
       };
       const waiter = (answer: Answer<Value>) => {
@@ -129,10 +135,10 @@ export function createBatcher<Key, Value>(options: {
 
   function send(): void {
     while (waiting.size > 0 && calls < maxCalls && millisecondsUntilDue() <= 0 && hasTurn()) void sendOne();
-    if (waiting.size > maxWaiting)
+    if (scarce && waiting.size > maxWaiting)
       for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(maxWaiting))
-        drop(entry, refuse());
-    if (waiting.size > 0 && calls < maxCalls && nextTurn !== "awaited")
+        drop(entry, scarce.refuse());
+    if (waiting.size > 0 && calls < maxCalls && turn !== "awaited")
       // A timer that is already set is never too late, because all keys wait equally long.
       timer ??= setTimeout(wake, Math.max(0, millisecondsUntilDue()));
   }
@@ -144,32 +150,35 @@ export function createBatcher<Key, Value>(options: {
 
   function millisecondsUntilDue(): number {
     const isFull = waiting.size >= maxKeys || waiting.size > maxWaiting;
-    if (isFull || (calls === 0 && !turn)) return 0;
+    if (isFull || (calls === 0 && !scarce)) return 0;
     const [oldest] = waiting.values();
     return oldest!.dueAt - performance.now();
   }
 
-  /** Whether the next call has its turn. If not, sends when it comes. */
+  /** Whether the next call may be made. If not, sends when its turn comes. */
   function hasTurn(): boolean {
-    if (nextTurn === "needed") {
-      const wait = turn?.();
-      nextTurn = wait ? "awaited" : "here";
+    if (turn === "needed") {
+      const wait = scarce?.turn();
+      turn = wait ? "awaited" : "here";
       void wait?.then(() => {
-        nextTurn = "here";
+        turn = "here";
         send();
       });
     }
-    return nextTurn === "here";
+    return turn === "here";
   }
 
   async function sendOne(): Promise<void> {
-    const batch = takeBatch();
+    const batch = scarce ? chooseFairly(scarce) : [...waiting.values().take(maxKeys)];
     // The next key then uses the turn.
     if (batch.length === 0) return;
-    nextTurn = "needed";
+    turn = "needed";
     calls++;
     metrics?.sent(batch.length);
-    if (turn) for (const entry of batch) inFlight.set(entry.id, entry);
+    // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
+    if (batch.length === waiting.size) waiting = new Map();
+    else for (const { id } of batch) waiting.delete(id);
+    if (scarce) for (const entry of batch) inFlight.set(entry.id, entry);
     const answers = await ask(batch.map(({ key }) => key)).catch((error: unknown) => error as Error);
     calls--;
     batch.forEach((entry, i) => {
@@ -182,18 +191,14 @@ export function createBatcher<Key, Value>(options: {
     sendAtEndOfTurn();
   }
 
-  function takeBatch(): Entry<Key, Value>[] {
+  /** The keys of the next call. Refuses those that are late. */
+  function chooseFairly({ groupOf, refuse }: Scarce<Key>): Entry<Key, Value>[] {
     const now = performance.now();
     for (const entry of waiting.values()) if (entry.sendBefore < now) drop(entry, refuse());
-    let batch = [...waiting.values()];
-    if (batch.length > maxKeys) batch = inFairOrder(batch, blocksOf);
-    const other = batch.find(({ key }) => groupOf(key) !== lastGroup);
+    const inOrder = inFairOrder([...waiting.values()], blocksOf);
+    const other = inOrder.find(({ key }) => groupOf(key) !== lastGroup);
     if (other) lastGroup = groupOf(other.key);
-    batch = batch.filter(({ key }) => groupOf(key) === lastGroup).slice(0, maxKeys);
-    // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
-    if (batch.length === waiting.size) waiting = new Map();
-    else for (const { id } of batch) waiting.delete(id);
-    return batch;
+    return inOrder.filter(({ key }) => groupOf(key) === lastGroup).slice(0, maxKeys);
   }
 
   /** Ends the loads of a key that is not sent. */
@@ -210,4 +215,4 @@ export function createBatcher<Key, Value>(options: {
   };
 }
 
-const blocksOf = ({ blocks }: { readonly blocks?: Set<string> }) => blocks;
+const blocksOf = ({ blocks }: { readonly blocks?: Set<string> }) => blocks ?? [];

@@ -1,17 +1,12 @@
-const NO_BLOCK = [""];
-
 /**
  * Sorts items so that the oldest of each address block come first, then the second of each, and so on. `items` are in
  * order of arrival. An item of several blocks counts for each, and takes its earliest place.
  */
-export function inFairOrder<T>(
-  items: readonly T[],
-  blocksOf: (item: T) => Iterable<string> | undefined,
-): T[] {
+export function inFairOrder<T>(items: readonly T[], blocksOf: (item: T) => Iterable<string>): T[] {
   const counts = new Map<string, number>();
   const ranked = items.map((item) => {
     let rank = Infinity;
-    for (const block of blocksOf(item) ?? NO_BLOCK) {
+    for (const block of blocksOf(item)) {
       const count = counts.get(block) ?? 0;
       counts.set(block, count + 1);
       rank = Math.min(rank, count);

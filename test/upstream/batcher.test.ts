@@ -18,8 +18,16 @@ const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, 
 
 type Options = Parameters<typeof createBatcher<string, string>>[0];
 const defaults = { idOf: (key: string) => key, maxKeys: 10, maxCalls: 3, maxWaitMs: 50 };
-/** For batchers that save calls: a call's turn comes at once. */
-const savesCalls = { turn: () => undefined };
+/** Scarce calls whose turn comes at once, unless the test says otherwise. */
+const withScarce = (options: Partial<NonNullable<Options["scarce"]>> = {}) => ({
+  scarce: {
+    turn: () => undefined,
+    groupOf: () => "all",
+    maxWaiting: Infinity,
+    refuse: () => new Error("refused"),
+    ...options,
+  },
+});
 
 /** A batcher whose calls stay in flight until the test ends them. */
 function createHeldBatcher(options: Partial<Options> = {}) {
@@ -67,7 +75,7 @@ describe("a batcher", () => {
   });
 
   it("keeps batching keys that arrive during a call, even after that call ends, to save calls", async () => {
-    const { load, calls, sizes } = createHeldBatcher(savesCalls);
+    const { load, calls, sizes } = createHeldBatcher(withScarce());
     void load("first");
     await turn();
     for (const key of keys(4)) void load(key);
@@ -117,7 +125,7 @@ describe("a batcher", () => {
   });
 
   it("requests a waiting key once for all callers, and a key in flight again unless it saves calls", async () => {
-    for (const options of [{}, savesCalls]) {
+    for (const options of [{}, withScarce()]) {
       const { load, calls } = createHeldBatcher(options);
       const [one, two] = [load("a"), load("a")];
       await turn();
@@ -126,7 +134,7 @@ describe("a batcher", () => {
       calls[0]!.end();
       expect(await Promise.all([one, two])).toEqual(["value of a", "value of a"]);
       await turn();
-      expect(calls).toHaveLength("turn" in options ? 1 : 2);
+      expect(calls).toHaveLength("scarce" in options ? 1 : 2);
       calls.at(-1)!.end();
       expect(await three).toBe("value of a");
     }
@@ -170,7 +178,7 @@ describe("a batcher", () => {
   });
 
   it("requests a key again when all callers of the call in flight have left", async () => {
-    const { load, calls } = createHeldBatcher(savesCalls);
+    const { load, calls } = createHeldBatcher(withScarce());
     const leaving = new AbortController();
     const gone = load("a", { signal: leaving.signal });
     await turn();
@@ -186,8 +194,7 @@ describe("a batcher", () => {
   it("refuses the newest keys beyond maxWaiting", async () => {
     const { load, calls } = createHeldBatcher({
       maxCalls: 1,
-      maxWaiting: 2,
-      refuse: () => new Error("full"),
+      ...withScarce({ maxWaiting: 2, refuse: () => new Error("full") }),
     });
     void load("first");
     await turn();
@@ -195,6 +202,7 @@ describe("a batcher", () => {
     await turn();
     calls[0]!.end();
     await turn();
+    await vi.advanceTimersByTimeAsync(50);
     calls[1]!.end();
     expect(await Promise.all(waiting)).toEqual(["value of k0", "value of k1", "full", "full"]);
   });
@@ -202,8 +210,7 @@ describe("a batcher", () => {
   it("refuses no key while another call can be made", async () => {
     const { load, sizes } = createHeldBatcher({
       maxCalls: 2,
-      maxWaiting: 1,
-      refuse: () => new Error("full"),
+      ...withScarce({ maxWaiting: 1, refuse: () => new Error("full") }),
     });
     void load("first");
     await turn();
@@ -216,11 +223,12 @@ describe("a batcher", () => {
   });
 
   it("never combines keys of different groups in one call", async () => {
-    const { load, calls } = createHeldBatcher({ groupOf: (key) => key[0] });
+    const { load, calls } = createHeldBatcher(withScarce({ groupOf: (key) => key[0] }));
     for (const key of ["a1", "b1", "a2", "b2"]) void load(key);
     await turn();
     calls[0]!.end();
     await turn();
+    await vi.advanceTimersByTimeAsync(50);
     expect(calls.map((call) => call.keys)).toEqual([
       ["a1", "a2"],
       ["b1", "b2"],
@@ -262,7 +270,7 @@ describe("a batcher", () => {
       );
 
     it("puts an equal number of keys of each address block into the call, the oldest first", async () => {
-      const { load, calls } = createHeldBatcher({ maxCalls: 1 });
+      const { load, calls } = createHeldBatcher({ maxCalls: 1, ...withScarce() });
       void load("first");
       await turn();
       void loadFor(load, "a", 30);
@@ -277,8 +285,7 @@ describe("a batcher", () => {
     it("refuses the newest keys of the blocks with the most keys when the queue is full", async () => {
       const { load, calls } = createHeldBatcher({
         maxCalls: 1,
-        maxWaiting: 10,
-        refuse: () => new Error("full"),
+        ...withScarce({ maxWaiting: 10, refuse: () => new Error("full") }),
       });
       void load("first");
       await turn();
@@ -296,7 +303,7 @@ describe("a batcher", () => {
     });
 
     it("serves a key as early as any of its blocks would get it", async () => {
-      const { load, calls } = createHeldBatcher({ maxCalls: 1 });
+      const { load, calls } = createHeldBatcher({ maxCalls: 1, ...withScarce() });
       void load("first");
       await turn();
       void loadFor(load, "a", 30);
@@ -309,7 +316,7 @@ describe("a batcher", () => {
   });
 
   it("alternates between groups, so that many keys of one do not delay the other", async () => {
-    const { load, calls } = createHeldBatcher({ maxCalls: 1, groupOf: (key) => key[0] });
+    const { load, calls } = createHeldBatcher({ maxCalls: 1, ...withScarce({ groupOf: (key) => key[0] }) });
     void load("a first");
     await turn();
     for (const key of keys(30, "a")) void load(key);
@@ -324,10 +331,10 @@ describe("a batcher", () => {
 
   describe("with turns", () => {
     /** A batcher whose turns come when the test says so. */
-    function createPacedBatcher(options: Parameters<typeof createHeldBatcher>[0] = {}) {
+    function createPacedBatcher() {
       const turns: (() => void)[] = [];
       const takeTurn = () => new Promise<void>((resolve) => turns.push(resolve));
-      return { ...createHeldBatcher({ turn: takeTurn, ...options }), turns };
+      return { ...createHeldBatcher(withScarce({ turn: takeTurn })), turns };
     }
 
     it("waits for the turn of each call, and sends all keys that have gathered by then", async () => {
@@ -352,7 +359,7 @@ describe("a batcher", () => {
     });
 
     it("sends at once when no turn is needed", async () => {
-      const { load, sizes } = createHeldBatcher({ turn: () => undefined });
+      const { load, sizes } = createHeldBatcher(withScarce());
       void load("first");
       await turn();
       expect(sizes()).toEqual([1]);
@@ -373,12 +380,12 @@ describe("a batcher", () => {
     });
 
     it("refuses keys whose time is up instead of sending them", async () => {
-      const { load, calls, turns } = createPacedBatcher({ refuse: () => new Error("too late") });
+      const { load, calls, turns } = createPacedBatcher();
       const late = load("late", { sendBefore: performance.now() + 100 });
       void load("in time", { sendBefore: performance.now() + 300 });
       const both = [100, 300].map((ms) => load("both", { sendBefore: performance.now() + ms }));
       await turn();
-      const refused = expect(late).rejects.toThrow("too late");
+      const refused = expect(late).rejects.toThrow("refused");
       await vi.advanceTimersByTimeAsync(200);
       turns[0]!();
       await refused;
@@ -388,7 +395,7 @@ describe("a batcher", () => {
     });
 
     it("refuses a key when its caller leaves because its time is up, before its turn", async () => {
-      const { load } = createPacedBatcher({ refuse: () => new Error("too late") });
+      const { load } = createPacedBatcher();
       const leaving = new AbortController();
       const both = [50, 200].map((ms) =>
         load(`sent before ${ms}`, { signal: leaving.signal, sendBefore: performance.now() + ms }).catch(
@@ -398,16 +405,14 @@ describe("a batcher", () => {
       await turn();
       await vi.advanceTimersByTimeAsync(100);
       leaving.abort(new Error("left"));
-      expect(await Promise.all(both)).toEqual(["Error: too late", "Error: left"]);
+      expect(await Promise.all(both)).toEqual(["Error: refused", "Error: left"]);
     });
   });
 
   it("passes a call's answer to the `onEnd` of the load that caused it, and none to the others'", async () => {
     const { load, calls, isPending } = createHeldBatcher({
       maxCalls: 1,
-      maxWaiting: 1,
-      ...savesCalls,
-      refuse: () => new Error("full"),
+      ...withScarce({ maxWaiting: 1, refuse: () => new Error("full") }),
     });
     const ended: Record<string, unknown[]> = {};
     const start = (name: string, key: string, signal?: AbortSignal) => {
