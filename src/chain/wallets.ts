@@ -85,7 +85,7 @@ export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets 
     maxWaitMs: MAX_WAIT_MS,
     metrics,
   });
-  return (wallets, signal) => Promise.all(wallets.map((wallet) => batcher.load(wallet, { signal })));
+  return (wallets, signal) => batcher.load(wallets, { signal });
 }
 
 /** As many of the first wallets as one call can read, at least one. */

@@ -3,27 +3,12 @@ import { createBatcher } from "../upstream/batcher.ts";
 import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Redis } from "../upstream/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
-import type { SocialAccount } from "./account.ts";
+import { toAccountName, type AccountName, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
-import { HANDLE_PREFIX, type ReadBudget } from "./read-budget.ts";
+import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
-
-/** Where accounts are found by one kind of name. */
-interface Source {
-  readonly cache: ReturnType<typeof createAccountCache>;
-  readonly read: SocialClient["findByHandles"];
-  /** Begins the budget's key of a name. */
-  readonly prefix: string;
-}
-
-interface Key {
-  readonly source: Source;
-  readonly name: string;
-  /** The budget's key. */
-  readonly id: string;
-}
 
 /** Who looks up accounts. */
 export interface Caller {
@@ -72,30 +57,25 @@ export function createAccountLookup(needs: {
   metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
   const { client, budget, concurrency, queueMax, timeoutMs, metrics } = needs;
-  const byHandle: Source = {
-    cache: createAccountCache({ ...needs, by: "handle" }),
-    read: client.findByHandles,
-    prefix: HANDLE_PREFIX,
+  const caches = {
+    handle: createAccountCache({ ...needs, by: "handle" }),
+    id: createAccountCache({ ...needs, by: "id" }),
   };
-  const byId: Source = {
-    cache: createAccountCache({ ...needs, by: "id" }),
-    read: client.findByIds,
-    prefix: "",
-  };
-  const batcher = createBatcher<Key, SocialAccount>({
-    async ask(keys) {
-      const { cache, read } = keys[0]!.source;
-      const answers = await read(keys.map(({ name }) => name));
-      cache.store(answers);
-      return keys.map(({ name }) => answers.get(name));
+  const batcher = createBatcher<AccountName, SocialAccount>({
+    async ask(all) {
+      const { by } = all[0]!;
+      const names = all.map(({ name }) => name);
+      const answers = await (by === "handle" ? client.findByHandles(names) : client.findByIds(names));
+      caches[by].store(answers);
+      return names.map((name) => answers.get(name));
     },
-    idOf: ({ id }) => id,
+    idOf: ({ key }) => key,
     maxKeys: MAX_USERS_PER_CALL,
     maxCalls: concurrency,
     maxWaitMs: MAX_WAIT_MS,
     scarce: {
       turn: client.turn,
-      groupOf: ({ source }) => source,
+      groupOf: ({ by }) => by,
       maxWaiting: queueMax,
       refuse() {
         metrics?.budgets.refused("social_calls", "SERVICE", 1);
@@ -105,97 +85,81 @@ export function createAccountLookup(needs: {
     metrics: metrics?.batches,
   });
 
-  /** Reservations in progress, by key: others who request the key wait, because they need not pay if one succeeds. */
+  /** Reservations in progress, by key: others who request it wait, because they need not pay if one succeeds. */
   const reserving = new Map<string, Promise<unknown>>();
-  const reservationsOf = (keys: readonly Key[]) => keys.flatMap(({ id }) => reserving.get(id) ?? []);
+  const reservationsOf = (names: readonly AccountName[]) =>
+    names.flatMap(({ key }) => reserving.get(key) ?? []);
 
-  /** Joins the calls of pending keys; the other keys are paid from the caller's part of the budget. */
+  /** Joins the calls of pending names; the others are paid from the caller's part of the budget. */
   async function load(
-    keys: readonly Key[],
-    caller: Caller | undefined,
+    names: readonly AccountName[],
+    addressBlock: string,
     signal: AbortSignal,
     startedAt: number,
   ): Promise<(SocialAccount | Error)[]> {
-    while (!signal.aborted && reservationsOf(keys).length > 0) await Promise.all(reservationsOf(keys));
-    if (signal.aborted) return keys.map(() => signal.reason as Error);
+    while (!signal.aborted && reservationsOf(names).length > 0) await Promise.all(reservationsOf(names));
+    if (signal.aborted) return names.map(() => signal.reason as Error);
 
-    const addressBlock = caller?.addressBlock ?? "";
     const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * timeoutMs };
-    const loads = new Map<string, Promise<SocialAccount | Error>>();
-    const fresh = new Map<string, Key>();
-    for (const key of keys) {
-      if (batcher.isPending(key)) loads.set(key.id, batcher.load(key, request));
-      else fresh.set(key.id, key);
-    }
-    const ids = [...fresh.keys()];
-    const reservation = budget(ids, addressBlock);
-    for (const id of ids) reserving.set(id, reservation);
-    const { paid, refusal, onEnd } = await reservation;
-    // No await between these: a key that is neither being reserved nor pending would be paid twice.
-    for (const id of ids) reserving.delete(id);
-    for (const id of paid)
-      loads.set(id, batcher.load(fresh.get(id)!, { ...request, onEnd: onEnd.bind(undefined, id) }));
-    return Promise.all(keys.map(async ({ id }) => (await loads.get(id)) ?? refusal!));
-  }
-
-  /** Runs `find` with a signal that aborts with the caller's, or `timeoutMs` after `startedAt`. */
-  async function withDeadline<T>(
-    caller: Caller | undefined,
-    startedAt: number,
-    find: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const stop = new AbortController();
-    const abort = () => {
-      stop.abort(caller?.signal.reason);
-    };
-    const timer = setTimeout(
-      () => {
-        stop.abort(new SocialError({ kind: "lookup-timeout" }));
-      },
-      startedAt + timeoutMs - performance.now(),
+    const unique = new Map(names.map((name) => [name.key, name])).values();
+    const { pending = [], fresh = [] } = Object.groupBy(unique, (name) =>
+      batcher.isPending(name) ? "pending" : "fresh",
     );
-    // A signal that has aborted before tells no listener.
-    if (caller?.signal.aborted) abort();
-    caller?.signal.addEventListener("abort", abort, { once: true });
-    try {
-      return await find(stop.signal);
-    } finally {
-      clearTimeout(timer);
-      caller?.signal.removeEventListener("abort", abort);
-    }
+    const joined = batcher.load(pending, request);
+    const reservation = budget(fresh, addressBlock);
+    for (const { key } of fresh) reserving.set(key, reservation);
+    const { paid, refusal, onEnd } = await reservation;
+    // No await between these: a name that is neither being reserved nor pending would be paid twice.
+    for (const { key } of fresh) reserving.delete(key);
+    const requested = batcher.load(paid, { ...request, onEnd });
+
+    const loaded = (await Promise.all([joined, requested])).flat();
+    const answers = new Map([...pending, ...paid].map(({ key }, i) => [key, loaded[i]!]));
+    return names.map(({ key }) => answers.get(key) ?? refusal!);
   }
 
   /** The account of each name: cached in this process, then for all replicas, then read from the network. */
   async function find(
+    by: AccountName["by"],
     names: readonly string[],
-    source: Source,
     caller: Caller | undefined,
     startedAt = performance.now(),
   ): Promise<(SocialAccount | Error)[]> {
-    const { cache, prefix } = source;
+    const cache = caches[by];
     const answers = names.map(cache.get);
     if (answers.every((answer) => answer !== undefined)) return answers;
-    return withDeadline(caller, startedAt, async (signal) => {
+    const deadline = new AbortController();
+    const timer = setTimeout(
+      () => {
+        deadline.abort(new SocialError({ kind: "lookup-timeout" }));
+      },
+      startedAt + timeoutMs - performance.now(),
+    );
+    try {
       await cache.fetchFromRedis(names.filter((_, i) => !answers[i]));
       const missing = names.filter((name, i) => !(answers[i] ??= cache.get(name)));
-      const keys = missing.map((name) => ({ source, name, id: prefix + name }));
-      const loaded = (await load(keys, caller, signal, startedAt)).values();
+      const wanted = missing.map((name) => toAccountName(by, name));
+      const signals = [deadline.signal, ...(caller ? [caller.signal] : [])];
+      const signal = AbortSignal.any(signals);
+      const loaded = (await load(wanted, caller?.addressBlock ?? "", signal, startedAt)).values();
       return answers.map((answer) => answer ?? loaded.next().value!);
-    });
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   return {
     /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
-    cached: (handle: string): CachedAccount | undefined => byHandle.cache.get(handle.toLowerCase()),
+    cached: (handle: string): CachedAccount | undefined => caches.handle.get(handle.toLowerCase()),
 
     /** The cached account or cached `not-found` of a canonical id. Makes no call. */
-    cachedById: byId.cache.get,
+    cachedById: caches.id.get,
 
     /** The account of each case-insensitive handle, or an error. */
     findByHandles: (handles: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> =>
       find(
+        "handle",
         handles.map((handle) => handle.toLowerCase()),
-        byHandle,
         caller,
       ),
 
@@ -206,7 +170,7 @@ export function createAccountLookup(needs: {
       startedAt?: number,
     ): Promise<(SocialAccount | Error)[]> {
       const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
-      const found = (await find(ids.filter(isAccepted), byId, caller, startedAt)).values();
+      const found = (await find("id", ids.filter(isAccepted), caller, startedAt)).values();
       return ids.map((id) => (isAccepted(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
     },
   };

@@ -16,3 +16,15 @@ export interface SocialAccount {
   readonly handle: string;
   readonly profile: Profile;
 }
+
+/** What an account is looked up by: its lower-case handle or its id. */
+export interface AccountName {
+  readonly by: "handle" | "id";
+  readonly name: string;
+  /** Differs for a handle and an id of the same digits. Redis remembers it. */
+  readonly key: string;
+}
+
+export function toAccountName(by: AccountName["by"], name: string): AccountName {
+  return { by, name, key: by === "handle" ? `@${name}` : name };
+}

@@ -4,7 +4,7 @@ import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Shortage } from "../upstream/budget/ledger.ts";
 import { withoutRedis } from "../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../upstream/redis.ts";
-import type { SocialAccount } from "./account.ts";
+import { toAccountName, type AccountName, type SocialAccount } from "./account.ts";
 import { createReadLedger, NEW, RESERVE, SETTLE, type Admission, type Counts } from "./read-ledger.ts";
 import { capacityOf, drained, isAllowed, secondsUntilAllowed } from "./read-rule.ts";
 import { SocialError } from "./social-error.ts";
@@ -15,16 +15,13 @@ const RETURNED_PER_CHARGED = 3;
 /** The accounts that Redis remembers for a UTC day. Each takes about 150 bytes there: its id and its handle. */
 const MAX_REMEMBERED_ACCOUNTS = 1_000_000;
 
-/** Prefix of a handle's key, to tell it from an id. */
-export const HANDLE_PREFIX = "@";
-
-/** Which keys may be read. */
-interface PaidKeys {
-  readonly paid: readonly string[];
-  /** The error of the other keys. */
+/** Which accounts may be read. */
+interface PaidReads {
+  readonly paid: readonly AccountName[];
+  /** The error of the others. */
   readonly refusal?: SocialError;
-  /** Call it once for each paid key, with the answer if the network was asked because of this caller. */
-  readonly onEnd: (key: string, answer?: SocialAccount | Error) => void;
+  /** Call it once for each paid one, with the answer if the network was asked because of this caller. */
+  readonly onEnd: (name: AccountName, answer?: SocialAccount | Error) => void;
 }
 
 export type ReadBudget = ReturnType<typeof createReadBudget>;
@@ -102,12 +99,13 @@ export function createReadBudget({
   }
   if (readsPerHour > 0) metrics?.watch("social_reads", usedPart);
 
-  /** Reserves reads of the keys for a caller's address block, or of only some if not all fit. */
-  return async (keys: readonly string[], addressBlock: string): Promise<PaidKeys> => {
-    if (readsPerHour === 0 || keys.length === 0) return { paid: keys, onEnd: () => undefined };
+  /** Reserves reads of the accounts for a caller's address block, or of only some if not all fit. */
+  return async (names: readonly AccountName[], addressBlock: string): Promise<PaidReads> => {
+    if (readsPerHour === 0 || names.length === 0) return { paid: names, onEnd: () => undefined };
     const blocks = blocksOf(addressBlock);
+    const keys = names.map(({ key }) => key);
     const inRedis = await reserveInRedis(blocks, keys);
-    const granted = inRedis ? keys.filter((_, i) => inRedis.fits[i]) : keys;
+    const granted = inRedis ? names.filter((_, i) => inRedis.fits[i]) : names;
     const newKeys = new Set(inRedis ? keys.filter((_, i) => inRedis.areNew[i]) : keys);
     // Counted here too, for the time without Redis, and because Redis may have lost what was spent: no replica
     // exceeds the budgets by itself.
@@ -115,17 +113,17 @@ export function createReadBudget({
     const own = ledger.reserve(
       allowed,
       blocks,
-      granted.map((key) => newKeys.has(key)),
+      granted.map(({ key }) => newKeys.has(key)),
     );
 
     /** Counts how reads ended: what was not read is given back, in Redis and, unless it refused them, in the ledger. */
-    function settle(reads: readonly { readonly key: string; readonly answer?: unknown }[], inLedger = true) {
+    function settle(reads: readonly { name: AccountName; answer?: unknown }[], inLedger = true) {
       const back: [number, number] = [0, 0];
       const accounts: (string | number)[] = [];
-      for (const { key, answer } of reads) {
-        const charged = newKeys.has(key) ? 1 : 0;
+      for (const { name, answer } of reads) {
+        const charged = newKeys.has(name.key) ? 1 : 0;
         if (isAccount(answer)) {
-          accounts.push(charged, answer.id, HANDLE_PREFIX + answer.handle.toLowerCase());
+          accounts.push(charged, answer.id, toAccountName("handle", answer.handle.toLowerCase()).key);
         } else if (!isUnreadable(answer)) {
           back[0] += charged;
           back[1]++;
@@ -140,25 +138,25 @@ export function createReadBudget({
     const paid = granted.filter((_, i) => own.fits[i]);
     const refusedHere = granted.filter((_, i) => !own.fits[i]);
     settle(
-      refusedHere.map((key) => ({ key })),
+      refusedHere.map((name) => ({ name })),
       false,
     );
-    let ended: { key: string; answer: SocialAccount | Error | undefined }[] = [];
-    const onEnd: PaidKeys["onEnd"] = (key, answer) => {
-      // Most keys of a request end at the same time: settle them together.
-      if (ended.push({ key, answer }) > 1) return;
+    let ended: { name: AccountName; answer: unknown }[] = [];
+    const onEnd: PaidReads["onEnd"] = (name, answer) => {
+      // Most reads of a request end at the same time: settle them together.
+      if (ended.push({ name, answer }) > 1) return;
       queueMicrotask(() => {
         settle(ended);
         ended = [];
       });
     };
-    if (paid.length === keys.length) return { paid, onEnd };
-    const isNew = newKeys.has(keys.find((key) => !paid.includes(key))!);
+    if (paid.length === names.length) return { paid, onEnd };
+    const isNew = newKeys.has(names.find((name) => !paid.includes(name))!.key);
     const shortage =
-      inRedis && granted.length < keys.length
+      inRedis && granted.length < names.length
         ? toShortage(limits, inRedis, isNew)
         : toShortage(allowed, own, isNew);
-    metrics?.refused("social_reads", shortage.scope, keys.length - paid.length);
+    metrics?.refused("social_reads", shortage.scope, names.length - paid.length);
     return { paid, onEnd, refusal: new SocialError({ kind: "budget-used", ...shortage }) };
   };
 }

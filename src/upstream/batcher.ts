@@ -1,21 +1,22 @@
+import { atEndOfTurn } from "./at-end-of-turn.ts";
 import type { BatchMetrics } from "./batch-metrics.ts";
 import { inFairOrder } from "./fair-order.ts";
 
 type Answer<Value> = Value | Error;
 
-/** Who loads a key. All but the signal is for `scarce` calls. */
-export interface Load<Value> {
-  /** When it aborts, the load ends with its reason. */
+/** Who loads keys. All but the signal is for `scarce` calls. */
+export interface Load<Key, Value> {
+  /** When it aborts, the load ends: keys without an answer get its reason. */
   readonly signal?: AbortSignal | undefined;
   /** That of the caller. */
   readonly addressBlock?: string;
-  /** After this time the key is refused instead of sent. In `performance.now()` time; default: never. */
+  /** After this time keys are refused instead of sent. In `performance.now()` time; default: never. */
   readonly sendBefore?: number;
   /**
-   * Called once: with the answer if this load caused the call, even if the caller has left; without one if it joined
-   * another load, or the key was not sent.
+   * Called once for each key: with the answer if this load caused the call, even if the caller has left; without one if
+   * it joined another load, or the key was not sent.
    */
-  readonly onEnd?: (answer?: Answer<Value>) => void;
+  readonly onEnd?: (key: Key, answer?: Answer<Value>) => void;
 }
 
 /** How to use an upstream that limits calls. */
@@ -38,8 +39,10 @@ interface Entry<Key, Value> {
   /** The latest of its loads. */
   sendBefore: number;
   readonly waiters: ((answer: Answer<Value>) => void)[];
+  /** The waiters that have not left. */
+  callers: number;
   blocks?: Set<string>;
-  readonly onEnd: Load<Value>["onEnd"];
+  readonly onEnd: Load<Key, Value>["onEnd"];
 }
 
 /**
@@ -71,66 +74,71 @@ export function createBatcher<Key, Value>(options: {
   let waiting = new Map<string, Entry<Key, Value>>();
   const inFlight = new Map<string, Entry<Key, Value>>();
   let calls = 0;
-  let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
   /** The turn of the next call. */
   let turn: "needed" | "awaited" | "here" = "needed";
   let lastGroup: unknown;
+  const sendAtEndOfTurn = atEndOfTurn(send);
   metrics?.watch(() => waiting.size);
 
-  /** Resolves to the value of a key, or to the Error that `ask` returned or threw. */
-  function load(key: Key, options: Load<Value> = {}): Promise<Answer<Value>> {
-    const { signal, addressBlock, sendBefore = Infinity, onEnd } = options;
+  /** Resolves to the value of each key, in order, or to the Error that `ask` returned or threw. */
+  function load(keys: readonly Key[], options: Load<Key, Value> = {}): Promise<Answer<Value>[]> {
+    const { signal, sendBefore = Infinity, onEnd } = options;
     return new Promise((resolve) => {
-      if (signal?.aborted) {
-        onEnd?.();
-        resolve(signal.reason as Error);
+      const answers = new Array<Answer<Value>>(keys.length);
+      let missing = keys.length;
+      if (missing === 0 || signal?.aborted) {
+        for (const key of keys) onEnd?.(key);
+        resolve(answers.fill(signal?.reason as Error));
         return;
       }
-      const earlier = pending(key);
-      if (earlier) onEnd?.();
-      const entry = earlier ?? add(key, onEnd);
-      entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
-      if (addressBlock !== undefined) (entry.blocks ??= new Set()).add(addressBlock);
+      const entries = keys.map((key, i) => {
+        const entry = join(key, options);
+        entry.waiters.push((answer) => {
+          answers[i] = answer;
+          if (--missing > 0) return;
+          signal?.removeEventListener("abort", leave);
+          resolve(answers);
+        });
+        return entry;
+      });
       const leave = () => {
-        entry.waiters.splice(entry.waiters.indexOf(waiter), 1);
         const reason = signal!.reason as Error;
-        const isWaiting = waiting.get(entry.id) === entry;
-        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
-        resolve(isLate ? scarce!.refuse() : reason);
-        if (isWaiting && entry.waiters.length === 0) drop(entry, reason);
+        entries.forEach((entry, i) => {
+          const isWaiting = waiting.get(entry.id) === entry;
+          const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
+          answers[i] ??= isLate ? scarce!.refuse() : reason;
+          entry.callers--;
+          if (!isWaiting || entry.callers > 0) return;
+          waiting.delete(entry.id);
+          entry.onEnd?.(entry.key);
+        });
+        resolve([...answers]);
       };
-      const waiter = (answer: Answer<Value>) => {
-        signal?.removeEventListener("abort", leave);
-        resolve(answer);
-      };
-      entry.waiters.push(waiter);
       signal?.addEventListener("abort", leave, { once: true });
     });
+  }
+
+  function join(key: Key, { addressBlock, sendBefore = Infinity, onEnd }: Load<Key, Value>) {
+    let entry = pending(key);
+    if (entry) onEnd?.(key);
+    else {
+      const isAlone = calls === 0 && waiting.size === 0;
+      const dueAt = performance.now() + (isAlone ? 0 : maxWaitMs);
+      entry = { key, id: idOf(key), dueAt, sendBefore: 0, waiters: [], callers: 0, onEnd };
+      waiting.set(entry.id, entry);
+      sendAtEndOfTurn();
+    }
+    entry.callers++;
+    entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
+    if (addressBlock !== undefined) (entry.blocks ??= new Set()).add(addressBlock);
+    return entry;
   }
 
   function pending(key: Key): Entry<Key, Value> | undefined {
     const id = idOf(key);
     const sent = inFlight.get(id);
-    return waiting.get(id) ?? (sent && sent.waiters.length > 0 ? sent : undefined);
-  }
-
-  function add(key: Key, onEnd: Load<Value>["onEnd"]): Entry<Key, Value> {
-    const isAlone = calls === 0 && waiting.size === 0;
-    const dueAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-    const entry: Entry<Key, Value> = { key, id: idOf(key), dueAt, sendBefore: 0, waiters: [], onEnd };
-    waiting.set(entry.id, entry);
-    sendAtEndOfTurn();
-    return entry;
-  }
-
-  function sendAtEndOfTurn(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      send();
-    });
+    return waiting.get(id) ?? (sent && sent.callers > 0 ? sent : undefined);
   }
 
   function send(): void {
@@ -140,12 +148,13 @@ export function createBatcher<Key, Value>(options: {
         drop(entry, scarce.refuse());
     if (waiting.size > 0 && calls < maxCalls && turn !== "awaited")
       // A timer that is already set is never too late, because all keys wait equally long.
-      timer ??= setTimeout(wake, Math.max(0, millisecondsUntilDue()));
-  }
-
-  function wake(): void {
-    timer = undefined;
-    send();
+      timer ??= setTimeout(
+        () => {
+          timer = undefined;
+          send();
+        },
+        Math.max(0, millisecondsUntilDue()),
+      );
   }
 
   function millisecondsUntilDue(): number {
@@ -185,7 +194,7 @@ export function createBatcher<Key, Value>(options: {
       if (inFlight.get(entry.id) === entry) inFlight.delete(entry.id);
       const answer =
         answers instanceof Error ? answers : (answers[i] ?? new Error(`no answer for ${entry.id}`));
-      entry.onEnd?.(answer);
+      entry.onEnd?.(entry.key, answer);
       for (const waiter of entry.waiters) waiter(answer);
     });
     sendAtEndOfTurn();
@@ -204,7 +213,7 @@ export function createBatcher<Key, Value>(options: {
   /** Ends the loads of a key that is not sent. */
   function drop(entry: Entry<Key, Value>, reason: Error): void {
     waiting.delete(entry.id);
-    entry.onEnd?.();
+    entry.onEnd?.(entry.key);
     for (const waiter of entry.waiters) waiter(reason);
   }
 

@@ -1,4 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
+import { atEndOfTurn } from "./at-end-of-turn.ts";
 import { inFairOrder } from "./fair-order.ts";
 
 /** A task that waits for its turn or runs. Callers can share it. */
@@ -25,16 +26,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
   const { maxRunning, maxWaiting, refuse } = options;
   const waiting = new Set<Place<T>>();
   const running = new Set<Place<T>>();
-  let isScheduled = false;
-
-  function startAtEndOfTurn(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      startNext();
-    });
-  }
+  const startAtEndOfTurn = atEndOfTurn(startNext);
 
   function startNext(): void {
     const inOrder = inFairOrder([...running, ...waiting], blocksOf).filter((place) => waiting.has(place));

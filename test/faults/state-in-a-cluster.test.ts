@@ -6,6 +6,7 @@ import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts
 import { toLamports } from "../../src/chain/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
+import { toAccountName } from "../../src/social/account.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
@@ -100,8 +101,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
       const budgets = replicas.map((redis) => createReadBudget({ ...needs, redis }));
       const admissions = await Promise.all(
         Array.from({ length: 40 }, async (_, i) => {
-          const { paid, onEnd } = await budgets[i % 2]!([String(i + 1)], `2001:${i + 1}::/48`);
-          for (const id of paid) onEnd(id, { id, handle: `handle${id}`, profile: NO_PROFILE });
+          const id = String(i + 1);
+          const { paid, onEnd } = await budgets[i % 2]!([toAccountName("id", id)], `2001:${id}::/48`);
+          for (const name of paid) onEnd(name, { id, handle: `handle${id}`, profile: NO_PROFILE });
           return paid.length;
         }),
       );

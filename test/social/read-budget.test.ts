@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/observability/log.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
+import { toAccountName } from "../../src/social/account.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import {
@@ -31,6 +32,9 @@ const accountOf = (key: string) =>
   key.startsWith("@")
     ? account(`${key.charCodeAt(1)}${key.slice(2)}`, key.slice(1))
     : account(key, `id${key}`);
+/** The name that has this key. */
+const nameOf = (key: string) =>
+  key.startsWith("@") ? toAccountName("handle", key.slice(1)) : toAccountName("id", key);
 /** Lets what has ended be settled, and Redis run its scripts. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -41,8 +45,8 @@ async function read(
   keys: readonly string[],
   answer: (key: string) => unknown = accountOf,
 ) {
-  const { paid, refusal, onEnd } = await budget(keys, block);
-  for (const key of paid) onEnd(key, answer(key) as ReturnType<typeof accountOf>);
+  const { paid, refusal, onEnd } = await budget(keys.map(nameOf), block);
+  for (const name of paid) onEnd(name, answer(name.key) as ReturnType<typeof accountOf>);
   await settled();
   const failure = refusal?.failure;
   return paid.length || (failure?.kind === "budget-used" ? failure.scope : undefined);
@@ -190,9 +194,9 @@ describeWithRedis("a budget for reads in Redis", () => {
 
   it("does not remember what was read on the day before", async () => {
     const budget = replica();
-    const { onEnd } = await budget(["1"], "a");
+    const { onEnd } = await budget([nameOf("1")], "a");
     await server.command("HINCRBY", `${KEYS}used`, "day", 1);
-    onEnd("1", accountOf("1"));
+    onEnd(nameOf("1"), accountOf("1"));
     await expect.poll(() => count("charged")).toBe(1);
     expect(await server.command("SCARD", `${KEYS}today`)).toBe(0);
   });

@@ -45,8 +45,8 @@ function createHeldBatcher(options: Partial<Options> = {}) {
         });
       }),
   });
-  const load = async (key: string, request?: Load<string>) => {
-    const value = await batcher.load(key, request);
+  const load = async (key: string, request?: Load<string, string>) => {
+    const [value] = await batcher.load([key], request);
     if (value instanceof Error) throw value;
     return value;
   };
@@ -150,8 +150,8 @@ describe("a batcher", () => {
         return Promise.resolve(batch.map(({ text }) => text));
       },
     });
-    const texts = ["one", "one again", "two"].map((text, i) => batcher.load({ id: i >> 1, text }));
-    expect(await Promise.all(texts)).toEqual(["one", "one", "two"]);
+    const items = ["one", "one again", "two"].map((text, i) => ({ id: i >> 1, text }));
+    expect(await batcher.load(items)).toEqual(["one", "one", "two"]);
     expect(asked).toHaveLength(2);
   });
 
@@ -244,17 +244,25 @@ describe("a batcher", () => {
         return answer ? Promise.resolve(answer) : Promise.reject(new Error("all"));
       },
     });
-    const load = async (key: string) => {
-      const answer = await batcher.load(key);
-      return answer instanceof Error ? answer.message : answer;
-    };
-    expect(await Promise.all(["a", "b", "c", "a"].map(load))).toEqual([
-      "value",
-      "only b",
-      "no answer for c",
-      "value",
-    ]);
-    expect(await Promise.all(["a", "b"].map(load))).toEqual(["all", "all"]);
+    const messages = async (...requested: string[]) =>
+      (await batcher.load(requested)).map((answer) => (answer instanceof Error ? answer.message : answer));
+    expect(await messages("a", "b", "c", "a")).toEqual(["value", "only b", "no answer for c", "value"]);
+    expect(await messages("a", "b")).toEqual(["all", "all"]);
+    expect(await messages()).toEqual([]);
+  });
+
+  it("returns the available answers to a caller who leaves, and the abort reason for the other keys", async () => {
+    const batcher = createBatcher<string, string>({
+      ...defaults,
+      maxKeys: 1,
+      ask: ([key]) => (key === "never" ? new Promise<never>(() => undefined) : Promise.resolve(["value"])),
+    });
+    const leaving = new AbortController();
+    const answers = batcher.load(["a", "never"], { signal: leaving.signal });
+    await turn();
+    leaving.abort(new Error("left"));
+    expect(await answers).toEqual(["value", new Error("left")]);
+    expect(await batcher.load(["a"], { signal: leaving.signal })).toEqual([new Error("left")]);
   });
 
   describe("when more keys wait than fit", () => {
@@ -416,7 +424,7 @@ describe("a batcher", () => {
     });
     const ended: Record<string, unknown[]> = {};
     const start = (name: string, key: string, signal?: AbortSignal) => {
-      const onEnd = (answer?: string | Error) => (ended[name] ??= []).push(answer);
+      const onEnd = (_key: string, answer?: string | Error) => (ended[name] ??= []).push(answer);
       return load(key, { onEnd, ...(signal && { signal }) }).catch(() => undefined);
     };
     expect(isPending("a")).toBe(false);

@@ -180,9 +180,9 @@ export function createPacker(needs: {
       const { part } = candidate.prospect;
       if (isAlone || part.sweeps.length > 0 || apart.has(address)) return signAlone(candidate);
       if (feePayer.hasInFlight()) await gather();
-      const verdict = await batcher.load(candidate);
+      const [verdict] = await batcher.load([candidate]);
       if (verdict === "alone") return signAlone(candidate);
-      if (verdict instanceof Error) throw verdict;
+      if (!verdict || verdict instanceof Error) throw verdict ?? new Error("a collect has no verdict");
       return verdict.signed;
     },
   };
