@@ -20,7 +20,6 @@ export interface Price {
 const WARM_UP_LOOKUPS = 500;
 const WARM_UP_REQUESTS = 3;
 const LOOKUPS = 50;
-const REQUESTS = 10;
 
 const lookUp = ({ send }: Target) => send("/wallet/lookup?handle=creator");
 
@@ -35,8 +34,12 @@ export async function warmUp(target: Target): Promise<void> {
   await repeat(WARM_UP_LOOKUPS, () => lookUp(target));
 }
 
-/** Plays an attack, and in turns with it lookups of a cached name, one at a time. */
-export async function priceOf(attack: Attack, target: Target, rounds: number): Promise<Price> {
+/** Plays an attack, and in turns with it lookups of a cached name, one at a time. `requests`: how many in a round. */
+export async function priceOf(
+  attack: Attack,
+  target: Target,
+  { rounds, requests }: { rounds: number; requests: number },
+): Promise<Price> {
   async function cpuOf(run: () => Promise<unknown>): Promise<number> {
     const before = await target.cpuMs();
     await run();
@@ -48,8 +51,8 @@ export async function priceOf(attack: Attack, target: Target, rounds: number): P
   for (let round = 0; round < rounds; round++) {
     const measuring = await cpuOf(() => Promise.resolve());
     const lookups = (await cpuOf(() => repeat(LOOKUPS, () => lookUp(target)))) - measuring;
-    const requests = (await cpuOf(() => repeat(REQUESTS, () => attack.send(target)))) - measuring;
-    const ms = Math.max(requests, 0) / REQUESTS;
+    const attacks = (await cpuOf(() => repeat(requests, () => attack.send(target)))) - measuring;
+    const ms = Math.max(attacks, 0) / requests;
     prices.push({ ms, lookups: (ms * LOOKUPS) / lookups });
   }
   return { ms: median(prices.map(({ ms }) => ms)), lookups: median(prices.map(({ lookups }) => lookups)) };

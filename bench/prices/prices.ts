@@ -10,7 +10,7 @@ import { ATTACKS } from "./attacks.ts";
 import { priceOf, warmUp } from "./price-of.ts";
 import { createTarget } from "./target.ts";
 
-const ROUNDS = 7;
+const ROUNDS = { rounds: 7, requests: 10 };
 
 moveToLoadCore();
 const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });

@@ -4,13 +4,17 @@ import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const QUERY = 'subscription { walletById(socialId: "1") { id } }';
-/** An eighth of STREAMS_MAX. */
-const SHARE = 125;
+const STREAMS_MAX = 160;
+const SHARE = STREAMS_MAX / 8;
+const ADDRESSES = 50;
+const STREAMS_PER_ADDRESS = 5;
+/** How many of the attack's streams are refused. */
+const REFUSED = ADDRESSES * STREAMS_PER_ADDRESS - SHARE;
 
 let world: World;
 let open: EventStream[];
 beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+  world = await startWorld({ RATE_LIMIT_MAX: "1000", STREAMS_MAX: String(STREAMS_MAX) });
   open = [];
 });
 afterEach(async () => {
@@ -24,22 +28,23 @@ async function openAt(address: string): Promise<EventStream> {
   return stream;
 }
 
-/** Opens 20 streams from each address, as many as one may have; returns how many were refused. */
+/** Opens streams from each address; returns how many were refused. */
 async function attack(addresses: readonly string[]): Promise<number> {
   let refused = 0;
   for (const address of addresses) {
-    const streams = await Promise.all(Array.from({ length: 20 }, () => openAt(address)));
+    const streams = await Promise.all(Array.from({ length: STREAMS_PER_ADDRESS }, () => openAt(address)));
     refused += streams.filter(({ status }) => status === 429).length;
   }
   return refused;
 }
-const addresses = (toAddress: (i: number) => string) => Array.from({ length: 50 }, (_, i) => toAddress(i));
+const addresses = (toAddress: (i: number) => string) =>
+  Array.from({ length: ADDRESSES }, (_, i) => toAddress(i));
 
 it.each([
   ["an IPv4 /24", (i: number) => `192.0.2.${i}`, "192.0.2.200", "192.0.3.0"],
   ["an IPv6 /48", (i: number) => `2001:db8:1:${i}::1`, "2001:db8:1:ffff::1", "2001:db8:2::1"],
 ])("50 addresses of %s get an eighth of all streams", async (_name, toAddress, neighbour, stranger) => {
-  expect(await attack(addresses(toAddress))).toBe(1_000 - SHARE);
+  expect(await attack(addresses(toAddress))).toBe(REFUSED);
   expect(open).toHaveLength(SHARE);
 
   const refused = await openAt(neighbour);
@@ -54,7 +59,7 @@ it.each([
     ]);
   });
   const { body } = await world.request("/metrics");
-  expect(body).toContain(`tributary_stream_refusals_total{reason="block"} ${1_000 - SHARE + 1}\n`);
+  expect(body).toContain(`tributary_stream_refusals_total{reason="block"} ${REFUSED + 1}\n`);
 
   expect((await openAt(stranger)).status).toBe(200);
   open[0]!.close();

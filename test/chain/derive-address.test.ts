@@ -6,9 +6,9 @@ import { deriveAddress, toAddress } from "../../src/chain/derive-address.ts";
 const program = new PublicKey("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
 const social = Buffer.from("social");
 
-it("an address is what web3.js derives, for thousands of ids and of keys, whichever bump it has", () => {
+it("an address is what web3.js derives, for hundreds of ids and of keys, whichever bump it has", () => {
   const bumps = new Set<number>();
-  for (let i = 0; i < 1_000; i++) {
+  for (let i = 0; i < 400; i++) {
     const key = hash("sha256", `key ${i}`, "buffer");
     const id = Buffer.from(key.readBigUInt64LE().toString());
     const owner = new PublicKey(hash("sha256", key, "buffer"));
