@@ -1,13 +1,18 @@
-import { destination, pino, symbols, type DestinationStream, type Logger } from "pino";
-import pretty from "pino-pretty";
+import { write, writeSync } from "node:fs";
+import { pino, symbols, type DestinationStream, type Logger } from "pino";
+import { prettyFactory } from "pino-pretty";
 
 export type { DestinationStream, Logger };
 
 /** Lines are written together, after this time at the latest. */
 const FLUSH_MS = 100;
 const FLUSH_CHARACTERS = 65_536;
-/** When standard output is read too slowly, lines beyond this buffer are dropped. */
-const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+/** Lines beyond this are dropped. */
+const MAX_WAITING_CHARACTERS = 16 * 1024 * 1024;
+/** How long the process's exit waits for a full pipe. */
+const EXIT_FLUSH_MS = 1_000;
+const EXIT_RETRY_MS = 10;
+const STANDARD_OUTPUT_FD = 1;
 
 let standardOutput: DestinationStream | undefined;
 /** All loggers share its buffer and its listeners for the exit. Opened with the first line. */
@@ -36,32 +41,62 @@ export function logMembers(log: Logger, members: string): void {
   stream.write(`{"level":${log.levels.values.info},"time":${Date.now()},${members}}\n`);
 }
 
-/** Never waits for a slow reader. Lines that are not yet written are written at exit. */
+/**
+ * Never waits for its reader: lines wait in memory while a pipe is full, or while a write fails, as on a full disk.
+ * Not pino's destination, which at exit retries such a write forever.
+ */
 function openStandardOutput(): DestinationStream {
-  if (process.stdout.isTTY) return pretty({ singleLine: true });
-  const output = destination({ dest: 1, sync: false, maxLength: MAX_WAITING_BYTES });
-  // A full disk loses lines but must not stop the service.
-  output.on("error", () => undefined);
+  // Reading `process.stdout` also makes writes to a full pipe fail instead of wait.
+  const format = process.stdout.isTTY ? prettyFactory({ singleLine: true, colorize: true }) : undefined;
   let lines = "";
+  let unwritten = Buffer.alloc(0);
+  let isWriting = false;
   let timer: NodeJS.Timeout | undefined;
 
-  // Not the destination's `minLength`: it would copy all buffered lines for each new one.
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    output.write(lines);
+    if (isWriting) return;
+    isWriting = true;
+    takeLines();
+    write(STANDARD_OUTPUT_FD, unwritten, (error, written) => {
+      isWriting = false;
+      unwritten = unwritten.subarray(written);
+      if (error) flushSoon();
+      else if (unwritten.length > 0 || lines.length >= FLUSH_CHARACTERS) flush();
+      else if (lines !== "") flushSoon();
+    });
+  }
+  function takeLines(): void {
+    if (unwritten.length > 0) return;
+    unwritten = Buffer.from(lines);
     lines = "";
   }
+  function flushSoon(): void {
+    timer ??= setTimeout(flush, FLUSH_MS);
+  }
+
   process.on("exit", () => {
-    if (lines === "") return;
-    flush();
-    output.flushSync();
+    const deadline = performance.now() + EXIT_FLUSH_MS;
+    // A write in progress ends by itself.
+    if (isWriting) unwritten = Buffer.alloc(0);
+    takeLines();
+    while (unwritten.length > 0 && performance.now() < deadline) {
+      try {
+        unwritten = unwritten.subarray(writeSync(STANDARD_OUTPUT_FD, unwritten));
+        takeLines();
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, EXIT_RETRY_MS);
+      }
+    }
   });
   return {
     write(line) {
-      lines += line;
-      if (lines.length >= FLUSH_CHARACTERS) flush();
-      else timer ??= setTimeout(flush, FLUSH_MS);
+      if (lines.length >= MAX_WAITING_CHARACTERS) return;
+      lines += format ? format(line) : line;
+      if (lines.length >= FLUSH_CHARACTERS && unwritten.length === 0) flush();
+      else if (!isWriting) flushSoon();
     },
   };
 }
