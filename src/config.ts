@@ -10,6 +10,12 @@ export const VARIABLE_NAMES: readonly string[] = Object.keys(Variables.shape);
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
 const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIABLES.join(", ")}, and do not set NODE_ENV=production.`;
 
+const LAUNCHPAD_VARIABLES = [
+  "LAUNCHPAD_PROGRAM_ID",
+  "LAUNCHPAD_AMM_PROGRAM_ID",
+  "LAUNCHPAD_FEES_PROGRAM_ID",
+] as const;
+
 /** Lists every problem with the environment, one per line. No line quotes a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
@@ -47,6 +53,10 @@ export function readConfig(env: Environment, sandbox?: Environment) {
   const { data, error } = Variables.safeParse(present);
   const problems = error?.issues.map(({ path, message }) => `${String(path[0])}: ${message}`) ?? [];
   if (sandbox) problems.push(...sandboxProblems(env));
+  for (const name of LAUNCHPAD_VARIABLES) {
+    if (data && data[name] === data.ESCROW_PROGRAM_ID)
+      problems.push(`ESCROW_PROGRAM_ID: expected another program than ${name}`);
+  }
   if (!data || problems.length > 0) {
     throw new ConfigError(problems, UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT]);
   }

@@ -7,6 +7,7 @@ import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
   LAUNCHPAD_PROGRAM_ID,
+  NO_ESCROW_PROGRAM_IDS,
 } from "./chain/launchpad/program-ids.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -45,7 +46,10 @@ export const Variables = z.object({
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
     parsedBy(readKeypair),
   ),
-  ESCROW_PROGRAM_ID: address(required("the address of the escrow program in base58")),
+  ESCROW_PROGRAM_ID: address(required("the address of the escrow program in base58")).refine(
+    (id) => !NO_ESCROW_PROGRAM_IDS.has(id),
+    expected("the escrow program, not one from whose addresses nobody can withdraw"),
+  ),
   ESCROW_SEED: z
     .string()
     .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")

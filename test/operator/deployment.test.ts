@@ -138,8 +138,15 @@ describe("the compose files", () => {
 describe("the Kubernetes manifests", () => {
   it("set only variables that exist, and all required ones", () => {
     expect(VARIABLE_NAMES).toEqual(expect.arrayContaining(Object.keys(podEnv)));
-    const { FEE_PAYER_KEYPAIR } = sandbox.env;
-    expect(readConfig({ ...podEnv, SOCIAL_API_TOKEN: "x", FEE_PAYER_KEYPAIR }).isProduction).toBe(true);
+    const { FEE_PAYER_KEYPAIR, ESCROW_PROGRAM_ID } = sandbox.env;
+    const env = { ...podEnv, SOCIAL_API_TOKEN: "x", FEE_PAYER_KEYPAIR };
+    expect(readConfig({ ...env, ESCROW_PROGRAM_ID }).isProduction).toBe(true);
+  });
+
+  it("do not start before the operator has set the escrow program", async () => {
+    const program = runMain(podEnv);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toMatch(/- ESCROW_PROGRAM_ID: expected an address .* got "the escrow program"/);
   });
 
   it("take every secret from the secret, and the key from a file of it", () => {

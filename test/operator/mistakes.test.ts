@@ -1,3 +1,4 @@
+import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { VARIABLE_NAMES } from "../../src/config.ts";
@@ -61,6 +62,39 @@ describe("a variable that no part of the service reads", () => {
       "log_level is not a variable of this service and has no effect. Did you mean LOG_LEVEL?",
     ]);
     expect(program.output()).not.toContain("a-value");
+  });
+});
+
+describe("ESCROW_PROGRAM_ID", () => {
+  const env = {
+    SOCIAL_API_URL: "http://127.0.0.1:1",
+    SOCIAL_API_TOKEN: "token",
+    SOLANA_RPC_URL: "http://127.0.0.1:1",
+    FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
+  };
+
+  it.each([
+    "11111111111111111111111111111111",
+    "BPFLoaderUpgradeab1e11111111111111111111111",
+    "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+    "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
+    "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
+    "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+  ])("is refused by start and doctor if nobody could withdraw from its addresses: %s", async (id) => {
+    for (const args of [[], ["doctor"]]) {
+      const program = runMain({ ...env, ESCROW_PROGRAM_ID: id }, args);
+      expect(await program.exitCode()).toBe(1);
+      expect(program.output()).toContain("  - ESCROW_PROGRAM_ID: expected the escrow program, not one");
+    }
+  });
+
+  it("is refused if it is also the launch platform's", async () => {
+    const id = Keypair.generate().publicKey.toBase58();
+    const program = runMain({ ...env, ESCROW_PROGRAM_ID: id, LAUNCHPAD_AMM_PROGRAM_ID: id });
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain(
+      "  - ESCROW_PROGRAM_ID: expected another program than LAUNCHPAD_AMM_PROGRAM_ID",
+    );
   });
 });
 
