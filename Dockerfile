@@ -27,7 +27,7 @@ FROM program
 ENV NODE_ENV=production HOST=0.0.0.0
 COPY --from=packages /app/node_modules node_modules
 EXPOSE 4000
-# Not /readyz: while the chain is down, an orchestrator would replace containers with transactions in flight.
+# Not /readyz: an orchestrator would replace containers that stop with transactions in flight.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 4000) + (process.env.BASE_PATH || '') + '/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # The flags of `npm start`. docs/measurements.md says why.

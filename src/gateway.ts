@@ -61,8 +61,10 @@ export function createGateway(
 ) {
   const { redisUrls } = config.secrets;
   const registry = new Registry();
+  const warnings = createWarnings(log);
   const redis =
-    redisUrls && createRedis({ urls: redisUrls, log, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+    redisUrls &&
+    createRedis({ urls: redisUrls, log, warnings, registry, answerTimeoutMs: redisAnswerTimeoutMs });
   const common: CommonNeeds = {
     config,
     registry,
@@ -70,7 +72,7 @@ export function createGateway(
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
     budgetMetrics: createBudgetMetrics(registry, log),
-    warnings: createWarnings(log),
+    warnings,
     log,
     waits,
   };
@@ -103,7 +105,14 @@ export function createGateway(
     }),
   );
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
-  const health = createHealth({ rpc: chain.rpc, warnings: common.warnings, refreshWarnings: refreshBalance });
+  const health = createHealth({
+    rpc: chain.rpc,
+    socialClient: social.client,
+    hasRedis: redis !== undefined,
+    warnings,
+    refreshWarnings: refreshBalance,
+    registry,
+  });
   const pages = createPages({
     basePath: config.basePath,
     publicUrl: config.publicUrl,

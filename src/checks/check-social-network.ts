@@ -16,7 +16,7 @@ export async function checkSocialNetwork(
   const fails = `${host} does not answer`;
   if (failure.kind === "unreachable" || failure.kind === "timeout") {
     const fix = "check the URL, and that this machine can connect to it";
-    return bad("SOCIAL_API_URL", `${fails}, so lookups of new handles fail: ${fix}`);
+    return bad("SOCIAL_API_URL", `${fails}, so lookups of new handles fail: ${fix}`, { isReported: true });
   }
   const status = failure.kind === "refused" ? failure.status : undefined;
   if (isOperatorProblem(failure)) {
@@ -31,5 +31,6 @@ export async function checkSocialNetwork(
   return bad(
     "SOCIAL_API_URL",
     `${fails} like the network's API v2${details}, so lookups of new handles fail: ${fix}`,
+    { isReported: true },
   );
 }

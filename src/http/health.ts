@@ -1,50 +1,109 @@
+import { Gauge, type Registry } from "@prometheus-io/client";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { respondJson } from "../rest/respond.ts";
+import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
 import { memoize } from "../upstream/memoize.ts";
+import { REDIS_SUBJECT } from "../upstream/redis.ts";
 
 /** Probes within this time share one check of the chain, so frequent probes cost nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;
+/** While the social network is down, how often it is checked. Lookups may need its calls. */
+const SOCIAL_CHECK_MAX_AGE_MS = 10_000;
+
+const CHAIN_SUBJECT = "chain";
+/** The warnings' subjects that mean that an upstream is down. */
+const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDIS_SUBJECT] } as const;
 
 /**
- * `/livez`: always 200. `/readyz`: 200 if the process should receive requests, that is if it is neither starting
- * nor shutting down and the chain answers; otherwise 503 with the reasons. Its details also list the warnings,
- * which change no status; `refreshWarnings` is called while there are any.
+ * `/livez`: always 200. `/readyz`: 503 with the reasons while the process starts, until the chain is first read, and
+ * while it stops; otherwise 200. Its details also list the warnings, which change no status: callers of a replica
+ * without upstreams get the contract's errors, of a balancer without replicas they get nothing. Probes and scrapes
+ * check the chain, and the social network while it is down, and do not wait for the result.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;
+  socialClient: Pick<SocialClient, "check">;
+  hasRedis: boolean;
   warnings: Warnings;
+  /** Called while there are warnings. */
   refreshWarnings: () => void;
+  registry: Registry;
 }) {
-  const { rpc, warnings } = needs;
+  const { rpc, socialClient, warnings, registry } = needs;
   let isStarting = false;
+  let hasReadChain = false;
   let isDraining = false;
-  const checkChain = memoize(
-    () =>
-      rpc.getSlot().then(
-        () => undefined,
-        () => "no chain endpoint answers",
-      ),
-    CHAIN_CHECK_MAX_AGE_MS,
-  );
+  let checks = 0;
+  let newestResult = 0;
+
+  const checkChain = memoize(async () => {
+    const check = ++checks;
+    const isUp = await rpc.getSlot().then(
+      () => true,
+      () => false,
+    );
+    // A check that times out ends after later ones.
+    if (check < newestResult) return;
+    newestResult = check;
+    hasReadChain ||= isUp;
+    if (isUp) warnings.clear(CHAIN_SUBJECT, "the chain answers again");
+    else
+      warnings.raise(
+        CHAIN_SUBJECT,
+        "no chain endpoint answers, so lookups of balances and collects fail: check SOLANA_RPC_URL and its providers",
+      );
+  }, CHAIN_CHECK_MAX_AGE_MS);
+  const checkSocial = memoize(() => socialClient.check(), SOCIAL_CHECK_MAX_AGE_MS);
+
+  const isUp = (upstream: keyof typeof SUBJECTS) => !SUBJECTS[upstream].some(warnings.has);
+  const isReady = () => hasReadChain && !isStarting && !isDraining;
+
+  function check(): Promise<void> {
+    if (!isUp("social")) void checkSocial();
+    if (warnings.list().length > 0) needs.refreshWarnings();
+    return checkChain();
+  }
+
+  new Gauge({
+    name: "tributary_ready",
+    help: "1 while /readyz returns 200.",
+    registers: [registry],
+    collect() {
+      this.set(isReady() ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "tributary_upstream_up",
+    help: "1 while the upstream (chain, social or redis) answers; 0 once it does not, or refuses this service.",
+    labelNames: ["upstream"],
+    registers: [registry],
+    collect() {
+      void check();
+      this.set({ upstream: "chain" }, isUp("chain") ? 1 : 0);
+      this.set({ upstream: "social" }, isUp("social") ? 1 : 0);
+      if (needs.hasRedis) this.set({ upstream: "redis" }, isUp("redis") ? 1 : 0);
+    },
+  });
 
   return {
     livez: (): Response => respondJson(200, { status: "ok" }),
 
     /** Without the details it shows only the status. */
     readyz: (options: { details: boolean }) => async (): Promise<Response> => {
+      const checked = check();
+      // Waiting later would make a probe time out when the chain does.
+      if (!hasReadChain) await checked;
       const reasons = [
-        isStarting ? "starting" : undefined,
+        isStarting || !hasReadChain ? "starting" : undefined,
         isDraining ? "shutting down" : undefined,
-        await checkChain(),
       ].filter((reason) => reason);
       const list = warnings.list();
-      if (list.length > 0) needs.refreshWarnings();
       const details = {
         ...(reasons.length > 0 && { reasons }),
         ...(list.length > 0 && { warnings: list }),
       };
-      const status = reasons.length === 0 ? 200 : 503;
+      const status = isReady() ? 200 : 503;
       return respondJson(status, {
         status: status === 200 ? "ok" : "unavailable",
         ...(options.details && details),

@@ -6,6 +6,7 @@ export interface Warnings {
   raise(subject: string, message: string, logged?: { level?: "warn" | "error"; details?: object }): void;
   /** Ends the subject's warning, if it has one, and logs `message`. */
   clear(subject: string, message: string): void;
+  readonly has: (subject: string) => boolean;
   /** The messages, oldest first. */
   list(): string[];
 }
@@ -20,6 +21,7 @@ export function createWarnings(log: Logger): Warnings {
     clear(subject, message) {
       if (messages.delete(subject)) log.info(message);
     },
+    has: (subject) => messages.has(subject),
     list: () => [...messages.values()],
   };
 }

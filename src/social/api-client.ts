@@ -8,7 +8,13 @@ import type { SocialAccount } from "./account.ts";
 import type { CallKind, CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
 import { PROFILE_FIELDS, toProfile } from "./profile.ts";
-import { isBadRequest, isOperatorProblem, SocialError, type SocialFailure } from "./social-error.ts";
+import {
+  isBadRequest,
+  isOperatorProblem,
+  isOutage,
+  SocialError,
+  type SocialFailure,
+} from "./social-error.ts";
 
 /** The network's response for each requested key: the account, or why there is none. */
 export type SocialAnswers = ReadonlyMap<string, SocialAccount | SocialError>;
@@ -36,6 +42,10 @@ const APP_REFUSED = [
   "social app",
   "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
 ] as const;
+
+const AWAY = "social";
+/** The subjects of the warnings while the network does not answer, or refuses this service. */
+export const SOCIAL_SUBJECTS: readonly string[] = [AWAY, TOKEN_REFUSED[0], APP_REFUSED[0]];
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /**
@@ -104,7 +114,7 @@ export function createSocialClient(needs: {
           ? cause
           : new SocialError({ kind: isTimeout(cause) ? "timeout" : "unreachable" }, cause);
       if (isBadRequest(error)) clearWarnings();
-      else warnAboutRefusal(error.failure);
+      else if (!isOutage(error) || isOperatorProblem(error.failure)) warnAboutRefusal(error.failure);
       throw error;
     }
   }
@@ -120,6 +130,7 @@ export function createSocialClient(needs: {
       const users = await circuitBreaker.call((signal) => get(by, keys, signal), limits.deadline);
       return match(keys, users, keyOf);
     } catch (error) {
+      warnAboutOutage(error);
       if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
       limits.extraCalls -= 2;
       const middle = Math.ceil(keys.length / 2);
@@ -134,7 +145,18 @@ export function createSocialClient(needs: {
     }
   }
 
+  /** Called when retries have failed too. */
+  function warnAboutOutage(error: unknown): void {
+    if (!isOutage(error) || isOperatorProblem((error as SocialError).failure)) return;
+    warnings.raise(
+      AWAY,
+      `the social network does not answer at ${needs.apiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`,
+    );
+  }
+
+  /** The network answers, but refuses. */
   function warnAboutRefusal(failure: SocialFailure): void {
+    warnings.clear(AWAY, "the social network answers again");
     if (failure.kind !== "refused" || !isOperatorProblem(failure)) return;
     const { status, problem } = failure;
     const [subject, message] = status === 401 ? TOKEN_REFUSED : APP_REFUSED;
@@ -142,7 +164,7 @@ export function createSocialClient(needs: {
   }
 
   function clearWarnings(): void {
-    for (const [subject] of [TOKEN_REFUSED, APP_REFUSED]) {
+    for (const subject of SOCIAL_SUBJECTS) {
       warnings.clear(subject, "the social network accepts calls again");
     }
   }
@@ -167,6 +189,7 @@ export function createSocialClient(needs: {
         await get("usernames", ["-"], circuitBreaker.newDeadline(), "check");
         return undefined;
       } catch (error) {
+        warnAboutOutage(error);
         return isBadRequest(error) ? undefined : (error as SocialError).failure;
       }
     },

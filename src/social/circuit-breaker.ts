@@ -11,7 +11,7 @@ import {
 } from "cockatiel";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import { isOperatorProblem, isOutage, isTransient, SocialError } from "./social-error.ts";
+import { isOutage, isTransient, SocialError } from "./social-error.ts";
 
 /** Failures in a row that open the circuit. */
 const FAILURES_TO_OPEN = 5;
@@ -39,14 +39,6 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
     // No jitter: it could shorten the first open period to almost nothing.
     halfOpenAfter: new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator }),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
-  });
-  breaker.onBreak((reason) => {
-    const error = "error" in reason ? reason.error : undefined;
-    // The API client warns about these.
-    if (error instanceof SocialError && isOperatorProblem(error.failure)) return;
-    log.warn(
-      "the social network fails repeatedly, so no calls are made for up to half a minute: check its status page and SOCIAL_API_URL",
-    );
   });
   const policy = wrap(
     breaker,

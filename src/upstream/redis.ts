@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { z } from "zod";
 import type { Logger } from "../observability/log.ts";
+import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection, KEY_PREFIX } from "./redis-connection.ts";
 import { probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
@@ -67,6 +68,9 @@ const LOG_FAILURES_EVERY_MS = 10_000;
 /** Errors of one script or its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
+/** The subject of the warning while Redis is down. */
+export const REDIS_SUBJECT = "redis";
+
 const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks; check REDIS_URL";
 
 /**
@@ -77,11 +81,13 @@ const CONSEQUENCE = "until it answers, this replica shares no limits, caches or 
 export function createRedis({
   urls,
   log,
+  warnings = createWarnings(log),
   registry,
   answerTimeoutMs = ANSWER_TIMEOUT_MS,
 }: {
   urls: readonly URL[];
   log: Logger;
+  warnings?: Warnings;
   registry: Registry;
   /** Tests that do not test this timeout raise it, because a busy machine could exceed it. */
   answerTimeoutMs?: number | undefined;
@@ -120,7 +126,7 @@ export function createRedis({
     if (!isUp) return;
     isUp = false;
     up.set(0);
-    log.warn({ reason }, `Redis is unavailable: ${CONSEQUENCE}`);
+    warnings.raise(REDIS_SUBJECT, `Redis is unavailable: ${CONSEQUENCE}`, { details: { reason } });
     void probeUntilUp();
   }
 
@@ -141,7 +147,8 @@ export function createRedis({
     }
     isUp = true;
     up.set(1);
-    log.info("Redis is available");
+    if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
+    else log.info("Redis is available");
     for (const script of [...queued.splice(0), ...queuedIfSoon.splice(0)]) send(script);
     for (const { onReconnect } of subscriptions) onReconnect();
   }
@@ -150,7 +157,7 @@ export function createRedis({
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
     if (!isUp && problem === undefined) {
       const reason = refusal ?? connection.lastError();
-      log.warn({ reason }, `Redis is not available yet: ${CONSEQUENCE}`);
+      warnings.raise(REDIS_SUBJECT, `Redis is not available yet: ${CONSEQUENCE}`, { details: { reason } });
     }
     return problem;
   }

@@ -109,12 +109,21 @@ describe("a start", () => {
     await sandbox.social.close();
     await started;
     expect(output()).toMatch(/"level":40.*SOLANA_RPC_URL: \S+ does not answer/);
-    expect(output()).toMatch(/"level":40.*SOCIAL_API_URL: \S+ does not answer/);
+    expect(output()).toMatch(/"level":40.*social network does not answer at .*check .*SOCIAL_API_URL/);
     const ready = await fetch("http://localhost/readyz");
     expect([ready.status, await ready.json()]).toEqual([
       503,
-      { status: "unavailable", reasons: ["no chain endpoint answers"] },
+      {
+        status: "unavailable",
+        reasons: ["starting"],
+        warnings: expect.arrayContaining([
+          expect.stringContaining("the social network does not answer"),
+          expect.stringContaining("no chain endpoint answers"),
+        ]),
+      },
     ]);
+    sandbox.rpc.faults.clear();
+    await expect.poll(async () => (await fetch("http://localhost/readyz")).status).toBe(200);
   });
 });
 

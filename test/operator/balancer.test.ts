@@ -86,13 +86,13 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
     });
   });
 
-  it("sends nothing to a replica that is not ready, until it is ready again", async () => {
+  it("sends nothing to a replica that has not read the chain yet", async () => {
+    const repair = sandbox.secondRpc.faults.add({ then: "reset" });
     const replicas = await Promise.all([
       runReplica(),
       runReplica({ SOLANA_RPC_URL: sandbox.secondRpc.url, RPC_TIMEOUT_MS: "5000" }),
     ]);
     const balancer = await startCaddy(replicas);
-    const repair = sandbox.secondRpc.faults.add({ then: "reset" });
     await eventually(async () => {
       const before = await answered(replicas);
       expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
@@ -105,6 +105,44 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
       await lookUp(balancer, 4);
       expect((await answered(replicas))[1]!).toBeGreaterThan(before[1]!);
     });
+  });
+
+  it("passes the contract's errors on while no replica reaches the chain", async () => {
+    const replicas = await Promise.all([runReplica(), runReplica()]);
+    const balancer = await startCaddy(replicas);
+    const repair = sandbox.rpc.faults.add({ then: "reset" });
+    await eventually(async () => {
+      for (const { client } of replicas)
+        expect((await client.request("/readyz")).body.warnings?.join()).toContain(
+          "no chain endpoint answers",
+        );
+    });
+    const counts: Record<string, number> = {};
+    const count = (kind: string, { status, body }: { status: number; body: any }) => {
+      const answer = `${kind}: ${status} ${body.error ?? body.data?.__typename ?? ""}`.trim();
+      counts[answer] = (counts[answer] ?? 0) + 1;
+    };
+    const { id } = sandbox.account("creator");
+    for (let i = 0; i < 10; i++) {
+      count("page", await balancer.request("/"));
+      count("GraphQL", await balancer.graphql("{ __typename }"));
+      count("lookup", await balancer.lookup("creator"));
+      count("collect", await balancer.collect(id));
+    }
+    expect(counts).toEqual({
+      "page: 200": 10,
+      "GraphQL: 200 Query": 10,
+      "lookup: 500 LOOKUP_FAILED": 10,
+      "collect: 500 COLLECT_FAILED": 10,
+    });
+    repair();
+    expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
+    for (const { program } of replicas) {
+      await eventually(() => {
+        expect(program.output().match(/"the chain answers again"/g)).toHaveLength(1);
+      });
+      expect(program.output().match(/"no chain endpoint answers/g)).toHaveLength(1);
+    }
   });
 
   it("loses no request when a replica stops, and recovers when one is killed", async () => {
