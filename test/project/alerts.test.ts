@@ -21,7 +21,7 @@ const queries = [...ruleQueries, ...panelQueries];
 
 /** Metrics and labels that Prometheus adds itself. */
 const PROMETHEUS_METRICS = ["up"];
-const PROMETHEUS_LABELS = ["job", "instance"];
+const PROMETHEUS_LABELS = ["job", "instance", "alertstate"];
 const KEYWORDS = ["and", "or", "unless"];
 
 /** The metrics in a query: its words without labels, functions and keywords. */
