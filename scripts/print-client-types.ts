@@ -36,6 +36,7 @@ export async function graphqlTypes(schema: GraphQLSchema): Promise<string> {
 if (import.meta.main) {
   const document = createOpenApiDocument({
     schema,
+    isOpenToAllPages: true,
     basePath: "",
     rateLimit: describeRateLimit({ max: 20, windowSeconds: 60 }),
     endpoints: [lookupEndpoint(handleFormat(false)), COLLECT_ENDPOINT],

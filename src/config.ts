@@ -72,6 +72,8 @@ export function readConfig(env: Environment, sandbox?: Environment) {
     logLevel: data.LOG_LEVEL,
     /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
     trustedProxies: data.TRUST_PROXY,
+    /** The origins whose pages may call the API, besides the service's own; undefined: all. */
+    corsOrigins: data.CORS_ORIGINS,
     rateLimit: { max: data.RATE_LIMIT_MAX, windowSeconds: data.RATE_LIMIT_WINDOW_SECONDS },
     streams: {
       max: data.STREAMS_MAX,

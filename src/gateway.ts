@@ -7,6 +7,7 @@ import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { createCors } from "./http/cors.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
@@ -100,6 +101,7 @@ export function createGateway(
     createOpenApiDocument({
       schema,
       basePath: config.basePath,
+      isOpenToAllPages: config.corsOrigins === undefined,
       rateLimit: describeRateLimit(config.rateLimit),
       endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
     }),
@@ -149,6 +151,7 @@ export function createGateway(
   const streams = createStreams(config.streams, registry);
   const scopeNeeds = {
     clientAddress: createClientAddress(config.trustedProxies),
+    cors: createCors(config.corsOrigins, config.publicUrl),
     rateLimit: createRateLimit(config.rateLimit, redis),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,

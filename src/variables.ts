@@ -64,6 +64,7 @@ export const Variables = z.object({
     .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
     .transform(splitList)
     .default([]),
+  CORS_ORIGINS: z.string().transform(parsedBy(parseOrigins)).optional(),
   RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
   RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400).default(60),
   HANDLE_ALLOW_UNDERSCORE: z
@@ -171,6 +172,18 @@ function parseRedisUrls(text: string): URL[] {
       "expected the same protocol, user and password in all URLs, which are nodes of one cluster",
     );
   return urls;
+}
+
+/** Undefined: all origins. */
+function parseOrigins(text: string): string[] | undefined {
+  if (text === "*") return undefined;
+  return splitList(text).map((part) => {
+    const url = URL.parse(part);
+    if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+    throw new Error(
+      `expected * or origins such as https://app.example, separated by commas, got ${JSON.stringify(part)}`,
+    );
+  });
 }
 
 function splitList(text: string): string[] {

@@ -134,7 +134,7 @@ export interface components {
              * @description The stable code, for programs. Each response lists its codes.
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED";
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
         };
@@ -218,6 +218,16 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description `ORIGIN_NOT_ALLOWED`: The operator does not allow pages of this origin to call the service. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -359,6 +369,16 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NothingToCollect"] | components["schemas"]["Error"];
+                };
+            };
+            /** @description `ORIGIN_NOT_ALLOWED`: The operator does not allow pages of this origin to call the service. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
                 };
             };
             /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */

@@ -122,6 +122,11 @@ export const ERROR_CODES = {
     message: "This method is not allowed here. The Allow header lists the allowed methods.",
     retry: CHANGE_REQUEST,
   },
+  ORIGIN_NOT_ALLOWED: {
+    status: 403,
+    message: "The operator does not allow pages of this origin to call the service.",
+    retry: "No: ask the operator to add the page's origin to CORS_ORIGINS.",
+  },
 } as const satisfies Record<string, ErrorCodeRow>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

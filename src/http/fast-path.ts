@@ -75,7 +75,11 @@ export function createFastPath(
     if (!isLookup && !type) return fallback(request, response, context);
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
-    const origin = { ...context, forwardedFor: forwardedFor as string | null };
+    const origin = {
+      ...context,
+      forwardedFor: forwardedFor as string | null,
+      pageOrigin: headers.origin,
+    };
     const scope = new HttpRequestScope(needs, origin, context);
     const path = type ? graphqlUrl : lookupPath;
     const received = () => ({ method: method!, path, route: path, headers });

@@ -1,13 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { SpanKind } from "@opentelemetry/api";
-import type { ContractError } from "../contract/contract-error.ts";
+import { ContractError } from "../contract/contract-error.ts";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
+import { respondError } from "../rest/respond.ts";
 import { toAddressBlock, type Origin } from "./client-address.ts";
+import type { Cors, PageRequest } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
 import type { CallerConnection, Streams } from "./streams.ts";
@@ -15,6 +17,7 @@ import type { CallerConnection, Streams } from "./streams.ts";
 /** The parts of the process that a request uses. */
 export interface RequestScopeNeeds {
   readonly clientAddress: (origin: Origin) => string;
+  readonly cors: Cors;
   readonly rateLimit: RateLimit;
   readonly loaderSources: LoaderSources;
   readonly streams: Streams;
@@ -22,15 +25,10 @@ export interface RequestScopeNeeds {
   readonly log: Logger;
 }
 
-/**
- * The API is public and has no credentials, so any page may call it and read its responses. The policy keeps
- * browsers from executing a response that is opened as a page; the real pages have policies of their own.
- */
+/** The policy keeps browsers from executing a response that is opened as a page; the real pages have their own. */
 const COMMON_HEADERS = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
-  "access-control-allow-origin": "*",
-  "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
@@ -71,7 +69,7 @@ export class HttpRequestScope implements RequestScope {
   readonly headers: Record<string, string>;
   readonly startedAt = performance.now();
   readonly #needs: RequestScopeNeeds;
-  readonly #origin: Origin;
+  readonly #origin: Origin & PageRequest;
   readonly #connection: CallerConnection;
   #stream: OpenStream | undefined;
   #loaders: Loaders | undefined;
@@ -82,11 +80,11 @@ export class HttpRequestScope implements RequestScope {
   #isRefused = false;
   #code: string | undefined;
 
-  constructor(needs: RequestScopeNeeds, origin: Origin, connection: CallerConnection) {
+  constructor(needs: RequestScopeNeeds, origin: Origin & PageRequest, connection: CallerConnection) {
     this.#needs = needs;
     this.#origin = origin;
     this.#connection = connection;
-    this.headers = { ...COMMON_HEADERS, "x-request-id": randomUUID() };
+    this.headers = { ...COMMON_HEADERS, ...needs.cors.headers(origin), "x-request-id": randomUUID() };
   }
 
   get signal(): AbortSignal {
@@ -147,6 +145,12 @@ export class HttpRequestScope implements RequestScope {
     throw decision.refusal;
   }
 
+  #refuseOrigin(): Response {
+    const error = new ContractError("ORIGIN_NOT_ALLOWED");
+    this.recordCode(error.code);
+    return respondError(error);
+  }
+
   /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
   async answer<A extends Response | string>(
     operation: Operation,
@@ -156,7 +160,7 @@ export class HttpRequestScope implements RequestScope {
     const answer = await inSpan(
       () => describe(received()),
       async (span) => {
-        const answer = await run();
+        const answer = this.#needs.cors.isAllowed(this.#origin) ? await run() : (this.#refuseOrigin() as A);
         span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
         if (span && isFailure(this.#code)) markFailed(span, this.#code!);
         return answer;

@@ -23,6 +23,8 @@ export function withRateLimit(handler: Handler): Handler {
 /** What the server knows of a request's connection. */
 export interface RequestContext {
   readonly remoteAddress?: string | undefined;
+  /** The header `Host` as received. */
+  readonly host?: string | undefined;
   /** Aborts when the connection closes. Default: the request's own. */
   readonly signal?: AbortSignal | undefined;
   readonly disconnect?: (() => void) | undefined;
@@ -62,9 +64,15 @@ export function createRouter(
 
   return async (
     request: Request,
-    { remoteAddress, signal = request.signal, disconnect }: RequestContext,
+    { remoteAddress, host, signal = request.signal, disconnect }: RequestContext,
   ): Promise<Response> => {
-    const origin = { remoteAddress, forwardedFor: request.headers.get("x-forwarded-for") };
+    const { headers } = request;
+    const origin = {
+      remoteAddress,
+      forwardedFor: headers.get("x-forwarded-for"),
+      pageOrigin: headers.get("origin"),
+      host,
+    };
     const scope = new HttpRequestScope(needs, origin, { signal, disconnect });
     const url = URL.parse(request.url);
     const route = url ? needs.routes.get(url.pathname) : undefined;

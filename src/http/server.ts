@@ -8,6 +8,8 @@ export type HandleNode = (
   response: ServerResponse,
   context: {
     remoteAddress: string | undefined;
+    /** The header `Host`, which the request then no longer has. */
+    host: string | undefined;
     /** Aborts when the connection closes. */
     signal: AbortSignal;
     disconnect: () => void;
@@ -108,6 +110,7 @@ export async function listen(
       closeIdle();
     });
     if (isClosing) response.setHeader("connection", "close");
+    const { host } = request.headers;
     // Only the path and the query are used: the caller's Host header must not become part of the URL.
     request.headers.host = HOST;
     request.url = toOriginForm(request.url ?? "/");
@@ -116,7 +119,7 @@ export async function listen(
     };
     const { remoteAddress } = request.socket;
     const { signal } = connection.closed;
-    handle(request, response, { remoteAddress, signal, disconnect }).catch(disconnect);
+    handle(request, response, { remoteAddress, host, signal, disconnect }).catch(disconnect);
   }
 
   server.maxConnections = maxConnections;

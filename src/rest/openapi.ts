@@ -19,6 +19,8 @@ export interface RateLimitDescription {
 interface OpenApiNeeds {
   readonly schema: GraphQLSchema;
   readonly basePath: string;
+  /** Whether pages of any origin may call the API. */
+  readonly isOpenToAllPages: boolean;
   readonly rateLimit: RateLimitDescription;
   readonly endpoints: readonly EndpointDescription[];
 }
@@ -27,7 +29,8 @@ const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${n
 const REQUEST_ID = headerRef("X-Request-Id");
 
 /** The OpenAPI 3.1 document of the REST endpoints, generated from the schema and the table of error codes. */
-export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }: OpenApiNeeds): object {
+export function createOpenApiDocument(needs: OpenApiNeeds): object {
+  const { schema, basePath, isOpenToAllPages, rateLimit, endpoints } = needs;
   const { max, windowSeconds, headers } = rateLimit;
   const notFound = new ContractError("NOT_FOUND");
   const paths = endpoints.map((endpoint): [string, object] => [
@@ -41,7 +44,9 @@ export function createOpenApiDocument({ schema, basePath, rateLimit, endpoints }
       version: VERSION,
       description: [
         "Look up the address and balance of a social-network handle, and collect its trading fees.",
-        "The API is public: no keys, no login, and any web page may call it.",
+        isOpenToAllPages
+          ? "The API is public: no keys, no login, and any web page may call it."
+          : "The API is public: no keys, no login. Only web pages of the origins that its operator lists may call it.",
         `Rate limit: ${max} requests in ${windowSeconds} seconds from one IP address, for both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` show what is left.`,
         "Amounts are decimal strings in SOL with 4 digits after the point, truncated, never rounded up.",
         "Errors are JSON: `error` is a stable code for programs, `message` explains it to people and may change. `Retry-After`, if present, is in seconds.",
@@ -107,6 +112,7 @@ function toOperation(rateLimit: RateLimitDescription, endpoint: EndpointDescript
   const errors = errorsOf(endpoint, rateLimit);
   const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
   const allow = allowHeader({ [method]: true });
+  const originRefused = new ContractError("ORIGIN_NOT_ALLOWED");
   const notAllowed = new ContractError("METHOD_NOT_ALLOWED");
   const rateLimitHeaders = Object.keys(rateLimit.headers).map(headerRef);
   return {
@@ -125,6 +131,7 @@ function toOperation(rateLimit: RateLimitDescription, endpoint: EndpointDescript
           ),
         ]),
       ),
+      [originRefused.status]: toResponse([], [originRefused], REQUEST_ID),
       [notAllowed.status]: toResponse([], [notAllowed], {
         ...REQUEST_ID,
         Allow: {

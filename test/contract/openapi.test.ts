@@ -209,6 +209,7 @@ describe("/openapi.json", () => {
   });
 });
 
+const FROM_OTHER = { origin: "https://other.example" };
 const OPERATION_IDS = { lookup: "lookUpWallet", collect: "collectFees" } as const;
 
 /** Sends the request that causes a documented response. */
@@ -219,6 +220,8 @@ describe("every documented response occurs, and matches its documentation", () =
     "lookUpWallet 200 success": (world) => world.lookup("creator"),
     "lookUpWallet 405 METHOD_NOT_ALLOWED": (world) => world.request("/wallet/lookup", { method: "POST" }),
     "collectFees 200 success": (world) => world.collect(world.account("creator").id),
+    "lookUpWallet 403 ORIGIN_NOT_ALLOWED": (world) => world.lookup("creator", FROM_OTHER),
+    "collectFees 403 ORIGIN_NOT_ALLOWED": (world) => world.collect(world.account("creator").id, FROM_OTHER),
     "collectFees 405 METHOD_NOT_ALLOWED": (world) => world.request("/collect"),
     "collectFees 413 INVALID_SOCIAL_ID": (world) => world.collect("1".repeat(20_000)),
   };

@@ -11,6 +11,7 @@ export const startScenarioWorld = (env: Record<string, string> = {}): Promise<Wo
     RATE_LIMIT_WINDOW_SECONDS: "3600",
     SOCIAL_CONCURRENCY: "1",
     SOCIAL_QUEUE_MAX: "0",
+    CORS_ORIGINS: "https://app.example",
     ...env,
   });
 
@@ -90,5 +91,6 @@ export const SCENARIOS: {
   other: {
     NOT_FOUND: (world) => world.request("/wallets"),
     METHOD_NOT_ALLOWED: (world) => world.request("/collect"),
+    ORIGIN_NOT_ALLOWED: (world) => world.lookup("creator", { origin: "https://other.example" }),
   },
 };
