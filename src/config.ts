@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import proxyAddr from "proxy-addr";
 import { Variables } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,6 +31,20 @@ export function wantsSandbox(env: Environment): boolean {
   return env.NODE_ENV !== "production" && UPSTREAM_VARIABLES.every((name) => !env[name]);
 }
 
+/** proxy-addr's names for ranges. Source: its README. */
+const NAMED_RANGES: Readonly<Record<string, readonly string[]>> = {
+  loopback: ["127.0.0.1/8", "::1/128"],
+  linklocal: ["169.254.0.0/16", "fe80::/10"],
+  uniquelocal: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"],
+};
+
+/** Whether a range and a proxy, which may have a name, share an address: then one of the two contains the other. */
+function overlap(range: string, proxy: string): boolean {
+  const contains = (outer: string, inner: string) => proxyAddr.compile(outer)(inner.replace(/\/.*$/, ""), 0);
+  const proxies = NAMED_RANGES[proxy] ?? [proxy];
+  return proxies.some((each) => contains(range, each) || contains(each, range));
+}
+
 /** The operator's settings, read once at start. */
 export type Config = ReturnType<typeof readConfig>;
 
@@ -53,6 +68,12 @@ export function readConfig(env: Environment, sandbox?: Environment) {
   const { data, error } = Variables.safeParse(present);
   const problems = error?.issues.map(({ path, message }) => `${String(path[0])}: ${message}`) ?? [];
   if (sandbox) problems.push(...sandboxProblems(env));
+  for (const range of data?.TRUSTED_CALLERS ?? []) {
+    if (data?.TRUST_PROXY.some((proxies) => overlap(range, proxies)))
+      problems.push(
+        `TRUSTED_CALLERS: expected no address of TRUST_PROXY, which all callers may seem to have, got "${range}"`,
+      );
+  }
   for (const name of LAUNCHPAD_VARIABLES) {
     if (data && data[name] === data.ESCROW_PROGRAM_ID)
       problems.push(`ESCROW_PROGRAM_ID: expected another program than ${name}`);
@@ -72,6 +93,8 @@ export function readConfig(env: Environment, sandbox?: Environment) {
     logLevel: data.LOG_LEVEL,
     /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
     trustedProxies: data.TRUST_PROXY,
+    /** Addresses and CIDR ranges of callers without a rate limit and shares of budgets. */
+    trustedCallers: data.TRUSTED_CALLERS,
     /** The origins whose pages may call the API, besides the service's own; undefined: all. */
     corsOrigins: data.CORS_ORIGINS,
     rateLimit: { max: data.RATE_LIMIT_MAX, windowSeconds: data.RATE_LIMIT_WINDOW_SECONDS },

@@ -6,7 +6,7 @@ import type { Config } from "./config.ts";
 import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
-import { createClientAddress } from "./http/client-address.ts";
+import { createIdentifyClient } from "./http/client-address.ts";
 import { createCors } from "./http/cors.ts";
 import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
@@ -150,7 +150,7 @@ export function createGateway(
   };
   const streams = createStreams(config.streams, registry);
   const scopeNeeds = {
-    clientAddress: createClientAddress(config.trustedProxies),
+    identifyClient: createIdentifyClient(config.trustedProxies, config.trustedCallers),
     cors: createCors(config.corsOrigins, config.publicUrl),
     rateLimit: createRateLimit(config.rateLimit, redis),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },

@@ -1,4 +1,6 @@
+import { isIP } from "node:net";
 import { PublicKey } from "@solana/web3.js";
+import ipaddr from "ipaddr.js";
 import proxyAddr from "proxy-addr";
 import { z } from "zod";
 import { readKeypair } from "./chain/collect/keypair.ts";
@@ -11,6 +13,9 @@ import {
 } from "./chain/launchpad/program-ids.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+
+/** The prefix of IPv4 addresses in IPv6: a range of this length has all of them. */
+const IPV4_MAPPED_BITS = 96;
 
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
 export const Variables = z.object({
@@ -62,6 +67,11 @@ export const Variables = z.object({
   TRUST_PROXY: z
     .string()
     .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
+    .transform(splitList)
+    .default([]),
+  TRUSTED_CALLERS: z
+    .string()
+    .refine(isCallerList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
     .transform(splitList)
     .default([]),
   CORS_ORIGINS: z.string().transform(parsedBy(parseOrigins)).optional(),
@@ -188,6 +198,16 @@ function parseOrigins(text: string): string[] | undefined {
 
 function splitList(text: string): string[] {
   return text.split(",").map((part) => part.trim());
+}
+
+function isCallerList(text: string): boolean {
+  return splitList(text).every((part) => {
+    const [address = "", bits] = part.split("/");
+    if (isIP(address) === 0) return false;
+    if (bits === undefined) return true;
+    if (!ipaddr.isValidCIDR(part)) return false;
+    return Number(bits) > (/^::ffff:/i.test(address) ? IPV4_MAPPED_BITS : 0);
+  });
 }
 
 function isProxyList(text: string): boolean {

@@ -36,6 +36,7 @@ describe("the variables", () => {
       basePath: "",
       logLevel: "info",
       trustedProxies: [],
+      trustedCallers: [],
       rateLimit: { max: 20, windowSeconds: 60 },
       isProduction: false,
       allowUnderscore: undefined,
@@ -114,6 +115,12 @@ describe("an invalid variable", () => {
     ["SANDBOX", "yes", "expected true or false"],
     ["RATE_LIMIT_WINDOW_SECONDS", "-1", "expected a whole number"],
     ["HANDLE_ALLOW_UNDERSCORE", "yes", "expected true or false"],
+    ["TRUSTED_CALLERS", "app.example", "expected addresses or CIDR ranges, but no /0"],
+    ["TRUSTED_CALLERS", "1", "expected addresses or CIDR ranges"],
+    ["TRUSTED_CALLERS", "192.0.2.0/33", "expected addresses or CIDR ranges"],
+    ["TRUSTED_CALLERS", "192.0.2.1,0.0.0.0/0", "expected addresses or CIDR ranges, but no /0"],
+    ["TRUSTED_CALLERS", "::/0", "expected addresses or CIDR ranges, but no /0"],
+    ["TRUSTED_CALLERS", "::ffff:0.0.0.0/96", "expected addresses or CIDR ranges, but no /0"],
     ["CORS_ORIGINS", "app.example", "expected * or origins such as https://app.example"],
     ["CORS_ORIGINS", "https://app.example/page", "expected * or origins"],
     ["CORS_ORIGINS", "https://app.example,*", 'separated by commas, got "*"'],
@@ -159,6 +166,24 @@ describe("an invalid variable", () => {
     expect(message).toContain(`- ${name}: `);
     expect(message).toContain(expected);
   });
+
+  it.each([
+    ["10.0.0.0/8", "10.1.2.3"],
+    ["10.1.2.3", "10.0.0.0/255.0.0.0"],
+    ["127.0.0.1", "loopback"],
+    ["fc00::/6", "192.0.2.1, uniquelocal"],
+    ["::ffff:10.0.0.0/104", "10.1.2.3"],
+  ])(
+    "can be a trusted caller that may be a proxy: %s with TRUST_PROXY=%s",
+    (TRUSTED_CALLERS, TRUST_PROXY) => {
+      expect(messageFor({ ...complete, TRUSTED_CALLERS, TRUST_PROXY })).toContain(
+        `- TRUSTED_CALLERS: expected no address of TRUST_PROXY, which all callers may seem to have, got "${TRUSTED_CALLERS}"`,
+      );
+      expect(
+        readConfig({ ...complete, TRUSTED_CALLERS, TRUST_PROXY: "198.51.100.1" }).trustedCallers,
+      ).toEqual([TRUSTED_CALLERS]);
+    },
+  );
 
   it("can be a key whose halves do not match", () => {
     const mixed = [...keypair.secretKey.slice(0, 32), ...Keypair.generate().publicKey.toBytes()];

@@ -10,38 +10,61 @@ export interface Origin {
   readonly forwardedFor: string | null;
 }
 
+/** The sender of a request. */
+export interface Client {
+  /** By which callers are told apart: an IPv4 address, or an IPv6 /64. */
+  readonly address: string;
+  /** Whether the operator trusts it: it has no rate limit and no shares of budgets. */
+  readonly isTrusted: boolean;
+}
+
 /** All callers without a known address share one limit. */
-const UNKNOWN = "unknown";
+const UNKNOWN: Client = { address: "unknown", isTrusted: false };
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
-/** How many socket addresses are cached as trusted or not. Proxies have few addresses. */
-const MAX_SOCKET_ADDRESSES = 1_000;
+/** How many addresses are cached as trusted or not. Proxies have few. */
+const MAX_ADDRESSES = 1_000;
 
 /**
  * Identifies callers for rate limiting: by the socket's address, or, if that is a trusted proxy, by the
  * right-most address in `X-Forwarded-For` that is not a trusted proxy. If that address is invalid, uses the
- * socket's. IPv6 addresses are grouped by /64; IPv4-mapped IPv6 addresses count as IPv4.
+ * socket's. IPv6 addresses are grouped by /64, after they are compared with `trustedCallers`; IPv4-mapped IPv6
+ * addresses count as IPv4.
  */
-export function createClientAddress(trustedProxies: readonly string[]): (origin: Origin) => string {
-  const isTrusted = proxyAddr.compile([...trustedProxies]);
-  const trustedSockets = new LRUCache<string, boolean, undefined>({
-    max: MAX_SOCKET_ADDRESSES,
-    memoMethod: (address) => isTrusted(address, 0),
-  });
+export function createIdentifyClient(
+  trustedProxies: readonly string[],
+  trustedCallers: readonly string[] = [],
+): (origin: Origin) => Client {
+  const isProxy = proxyAddr.compile([...trustedProxies]);
+  const isTrustedProxy = memoized(isProxy);
+  const isTrustedCaller =
+    trustedCallers.length > 0 ? memoized(proxyAddr.compile([...trustedCallers])) : () => false;
+
+  function toClient(address: string): Client | undefined {
+    const group = toGroup(address);
+    return group === undefined ? undefined : { address: group, isTrusted: isTrustedCaller(address) };
+  }
 
   return ({ remoteAddress, forwardedFor }) => {
     if (remoteAddress === undefined) return UNKNOWN;
-    if (forwardedFor === null || !trustedSockets.memo(remoteAddress))
-      return toGroup(remoteAddress) ?? UNKNOWN;
+    if (forwardedFor === null || !isTrustedProxy(remoteAddress)) return toClient(remoteAddress) ?? UNKNOWN;
     const client = forwardedFor.includes(",")
-      ? proxyAddr(toRequest(remoteAddress, forwardedFor), isTrusted)
+      ? proxyAddr(toRequest(remoteAddress, forwardedFor), isProxy)
       : withoutPort(forwardedFor);
-    return toGroup(client) ?? toGroup(remoteAddress) ?? UNKNOWN;
+    return toClient(client) ?? toClient(remoteAddress) ?? UNKNOWN;
   };
 }
 
+function memoized(contains: (address: string, distance: number) => boolean): (address: string) => boolean {
+  const cache = new LRUCache<string, boolean, undefined>({
+    max: MAX_ADDRESSES,
+    memoMethod: (address) => contains(address, 0),
+  });
+  return (address) => cache.memo(address);
+}
+
 /**
- * The address block (IPv4 /24, IPv6 /48) of a caller as {@link createClientAddress} identifies it. A block usually
+ * The address block (IPv4 /24, IPv6 /48) of a caller as {@link createIdentifyClient} identifies it. A block usually
  * has one owner, so its callers share budgets.
  */
 export function toAddressBlock(caller: string): string {

@@ -8,7 +8,8 @@ import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { respondError } from "../rest/respond.ts";
-import { toAddressBlock, type Origin } from "./client-address.ts";
+import { TRUSTED_BLOCK } from "../upstream/budget/hourly-budget.ts";
+import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
 import type { Cors, PageRequest } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
@@ -16,7 +17,7 @@ import type { CallerConnection, Streams } from "./streams.ts";
 
 /** The parts of the process that a request uses. */
 export interface RequestScopeNeeds {
-  readonly clientAddress: (origin: Origin) => string;
+  readonly identifyClient: (origin: Origin) => Client;
   readonly cors: Cors;
   readonly rateLimit: RateLimit;
   readonly loaderSources: LoaderSources;
@@ -75,7 +76,7 @@ export class HttpRequestScope implements RequestScope {
   #loaders: Loaders | undefined;
   #log: Logger | undefined;
   #loggedCauses: Set<unknown> | undefined;
-  #clientAddress: string | undefined;
+  #identified: Client | undefined;
   #admittedAt: number | undefined;
   #isRefused = false;
   #code: string | undefined;
@@ -92,7 +93,8 @@ export class HttpRequestScope implements RequestScope {
   }
 
   get addressBlock(): string {
-    return toAddressBlock(this.#caller);
+    const { address, isTrusted } = this.#client;
+    return isTrusted ? TRUSTED_BLOCK : toAddressBlock(address);
   }
 
   get loaders(): Loaders {
@@ -108,12 +110,11 @@ export class HttpRequestScope implements RequestScope {
   }
 
   openStream(): OpenStream {
-    return (this.#stream = this.#needs.streams.open(this.#caller, this.#connection));
+    return (this.#stream = this.#needs.streams.open(this.#client.address, this.#connection));
   }
 
-  /** As the rate limit identifies the caller. */
-  get #caller(): string {
-    return (this.#clientAddress ??= this.#needs.clientAddress(this.#origin));
+  get #client(): Client {
+    return (this.#identified ??= this.#needs.identifyClient(this.#origin));
   }
 
   get log(): Logger {
@@ -129,7 +130,9 @@ export class HttpRequestScope implements RequestScope {
   }
 
   admit(cost: number): Promise<void> | undefined {
-    const decision = this.#needs.rateLimit(this.#caller, cost, this.#admittedAt);
+    const { address, isTrusted } = this.#client;
+    if (isTrusted) return undefined;
+    const decision = this.#needs.rateLimit(address, cost, this.#admittedAt);
     if (decision instanceof Promise) return decision.then(this.#obey.bind(this));
     this.#obey(decision);
     return undefined;
@@ -171,9 +174,9 @@ export class HttpRequestScope implements RequestScope {
     const status = typeof answer === "string" ? 200 : answer.status;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
     // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
-    const label = this.#clientAddress === undefined ? "other" : operation;
+    const label = this.#identified === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
-    this.#needs.metrics.answered(label, code, durationMs, reads);
+    this.#needs.metrics.answered(label, code, durationMs, reads, this.#identified?.isTrusted);
     const duration = Math.round(durationMs * 100) / 100;
     const { cached, social, chain } = reads;
     if (label === "other" || this.#isRefused) {

@@ -2,7 +2,7 @@ import ipaddr from "ipaddr.js";
 import type { Logger } from "../observability/log.ts";
 import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
 import type { Shortage } from "../upstream/budget/ledger.ts";
-import { withoutRedis } from "../upstream/budget/hourly-budget.ts";
+import { TRUSTED_BLOCK, withoutRedis } from "../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../upstream/redis.ts";
 import { toAccountName, type AccountName, type SocialAccount } from "./account.ts";
 import { createReadLedger, NEW, RESERVE, SETTLE, type Admission, type Counts } from "./read-ledger.ts";
@@ -151,11 +151,14 @@ export function createReadBudget({
       });
     };
     if (paid.length === names.length) return { paid, onEnd };
-    const isNew = newKeys.has(names.find((name) => !paid.includes(name))!.key);
+    const refused = {
+      isNew: newKeys.has(names.find((name) => !paid.includes(name))!.key),
+      isTrusted: blocks.length === 0,
+    };
     const shortage =
       inRedis && granted.length < names.length
-        ? toShortage(limits, inRedis, isNew)
-        : toShortage(allowed, own, isNew);
+        ? toShortage(limits, inRedis, refused)
+        : toShortage(allowed, own, refused);
     metrics?.refused("social_reads", shortage.scope, names.length - paid.length);
     return { paid, onEnd, refusal: new SocialError({ kind: "budget-used", ...shortage }) };
   };
@@ -165,16 +168,19 @@ export function createReadBudget({
 function toShortage(
   limits: Counts,
   { used, reads }: Omit<Admission, "fits">,
-  isNew: boolean,
+  { isNew, isTrusted }: { isNew: boolean; isTrusted: boolean },
 ): Required<Shortage> {
-  const refusing = (isNew ? [0, 1] : [1]).filter((i) => !isAllowed(limits[i]!, used[i]!, reads[i]!));
+  const refusing = (isNew ? [0, 1] : [1]).filter(
+    (i) => !isAllowed(limits[i]!, used[i]!, reads[i]!, isTrusted),
+  );
   const isForAll = refusing.some((i) => !isAllowed(limits[i]!, used[i]!, 0));
-  const waits = refusing.map((i) => secondsUntilAllowed(limits[i]!, used[i]!, reads[i]!));
+  const waits = refusing.map((i) => secondsUntilAllowed(limits[i]!, used[i]!, reads[i]!, isTrusted));
   return { scope: isForAll ? "SERVICE" : "CALLER", retryAfterSeconds: Math.max(1, ...waits) };
 }
 
-/** A caller's block, and for an IPv6 /48 also the /32 around it. */
-function blocksOf(addressBlock: string): [string, ...string[]] {
+/** A caller's block, and for an IPv6 /48 also the /32 around it. None for trusted callers. */
+function blocksOf(addressBlock: string): string[] {
+  if (addressBlock === TRUSTED_BLOCK) return [];
   if (!addressBlock.endsWith("/48")) return [addressBlock];
   const wide = ipaddr.IPv6.networkAddressFromCIDR(addressBlock.replace(/\/48$/, "/32"));
   return [addressBlock, `${wide.toString()}/32`];

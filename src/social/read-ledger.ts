@@ -51,26 +51,23 @@ export function createReadLedger() {
     used: (limits: Counts): Counts => drain(limits),
 
     /**
-     * Reserves reads for a caller: its block, and the wider block if there is one. Each of `areNew` is a read, which
+     * Reserves reads for a caller: its block, and the wider block if there is one; none for trusted callers. Each of `areNew` is a read, which
      * counts in both budgets if it is true, otherwise only in the second.
      */
-    reserve(
-      limits: Counts,
-      [block, wideBlock]: readonly [string, ...string[]],
-      areNew: readonly boolean[],
-    ): Admission {
+    reserve(limits: Counts, [block, wideBlock]: readonly string[], areNew: readonly boolean[]): Admission {
       const used = drain(limits);
-      const own = tallyOf(block);
+      const isTrusted = block === undefined;
+      const own = isTrusted ? newTally() : tallyOf(block);
       const wide = wideBlock === undefined ? newTally() : tallyOf(wideBlock);
       const readsIn = (i: 0 | 1) => Math.max(own.counts[i], wide.counts[i] * WIDE_BLOCK_WEIGHT);
       const fits = areNew.map((isNew) => {
         const counted = isNew ? BUDGETS : ([1] as const);
-        if (!counted.every((i) => isAllowed(limits[i], used[i], readsIn(i)))) return false;
+        if (!counted.every((i) => isAllowed(limits[i], used[i], readsIn(i), isTrusted))) return false;
         for (const i of counted) for (const counts of [used, own.counts, wide.counts]) counts[i]++;
         return true;
       });
       if (fits.includes(true)) {
-        blocks.set(block, own);
+        if (!isTrusted) blocks.set(block, own);
         if (wideBlock !== undefined) blocks.set(wideBlock, wide);
       }
       return { fits, used: [...used], reads: [readsIn(0), readsIn(1)] };
@@ -92,8 +89,8 @@ const KNOWN = 1;
 export const NEW = 2;
 
 /**
- * KEYS: what is used of the budgets, the accounts of the UTC day, then the caller's block, and the wider block if there
- * is one. ARGV: the limits of the budgets, then a key per read, which is new unless the network has charged for it
+ * KEYS: what is used of the budgets, the accounts of the UTC day, then the caller's block unless it is trusted, and the
+ * wider block if there is one. ARGV: the limits of the budgets, then a key per read, which is new unless the network has charged for it
  * today. Returns the day; what is used of each budget, and what the caller's reads count in it, in thousandths; and
  * for each read KNOWN or NEW, negative if it does not fit.
  */
@@ -116,7 +113,7 @@ local used = load(KEYS[1], function(i, count, seconds) return drained(limits[i],
 local own = KEYS[3] and load(KEYS[3], decay) or {0, 0}
 local wide = KEYS[4] and load(KEYS[4], decay) or {0, 0}
 local function reads(i) return math.max(own[i], wide[i] * ${WIDE_BLOCK_WEIGHT}) end
-local function allows(i) return isAllowed(limits[i], used[i], reads(i)) end
+local function allows(i) return isAllowed(limits[i], used[i], reads(i), not KEYS[3]) end
 local function add(i) used[i], own[i], wide[i] = used[i] + 1, own[i] + 1, wide[i] + 1 end
 
 local kinds, fitting = {}, 0

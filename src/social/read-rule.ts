@@ -7,6 +7,8 @@
  * reads / (0.2 * limit)) / 2`. So the lower half is for callers with fewer than ten reads, a caller that has read little
  * is served before one that has read much, and no burst takes the hour. `reads` is never more than a fifth of the limit, of
  * which at most as much decays in an hour: a caller gets at most two fifths in its first hour, and then a fifth an hour.
+ *
+ * Reads of trusted callers have no share: they only leave the lower half to others.
  */
 
 const HOUR_SECONDS = 3600;
@@ -36,9 +38,9 @@ export const drained = (limit: number, used: number, seconds: number): number =>
 export const decayed = (reads: number, seconds: number): number => reads * Math.exp(-seconds / HOUR_SECONDS);
 
 /** Whether a caller may read one more account. */
-export function isAllowed(limit: number, used: number, reads: number): boolean {
+export function isAllowed(limit: number, used: number, reads: number, isTrusted = false): boolean {
   const left = capacityOf(limit) - used;
-  const needed = (Math.min(1, reads / FEW_READS) + reads / (MOST_READS_PART * limit)) / 2;
+  const needed = isTrusted ? 1 / 2 : (Math.min(1, reads / FEW_READS) + reads / (MOST_READS_PART * limit)) / 2;
   return left >= 1 && left / capacityOf(limit) > needed;
 }
 
@@ -49,9 +51,9 @@ local function drained(limit, used, seconds)
   return math.max(0, used - seconds * math.max(limit - capacityOf(limit), limit / 2) / ${HOUR_SECONDS})
 end
 local function decayed(reads, seconds) return reads * math.exp(-seconds / ${HOUR_SECONDS}) end
-local function isAllowed(limit, used, reads)
+local function isAllowed(limit, used, reads, isTrusted)
   local left = capacityOf(limit) - used
-  local needed = (math.min(1, reads / ${FEW_READS}) + reads / (${MOST_READS_PART} * limit)) / 2
+  local needed = isTrusted and 1 / 2 or (math.min(1, reads / ${FEW_READS}) + reads / (${MOST_READS_PART} * limit)) / 2
   return left >= 1 and left / capacityOf(limit) > needed
 end
 `;
@@ -60,11 +62,11 @@ end
 const LONGEST_WAIT_SECONDS = 24 * HOUR_SECONDS;
 
 /** Whole seconds until the caller may read one more account, if nobody reads any until then. */
-export function secondsUntilAllowed(limit: number, used: number, reads: number): number {
+export function secondsUntilAllowed(limit: number, used: number, reads: number, isTrusted = false): number {
   let [low, high] = [0, LONGEST_WAIT_SECONDS];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (isAllowed(limit, drained(limit, used, middle), decayed(reads, middle))) high = middle;
+    if (isAllowed(limit, drained(limit, used, middle), decayed(reads, middle), isTrusted)) high = middle;
     else low = middle;
   }
   return high;

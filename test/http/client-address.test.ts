@@ -1,8 +1,28 @@
 import { describe, expect, it } from "vitest";
-import { createClientAddress, toAddressBlock } from "../../src/http/client-address.ts";
+import { createIdentifyClient, toAddressBlock } from "../../src/http/client-address.ts";
 
 const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor: string | null = null) =>
-  createClientAddress(trusted)({ remoteAddress, forwardedFor });
+  createIdentifyClient(trusted)({ remoteAddress, forwardedFor }).address;
+
+describe("a caller is trusted", () => {
+  const isTrusted = (callers: string[], forwardedFor: string) =>
+    createIdentifyClient(["127.0.0.1"], callers)({ remoteAddress: "127.0.0.1", forwardedFor }).isTrusted;
+
+  it("if its address is listed or in a listed range, but not its whole IPv6 /64", () => {
+    const callers = ["192.0.2.7", "198.51.100.0/28", "2001:db8::5"];
+    const addresses = [
+      "192.0.2.7",
+      "::ffff:192.0.2.7",
+      "198.51.100.15",
+      "2001:DB8:0::5",
+      "[2001:db8::5]:443",
+    ];
+    for (const address of addresses) expect(isTrusted(callers, address), address).toBe(true);
+    for (const address of ["192.0.2.8", "198.51.100.16", "2001:db8::6", "nonsense", "192.0.2.7, 192.0.2.8"])
+      expect(isTrusted(callers, address), address).toBe(false);
+    expect(isTrusted([], "192.0.2.7")).toBe(false);
+  });
+});
 
 describe("a caller is identified", () => {
   it("by the socket's address, whatever an untrusted client sends in X-Forwarded-For", () => {

@@ -11,6 +11,7 @@ import {
   eachWithRedis,
   isBack,
 } from "../support/describe-with-redis.ts";
+import { TRUSTED_BLOCK } from "../../src/upstream/budget/hourly-budget.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const logLines: string[] = [];
@@ -142,6 +143,14 @@ describeWithRedis("a budget for reads in Redis", () => {
     await isBack(redis);
     return Math.ceil(Number(await server.command("HGET", `${KEYS}used`, field)));
   };
+
+  it("leaves half to others than trusted callers, whichever replica these ask", async () => {
+    const replicas = [replica(), replica()];
+    for (let i = 0; i < 6; i++)
+      expect(await read(replicas[i % 2]!, TRUSTED_BLOCK, handles(1, `x${i}x`))).toBe(1);
+    expect(await read(replica(), TRUSTED_BLOCK, handles(1, "y"))).not.toBe(1);
+    expect(await read(replica(), "a", handles(1, "z"))).toBe(1);
+  });
 
   it("is shared by all replicas: no more than it holds", async () => {
     const replicas = Array.from({ length: 4 }, () => replica());

@@ -13,7 +13,12 @@ import type { RedisServer } from "../support/redis-server.ts";
 const FUNCTIONS = { capacityOf, drained, decayed, isAllowed };
 
 /** With a limit of 10,000 the bucket holds 769.2 reads, and 9,230.8 an hour refill it. */
-const CASES: [name: string, call: keyof typeof FUNCTIONS, args: number[], result: number | boolean][] = [
+const CASES: [
+  name: string,
+  call: keyof typeof FUNCTIONS,
+  args: (number | boolean)[],
+  result: number | boolean,
+][] = [
   ["a bucket holds a thirteenth of the limit", "capacityOf", [13_000], 1_000],
   ["a bucket holds one read, however small the limit", "capacityOf", [5], 1],
   ["an hour refills the rest of the limit", "drained", [13_000, 12_500, 3_600], 500],
@@ -26,6 +31,8 @@ const CASES: [name: string, call: keyof typeof FUNCTIONS, args: number[], result
   ["and gets nothing from less", "isAllowed", [10_000, 693, 2], false],
   ["a caller with ten reads needs more than half of it", "isAllowed", [10_000, 382, 10], true],
   ["and gets nothing from half", "isAllowed", [10_000, 385, 10], false],
+  ["a trusted caller needs half, however much it has read", "isAllowed", [10_000, 384, 5_000, true], true],
+  ["and gets nothing from less", "isAllowed", [10_000, 385, 0, true], false],
   ["a caller with 1,000 reads needs three quarters", "isAllowed", [10_000, 192, 1_000], true],
   ["and gets nothing from less", "isAllowed", [10_000, 193, 1_000], false],
   ["a caller with 1,999 reads needs a full bucket", "isAllowed", [10_000, 0, 1_999], true],
@@ -38,7 +45,7 @@ const CASES: [name: string, call: keyof typeof FUNCTIONS, args: number[], result
 
 describe("the rule of the budgets for reads", () => {
   it.each(CASES)("in TypeScript: %s", (_name, call, args, result) => {
-    const actual = (FUNCTIONS[call] as (...args: number[]) => number | boolean)(...args);
+    const actual = (FUNCTIONS[call] as (...args: (number | boolean)[]) => number | boolean)(...args);
     expect(actual).toEqual(typeof result === "number" ? expect.closeTo(result, 6) : result);
   });
 

@@ -5,6 +5,11 @@ import { createLedger, createRedisLedger, type Counter, type Reservation } from 
 /** A replica that cannot reach Redis uses at most this part: four replicas together stay within the budget. */
 const PART_WITHOUT_REDIS = 1 / 4;
 
+/** Stands for the block of all callers whom the operator trusts. */
+export const TRUSTED_BLOCK = "trusted";
+/** Strangers stand behind trusted callers, so even these leave half of each budget to others. */
+const TRUSTED_PART = 1 / 2;
+
 /** A part of a budget, with limits of its own. */
 export interface BudgetPart {
   readonly name: string;
@@ -16,7 +21,7 @@ export interface BudgetPart {
 
 /**
  * Limits what all callers together spend in any hour to `limit`, and what the callers of one address block spend to
- * `blockLimit`, both in the unit of the reserved amounts: over all replicas while Redis is available, in this process
+ * `blockLimit`, those of {@link TRUSTED_BLOCK} to half of `limit`, both in the unit of the reserved amounts: over all replicas while Redis is available, in this process
  * without `redis`. A replica that cannot reach Redis allows a quarter of each limit, less what it has spent itself.
  */
 export function createHourlyBudget(needs: {
@@ -57,7 +62,11 @@ export function createHourlyBudget(needs: {
     async reserve(block: string, amount: number, part?: BudgetPart): Promise<Reservation> {
       // The names are those of the keys in Redis, which replicas of other versions use too.
       const counters: Counter[] = [
-        { name: `caller:${block}`, limit: blockLimit, scope: "CALLER" },
+        {
+          name: `caller:${block}`,
+          limit: block === TRUSTED_BLOCK ? Math.floor(TRUSTED_PART * limit) : blockLimit,
+          scope: "CALLER",
+        },
         ...(part ? [toBlockCounter(part, block), toCounter(part)] : []),
         all,
       ];
@@ -99,8 +108,9 @@ function toCounter({ name, limit }: BudgetPart): Counter {
   return { name: `part:${name}`, limit, scope: "SERVICE" };
 }
 
-function toBlockCounter({ name, blockLimit }: BudgetPart, block: string): Counter {
-  return { name: `part:${name}:caller:${block}`, limit: blockLimit, scope: "CALLER" };
+function toBlockCounter({ name, limit, blockLimit }: BudgetPart, block: string): Counter {
+  const ownLimit = block === TRUSTED_BLOCK ? limit : blockLimit;
+  return { name: `part:${name}:caller:${block}`, limit: ownLimit, scope: "CALLER" };
 }
 
 /** What a replica that cannot reach Redis may use of a limit. */

@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { atOnce, from } from "../support/client.ts";
+import { openEventStream } from "../support/event-stream.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const APP = from("2001:db8::5");
+const SECOND_APP = from("192.0.2.7");
+/** Not trusted, though in the same /64 as the first. */
+const NEIGHBOUR = from("2001:db8::6");
+const STRANGER = from("198.51.100.1");
+
+const artist = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
+const HISTORY = `query ($id: String!) {
+  walletById(socialId: $id) { history(first: 5) { nodes { signature } } }
+}`;
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld({
+    TRUSTED_CALLERS: "2001:db8::5, 192.0.2.0/28",
+    RATE_LIMIT_MAX: "2",
+    RATE_LIMIT_WINDOW_SECONDS: "3600",
+    STREAMS_PER_ADDRESS: "1",
+    // Twenty names at once.
+    SOCIAL_READS_PER_HOUR: "260",
+    HISTORY_CALLS_PER_HOUR: "80",
+    FEE_BUDGET_LAMPORTS_PER_HOUR: "60000",
+    MAX_PRIORITY_FEE_LAMPORTS: "5000",
+  });
+});
+afterEach(() => world.close());
+
+it("trusted callers have no rate limit, and metrics tell them apart", async () => {
+  const answers = await atOnce(10, () => world.lookup("creator", APP));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(answers[0]!.headers.has("ratelimit")).toBe(false);
+  const of = (headers: Record<string, string>) =>
+    Promise.all([1, 2, 3].map(async () => (await world.lookup("creator", headers)).status));
+  expect((await of(NEIGHBOUR)).sort()).toEqual([200, 200, 429]);
+  const { body } = await world.request("/metrics");
+  expect(body).toContain('tributary_trusted_requests_total{operation="lookup",code="OK"} 10\n');
+  expect(body).toContain('tributary_requests_total{operation="lookup",code="OK"} 12\n');
+});
+
+it("trusted callers leave half of the names to others", async () => {
+  const codes = [];
+  for (let i = 0; i < 20; i++) {
+    const { body } = await world.lookup(artist(i), i % 2 ? APP : SECOND_APP);
+    codes.push(body.error ?? "OK");
+  }
+  expect(codes.slice(0, 10)).toEqual(Array<string>(10).fill("OK"));
+  expect(codes.at(-1)).toBe("SERVICE_BUSY");
+  expect((await world.lookup(artist(30), STRANGER)).status).toBe(200);
+});
+
+it("trusted callers leave half of the fee budget to others", async () => {
+  let collected = 0;
+  let last;
+  do {
+    last = await world.collect(world.account(artist(collected)).id, collected % 2 ? APP : SECOND_APP);
+    if (last.status === 200) collected++;
+  } while (last.status === 200);
+  // A stranger's share would be an eighth: one fee.
+  expect(collected).toBe(5);
+  expect(last.body.message).toMatch(/^You have used your share/);
+  expect((await world.collect(world.account(artist(30)).id, STRANGER)).body.success).toBe(true);
+});
+
+it("trusted callers leave half of the calls for histories to others", async () => {
+  for (let i = 0; i < 8; i++) world.sandbox.chain.transfer(world.account(artist(i)).address, 10n ** 9n);
+  world.sandbox.chain.advanceSlots(32);
+  const read = async (i: number, headers: Record<string, string>) => {
+    const { body } = await world.graphql(HISTORY, { id: world.account(artist(i % 8)).id }, headers);
+    return body.errors?.[0].extensions.code ?? "OK";
+  };
+  const codes = [];
+  // A page costs two calls, or one if its transaction is cached.
+  for (let i = 0; i < 33; i++) codes.push(await read(i, i % 2 ? APP : SECOND_APP));
+  expect(codes).toEqual([...Array<string>(32).fill("OK"), "SERVICE_BUSY"]);
+  expect(await read(0, STRANGER)).toBe("OK");
+});
+
+it("trusted callers keep the limits of streams", async () => {
+  const open = () =>
+    openEventStream(
+      world.url,
+      { query: 'subscription { wallet(handle: "creator") { address } }' },
+      { headers: APP },
+    );
+  const first = await open();
+  expect(first.status).toBe(200);
+  expect((await open()).status).toBe(429);
+  first.close();
+});
