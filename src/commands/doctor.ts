@@ -13,6 +13,7 @@ import { createCallQuota } from "../social/call-quota.ts";
 import { createCircuitBreaker } from "../social/circuit-breaker.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { createRedis } from "../upstream/redis.ts";
+import { remedyFor } from "../upstream/redis-probe.ts";
 import { createExamineEndpoint } from "./accounts-per-call.ts";
 
 const REDIS_INFO = {
@@ -87,7 +88,7 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   }
   redis.close();
   if (info === undefined) {
-    const text = `${host} does not answer or accept writes (${reason}): check the URL, its password, and that Redis runs`;
+    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(reason, redisUrls[0]!)}`;
     return bad("REDIS_URL", text);
   }
   const version = /^redis_version:(.*)\r$/m.exec(info)?.[1] ?? "";

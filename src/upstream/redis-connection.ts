@@ -82,6 +82,8 @@ export function createConnection({
 
   return {
     isCluster: client.isCluster,
+    /** The number in the URL. */
+    database: toOptions(urls[0]!).db,
 
     /** Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never rejects. */
     evaluate(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {

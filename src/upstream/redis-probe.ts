@@ -18,6 +18,18 @@ const PROBE_KEY = "v2:probe";
 const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
 const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
 
+/** Errors of SELECT. Redis then uses database 0, which may be another service's. */
+const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
+
+/** What to do when Redis cannot be used for this reason; empty: it has not answered. */
+export function remedyFor(reason: string, { protocol }: URL): string {
+  if (/^(WRONGPASS|NOAUTH)\b/.test(reason)) return "check the user and the password in REDIS_URL";
+  if (reason.startsWith("NOPERM")) return "allow the user the keys and the channels tributary:*";
+  if (protocol === "rediss:" && (reason === "" || !/^[A-Z]+ /.test(reason)))
+    return "check REDIS_URL, that Redis runs, and that this port uses TLS: without TLS use redis://";
+  return "check REDIS_URL, and that Redis runs";
+}
+
 /** What a probe of Redis shows. */
 interface Probed {
   /** Whether every master has answered as expected. */
@@ -37,6 +49,9 @@ export async function probe(connection: ReturnType<typeof createConnection>): Pr
   return { isAnswering, refusal, problem: findProblem() };
 
   function findProblem(): string | undefined {
+    const { database } = connection;
+    if (database > 0 && DATABASE_REFUSED.test(connection.lastError()))
+      return `Redis refuses the database ${database} (${connection.lastError()}): use one that it has`;
     if (connection.isCluster) return connection.isNoCluster() ? IS_NO_CLUSTER : undefined;
     const isCluster = /^(MOVED|ASK)\b/.test(refusal ?? "") || /^cluster_enabled:1/m.test(String(answers[0]));
     return isCluster ? IS_CLUSTER : undefined;

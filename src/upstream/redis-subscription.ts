@@ -22,7 +22,7 @@ export function createSubscription({
   onMessage: (message: string) => void;
   /** Called after each (re)connect. */
   onSubscribed: () => void;
-  /** Called when Redis does not permit the subscription. */
+  /** Called when Redis does not permit the user the channel. */
   onRefused: (reason: string) => void;
 }) {
   let client: Client;
@@ -50,7 +50,8 @@ export function createSubscription({
       setTimeout(connect, RECONNECT_MS, attempt + 1).unref();
     });
     client.subscribe(channel).then(onSubscribed, (error: unknown) => {
-      if (isRefusal(error)) onRefused(error.message);
+      // The connection that runs scripts reports a wrong password.
+      if (isRefusal(error) && error.message.startsWith("NOPERM")) onRefused(error.message);
       client.disconnect();
     });
   }

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection, KEY_PREFIX } from "./redis-connection.ts";
-import { probe } from "./redis-probe.ts";
+import { probe, remedyFor } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 
 /**
@@ -71,7 +71,8 @@ const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 /** The subject of the warning while Redis is down. */
 export const REDIS_SUBJECT = "redis";
 
-const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks; check REDIS_URL";
+const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks";
+const NO_ANSWER = "it does not answer";
 
 /**
  * Connects to the Redis server at one URL, or, if the URLs are several nodes of a Redis Cluster, to that; either may
@@ -122,11 +123,16 @@ export function createRedis({
   let refusal: string | undefined;
   let failureLoggedAt = -Infinity;
 
+  function warn(state: string, reason: string): void {
+    const message = `${state}: ${remedyFor(reason, urls[0]!)}; ${CONSEQUENCE}`;
+    warnings.raise(REDIS_SUBJECT, message, { details: { reason: reason || NO_ANSWER } });
+  }
+
   function markDown(reason: string): void {
     if (!isUp) return;
     isUp = false;
     up.set(0);
-    warnings.raise(REDIS_SUBJECT, `Redis is unavailable: ${CONSEQUENCE}`, { details: { reason } });
+    warn("Redis is unavailable", reason);
     void probeUntilUp();
   }
 
@@ -157,7 +163,7 @@ export function createRedis({
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
     if (!isUp && problem === undefined) {
       const reason = refusal ?? connection.lastError();
-      warnings.raise(REDIS_SUBJECT, `Redis is not available yet: ${CONSEQUENCE}`, { details: { reason } });
+      warn("Redis is not available yet", reason);
     }
     return problem;
   }
@@ -175,11 +181,14 @@ export function createRedis({
       markDown(failure.message);
       return "unavailable";
     }
-    warn(failure.message, "a Redis script failed and is ignored: check that Redis is version 7 or later");
+    logFailure(
+      failure.message,
+      "a Redis script failed and is ignored: check that Redis is version 7 or later",
+    );
     return "failed";
   }
 
-  function warn(reason: string, message: string): void {
+  function logFailure(reason: string, message: string): void {
     if (performance.now() - failureLoggedAt < LOG_FAILURES_EVERY_MS) return;
     failureLoggedAt = performance.now();
     log.warn({ reason }, message);
@@ -232,7 +241,7 @@ export function createRedis({
         onMessage,
         onSubscribed: onReconnect,
         onRefused: (reason) => {
-          warn(
+          logFailure(
             reason,
             "Redis refuses a subscription, so lookups may miss other replicas' latest collects: allow the user the channels tributary:*",
           );

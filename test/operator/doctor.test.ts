@@ -74,7 +74,7 @@ describe("npm run doctor", () => {
     expect(line("WRONG  SOLANA_RPC_URL")).toMatch(
       /127\.0\.0\.1:1 does not answer \(unreachable\): check the URL/,
     );
-    expect(line("WRONG  REDIS_URL")).toContain("check the URL, its password");
+    expect(line("WRONG  REDIS_URL")).toContain("check REDIS_URL, and that Redis runs");
     expect(last).toBe(
       "At fault: SOCIAL_API_TOKEN, SOLANA_RPC_URL, ESCROW_PROGRAM_ID, FEE_PAYER_KEYPAIR, REDIS_URL",
     );
@@ -142,6 +142,23 @@ describeWithRedis("npm run doctor with Redis", () => {
   });
   afterEach(() => redis.stop());
 
+  it("names the cause and the remedy of a wrong password, of TLS at a port without it, and of a missing database", async () => {
+    const line = async (url: string) => {
+      const found = await doctor({ REDIS_URL: url });
+      expect(found.exitCode).toBe(1);
+      return found.line("WRONG  REDIS_URL");
+    };
+    expect(await line(redis.url.replace("redis:", "rediss:"))).toMatch(
+      /\(.*\S.*\): .* this port uses TLS: without TLS use redis:\/\/$/,
+    );
+    expect(await line(`${redis.url}/99`)).toContain(
+      "Redis refuses the database 99 (ERR DB index is out of range): use one that it has",
+    );
+    await redis.command("CONFIG", "SET", "requirepass", "the-password");
+    expect(await line(redis.url.replace("//", "//:not-the-password@"))).toMatch(
+      /\((WRONGPASS|NOAUTH) .*\): check the user and the password in REDIS_URL$/,
+    );
+  });
   it("reports its version, and a policy that evicts keys", async () => {
     expect((await doctor({ REDIS_URL: redis.url })).line("ok     REDIS_URL")).toMatch(
       /runs Redis \d+\..* accepts writes/,
