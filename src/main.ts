@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
 import {
@@ -41,7 +41,7 @@ interface Host {
 
 const THIS_PROCESS: Host = {
   readEnv() {
-    if (existsSync(".env")) process.loadEnvFile();
+    loadEnvFile(".env");
     return process.env;
   },
   print: console.log,
@@ -90,7 +90,10 @@ function readArguments(args: readonly string[]) {
 /** What to print when a command fails. */
 function describeFailure(error: unknown, env: Environment): unknown[] {
   const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-  if (error instanceof ConfigError) return [message];
+  if (error instanceof ConfigError) {
+    const hints = warnAboutUnknown(env, VARIABLE_NAMES).map((hint) => `  - ${hint}`);
+    return [[message, ...hints].join("\n")];
+  }
   if (error instanceof PreflightError) return [`Tributary cannot start: ${message}`];
   if (code === "EADDRINUSE") {
     const name = port === Number(env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";

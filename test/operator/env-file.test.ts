@@ -1,0 +1,56 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { expect, it } from "vitest";
+import { findBrokenLines } from "../../src/commands/env-file.ts";
+import { runMain, startProgram } from "../support/program.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+it("a broken line in .env ends the start and the doctor with its number, and without its text", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, ".env"), "PORT=0\n\nNODE_ENV: production\nSOCIAL_API_TOKEN a-secret\n");
+  for (const args of [[], ["doctor"]]) {
+    const program = startProgram({}, folder, args);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toMatch(
+      /^Tributary cannot start:\n {2}- \.env, line 3: .*\n {2}- \.env, line 4: .*\n$/,
+    );
+    expect(program.output()).not.toContain("a-secret");
+  }
+});
+
+it("a folder named .env ends the start with one line", async () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, ".env"));
+  const program = startProgram({}, folder);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toBe(
+    "Tributary cannot start:\n  - .env cannot be read (EISDIR): expected a file of NAME=value lines\n",
+  );
+});
+
+it.each([
+  ["comments, blank lines, spaces and export", "# a\n\n  \n A = 1\nexport B=2\r\n  # c\nC=\nD", ["D"]],
+  ["a value of several lines", "A=\"one\ntwo\n\n# three\"\nB=`x\n: y`\nC='=\n'", []],
+  ["a quote that is never closed", 'A="one\ntwo\nB=2', ["two"]],
+  ["text after a quoted value", "A='x' # y\nB=\"x\" y", []],
+  ["values with = and :", "A=b=c\nB=http://x:1/?y=z", []],
+  ["no name, or YAML", "=1\nA: b\nB: c=d\nC", ["=1", "A: b", "B: c=d", "C"]],
+  ["a name twice", "A=1\nA=1\nB", ["B"]],
+])("only lines that Node does not read are broken: %s", (_name, text, broken) => {
+  const lines = text.split("\n");
+  expect(findBrokenLines(text).map((number) => lines[number - 1])).toEqual(broken);
+  const rest = lines.filter((line) => !broken.includes(line)).join("\n");
+  expect(parseEnv(text)).toMatchObject(parseEnv(rest));
+});
+
+it("hints about misspelled variables stand in the list of problems, of the start and of the doctor", async () => {
+  for (const args of [[], ["doctor"]]) {
+    const program = runMain({ NODE_ENV: "production", SOLANA_RPC_URLS: "http://127.0.0.1:1" }, args);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toMatch(/^ {2}- SOLANA_RPC_URL: missing/m);
+    expect(program.output()).toMatch(
+      /^ {2}- SOLANA_RPC_URLS is not a variable .* Did you mean SOLANA_RPC_URL\?$/m,
+    );
+  }
+});
