@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
+import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
 import {
   ConfigError,
@@ -107,10 +108,14 @@ function describeFailure(error: unknown, env: Environment): unknown[] {
   return ["Tributary cannot start:", error];
 }
 
+function warningsAbout(env: Environment): string[] {
+  return [...warnAboutUnknown(env, VARIABLE_NAMES), ...warnAboutRisks(env)];
+}
+
 /** Returns 1 if a variable is at fault. */
 async function runDoctor(env: Environment, { print }: Host): Promise<number> {
   const config = readConfig(env);
-  for (const warning of warnAboutUnknown(env, VARIABLE_NAMES)) print(`check  ${warning}`);
+  for (const warning of warningsAbout(env)) print(`check  ${warning}`);
   const { examine } = await import("./commands/doctor.ts");
   const { text, atFault } = await examine(config);
   print(text);
@@ -144,6 +149,7 @@ async function runSandbox(
   for (const [name, value] of Object.entries({ NODE_ENV: "production", ...sandbox.env })) {
     print(`${name}=${value}`);
   }
+  for (const warning of sandbox.warnings) printError(warning);
   printError(
     "The sandbox's chain and social network run until Ctrl-C. Start a service with the lines above.",
   );
@@ -186,7 +192,7 @@ async function run(
     : undefined;
   const config = readConfig(env, sandbox?.env);
   const log = createLogger(config.logLevel, logStream);
-  for (const warning of warnAboutUnknown(env, VARIABLE_NAMES)) log.warn(warning);
+  for (const warning of [...warningsAbout(env), ...(sandbox?.warnings ?? [])]) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });

@@ -29,6 +29,8 @@ export interface SandboxAccount extends NetworkAccount, AccountAddresses {
 export interface Sandbox {
   /** The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and FEE_PAYER_KEYPAIR are secrets. */
   readonly env: SandboxEnv;
+  /** Which ports were in use. */
+  readonly warnings: readonly string[];
   readonly chain: Chain;
   readonly rpc: LoopbackServer<JsonRpcCall>;
   readonly social: SocialNetwork;
@@ -120,7 +122,14 @@ export async function startSandbox({
     createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),
   ]);
 
+  const ports = [
+    ["chain", rpcPort, rpc.url],
+    ["social network", socialPort, social.url],
+  ] as const;
   return {
+    warnings: ports
+      .filter(([, port, url]) => port !== 0 && new URL(url).port !== String(port))
+      .map(([name, port, url]) => `port ${port} is in use, so the sandbox's ${name} listens at ${url}`),
     env: {
       SOCIAL_API_URL: social.url,
       SOCIAL_API_TOKEN,

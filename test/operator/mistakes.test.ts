@@ -1,8 +1,15 @@
+import { once } from "node:events";
+import { chmodSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
 import { Keypair } from "@solana/web3.js";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { VARIABLE_NAMES } from "../../src/config.ts";
 import { runMain, startProgram } from "../support/program.ts";
+import { startTestSandbox } from "../support/sandbox.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const GATEWAY = /Gateway +(http\S+)/;
 
@@ -94,6 +101,60 @@ describe("ESCROW_PROGRAM_ID", () => {
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toContain(
       "  - ESCROW_PROGRAM_ID: expected another program than LAUNCHPAD_AMM_PROGRAM_ID",
+    );
+  });
+});
+
+describe("a key file that every user can read", () => {
+  it("is a warning of the start and of the doctor", async () => {
+    const sandbox = await startTestSandbox();
+    onTestFinished(() => sandbox.close());
+    const file = join(temporaryFolder(), "fee-payer.json");
+    writeFileSync(file, sandbox.env.FEE_PAYER_KEYPAIR);
+    const env = { ...sandbox.env, ...AMPLE_DEADLINES, FEE_PAYER_KEYPAIR: file, PORT: "0" };
+    const warning = "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400";
+    for (const isWarned of [true, false]) {
+      chmodSync(file, isWarned ? 0o644 : 0o440);
+      const doctor = runMain(env, ["doctor"]);
+      expect(await doctor.exitCode()).toBe(0);
+      expect(doctor.output().includes(`check  ${warning}`)).toBe(isWarned);
+    }
+    chmodSync(file, 0o644);
+    const program = runMain(env);
+    await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toContain(`"level":40`);
+    expect(program.output()).toContain(warning);
+  });
+});
+
+describe("SANDBOX in production", () => {
+  it("is a warning", async () => {
+    const sandbox = await startTestSandbox();
+    onTestFinished(() => sandbox.close());
+    const program = runMain({ ...sandbox.env, NODE_ENV: "production", SANDBOX: "true", PORT: "0" });
+    await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toMatch(/"level":40.*SANDBOX has no effect: with NODE_ENV=production/);
+  });
+});
+
+describe("a sandbox's port that is in use", () => {
+  it("is a warning that names the port used instead", async () => {
+    const holder = createServer().listen(0, "127.0.0.1");
+    await once(holder, "listening");
+    const { port } = holder.address() as AddressInfo;
+    const command = runMain({}, ["sandbox", `--chain-port=${port}`, "--social-port=0"]);
+    const url = await command.address(/^SOLANA_RPC_URL=(.*)$/m);
+    await expect
+      .poll(command.output)
+      .toContain(`port ${port} is in use, so the sandbox's chain listens at ${url}\n`);
+    holder.close();
+    // The default ports: the second sandbox cannot have those of the first.
+    const first = runMain({ PORT: "0" });
+    await first.address(GATEWAY);
+    const second = runMain({ PORT: "0" });
+    await second.address(GATEWAY);
+    expect(second.output()).toMatch(
+      /"level":40.*port 8899 is in use, so the sandbox's chain listens at http/,
     );
   });
 });
