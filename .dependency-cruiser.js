@@ -42,12 +42,13 @@ const MAY_IMPORT = {
     "resolvers",
     ...DOMAIN,
   ],
+  "start.js": ["main.ts"],
   "main.ts": ["commands", "gateway.ts", "checks", "config.ts", "http", "sandbox", "observability"],
 };
 
 /** A pattern for the files that an entry of the table means. */
 function filesOf(entry) {
-  if (entry.endsWith(".ts")) return `^src/${entry}$`;
+  if (/\.[jt]s$/.test(entry)) return `^src/${entry}$`;
   return entry.endsWith("/*") ? `^src/${entry.slice(0, -1)}[^/]+$` : `^src/${entry}/`;
 }
 

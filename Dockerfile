@@ -21,7 +21,7 @@ USER 1000:1000
 FROM program AS sandbox
 COPY --from=sandbox-packages /app/node_modules node_modules
 EXPOSE 8898 8899
-CMD ["node", "src/main.ts", "sandbox"]
+CMD ["node", "src/start.js", "sandbox"]
 
 FROM program
 ENV NODE_ENV=production HOST=0.0.0.0
@@ -31,4 +31,4 @@ EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 4000) + (process.env.BASE_PATH || '') + '/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # The flags of `npm start`. docs/measurements.md says why.
-CMD ["node", "--no-allocation-site-pretenuring", "--no-maglev", "--no-memory-reducer", "--heap-growing-percent=20", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/main.ts"]
+CMD ["node", "--no-allocation-site-pretenuring", "--no-maglev", "--no-memory-reducer", "--heap-growing-percent=20", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/start.js"]

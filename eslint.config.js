@@ -35,5 +35,6 @@ export default tseslint.config(
     files: ["src/http/pages/assets/**/*.js"],
     rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error", "prefer-const": "error" },
   },
+  { files: ["src/start.js"], rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error" } },
   { files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"], rules: { "no-console": "off" } },
 );

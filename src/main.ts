@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import { describeFailure } from "./commands/describe-failure.ts";
 import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
@@ -16,7 +17,6 @@ import {
 import { listen } from "./http/server.ts";
 import { createLogger, type DestinationStream } from "./observability/log.ts";
 import { VERSION } from "./observability/version.ts";
-import { PreflightError } from "./checks/preflight.ts";
 
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
@@ -86,26 +86,6 @@ function readArguments(args: readonly string[]) {
   } catch (error) {
     throw new ConfigError([`${(error as Error).message}; run npm start -- --help`]);
   }
-}
-
-/** What to print when a command fails. */
-function describeFailure(error: unknown, env: Environment): unknown[] {
-  const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-  if (error instanceof ConfigError) {
-    const hints = warnAboutUnknown(env, VARIABLE_NAMES).map((hint) => `  - ${hint}`);
-    return [[message, ...hints].join("\n")];
-  }
-  if (error instanceof PreflightError) return [`Tributary cannot start: ${message}`];
-  if (code === "EADDRINUSE") {
-    const name = port === Number(env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
-    return [`Tributary cannot start: ${message}. Set ${name} to a free port, or to 0 for any.`];
-  }
-  if (syscall === "listen" || syscall === "getaddrinfo") {
-    return [
-      `Tributary cannot start: ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
-    ];
-  }
-  return ["Tributary cannot start:", error];
 }
 
 function warningsAbout(env: Environment): string[] {

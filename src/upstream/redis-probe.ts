@@ -30,6 +30,11 @@ export function remedyFor(reason: string, { protocol }: URL): string {
   return "check REDIS_URL, and that Redis runs";
 }
 
+/** What to do about an outage, and what it means for this replica. */
+export function describeOutage(reason: string, url: URL): string {
+  return `${remedyFor(reason, url)}; until it answers, this replica shares no limits, caches or locks`;
+}
+
 /** What a probe of Redis shows. */
 interface Probed {
   /** Whether every master has answered as expected. */

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection, KEY_PREFIX } from "./redis-connection.ts";
-import { probe, remedyFor } from "./redis-probe.ts";
+import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 
 /**
@@ -71,9 +71,6 @@ const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 /** The subject of the warning while Redis is down. */
 export const REDIS_SUBJECT = "redis";
 
-const CONSEQUENCE = "until it answers, this replica shares no limits, caches or locks";
-const NO_ANSWER = "it does not answer";
-
 /**
  * Connects to the Redis server at one URL, or, if the URLs are several nodes of a Redis Cluster, to that; either may
  * become unavailable at any time. The first script without a timely answer marks all of it as down. Nothing waits for
@@ -124,8 +121,8 @@ export function createRedis({
   let failureLoggedAt = -Infinity;
 
   function warn(state: string, reason: string): void {
-    const message = `${state}: ${remedyFor(reason, urls[0]!)}; ${CONSEQUENCE}`;
-    warnings.raise(REDIS_SUBJECT, message, { details: { reason: reason || NO_ANSWER } });
+    const details = { reason: reason || "it does not answer" };
+    warnings.raise(REDIS_SUBJECT, `${state}: ${describeOutage(reason, urls[0]!)}`, { details });
   }
 
   function markDown(reason: string): void {
@@ -161,10 +158,7 @@ export function createRedis({
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    if (!isUp && problem === undefined) {
-      const reason = refusal ?? connection.lastError();
-      warn("Redis is not available yet", reason);
-    }
+    if (!isUp && problem === undefined) warn("Redis is not available yet", refusal ?? connection.lastError());
     return problem;
   }
 

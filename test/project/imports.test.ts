@@ -151,6 +151,7 @@ describe("the layout", () => {
       "gateway.ts",
       "main.ts",
       "services.ts",
+      "start.js",
       "variables.ts",
     ]);
   });

@@ -7,7 +7,7 @@ import { endWithTests } from "./ended-children.ts";
 import { eventually } from "./eventually.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-export const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
+export const MAIN = new URL("../../src/start.js", import.meta.url).pathname;
 
 /** A running command. */
 export interface Program {

@@ -1,0 +1,13 @@
+// The command of production. JavaScript that older versions of Node can run, to say which one the service needs:
+// they end with ERR_UNKNOWN_FILE_EXTENSION at the first TypeScript file.
+import { createRequire } from "node:module";
+
+const { engines } = createRequire(import.meta.url)("../package.json");
+const [, required] = /^>=(\d+)$/.exec(engines.node);
+
+if (Number.parseInt(process.versions.node) < Number(required)) {
+  console.error(`Tributary needs Node ${required} or later, and this is Node ${process.versions.node}.`);
+  process.exitCode = 1;
+} else {
+  import("./main.ts").then(({ main }) => main(process.argv.slice(2))).then((code) => process.exit(code));
+}
