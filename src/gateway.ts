@@ -38,6 +38,9 @@ import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis } from "./upstream/redis.ts";
 
+const FORGOTTEN_PROXY =
+  "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
+
 /** How long shutdown waits until Redis has the outcomes of all collects. */
 const WRITE_OUTCOMES_MS = 5_000;
 
@@ -150,7 +153,9 @@ export function createGateway(
   };
   const streams = createStreams(config.streams, registry);
   const scopeNeeds = {
-    identifyClient: createIdentifyClient(config.trustedProxies, config.trustedCallers),
+    identifyClient: createIdentifyClient(config.trustedProxies, config.trustedCallers, () => {
+      warnings.raise("proxy", FORGOTTEN_PROXY);
+    }),
     cors: createCors(config.corsOrigins, config.publicUrl),
     rateLimit: createRateLimit(config.rateLimit, redis),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },

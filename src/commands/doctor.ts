@@ -52,13 +52,22 @@ export async function examine(config: Config): Promise<{ text: string; atFault: 
     checkChain({ config, rpc, examineEndpoint }),
     checkRedis(config),
   ]);
-  const findings = checks.flat();
+  const findings = [...checks.flat(), checkProxies(config)];
   const atFault = [
     ...new Set(findings.filter(({ state }) => state === "bad").map(({ variable }) => variable)),
   ];
   const lines = findings.map(({ state, variable, text }) => `${LABELS[state]}  ${variable}: ${text}`);
   const last = atFault.length > 0 ? `At fault: ${atFault.join(", ")}` : "Nothing is wrong.";
   return { text: [...lines, last].join("\n"), atFault };
+}
+
+function checkProxies({ trustedProxies }: Config): Finding {
+  return good(
+    "TRUST_PROXY",
+    trustedProxies.length > 0
+      ? `trusts X-Forwarded-For from ${trustedProxies.join(", ")}`
+      : "not set: X-Forwarded-For is ignored, so all callers behind a proxy share one rate limit",
+  );
 }
 
 /** Checks that Redis answers and accepts writes, its version, and that it evicts no keys. */

@@ -29,16 +29,20 @@ const MAX_ADDRESSES = 1_000;
  * Identifies callers for rate limiting: by the socket's address, or, if that is a trusted proxy, by the
  * right-most address in `X-Forwarded-For` that is not a trusted proxy. If that address is invalid, uses the
  * socket's. IPv6 addresses are grouped by /64, after they are compared with `trustedCallers`; IPv4-mapped IPv6
- * addresses count as IPv4.
+ * addresses count as IPv4. Calls `onForgottenProxy` once, when the header arrives from an untrusted address that is
+ * not public: probably a proxy that TRUST_PROXY lacks.
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],
   trustedCallers: readonly string[] = [],
+  onForgottenProxy: () => void = () => undefined,
 ): (origin: Origin) => Client {
   const isProxy = proxyAddr.compile([...trustedProxies]);
   const isTrustedProxy = memoized(isProxy);
   const isTrustedCaller =
     trustedCallers.length > 0 ? memoized(proxyAddr.compile([...trustedCallers])) : () => false;
+
+  let hasForgottenProxy = false;
 
   function toClient(address: string): Client | undefined {
     const group = toGroup(address);
@@ -47,12 +51,23 @@ export function createIdentifyClient(
 
   return ({ remoteAddress, forwardedFor }) => {
     if (remoteAddress === undefined) return UNKNOWN;
-    if (forwardedFor === null || !isTrustedProxy(remoteAddress)) return toClient(remoteAddress) ?? UNKNOWN;
+    if (forwardedFor === null || !isTrustedProxy(remoteAddress)) {
+      if (forwardedFor !== null && !hasForgottenProxy && !isPublic(remoteAddress)) {
+        hasForgottenProxy = true;
+        onForgottenProxy();
+      }
+      return toClient(remoteAddress) ?? UNKNOWN;
+    }
     const client = forwardedFor.includes(",")
       ? proxyAddr(toRequest(remoteAddress, forwardedFor), isProxy)
       : withoutPort(forwardedFor);
     return toClient(client) ?? toClient(remoteAddress) ?? UNKNOWN;
   };
+}
+
+/** Whether an address may be on the internet. */
+function isPublic(address: string): boolean {
+  return !ipaddr.isValid(address) || ipaddr.process(address).range() === "unicast";
 }
 
 function memoized(contains: (address: string, distance: number) => boolean): (address: string) => boolean {

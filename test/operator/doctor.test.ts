@@ -50,6 +50,7 @@ describe("npm run doctor", () => {
       "ok     LAUNCHPAD_AMM_PROGRAM_ID",
       "ok     FEE_PAYER_KEYPAIR",
       "ok     REDIS_URL",
+      "ok     TRUST_PROXY",
       "Nothing is wrong.",
     ]);
     expect(last).toBe("Nothing is wrong.");
@@ -106,6 +107,13 @@ describe("npm run doctor", () => {
     const { exitCode, line } = await doctor();
     expect(line("WRONG  SOLANA_RPC_URL")).toContain("not 100: choose a plan without this limit");
     expect(exitCode).toBe(1);
+  });
+
+  it("says which proxies it would trust", async () => {
+    expect((await doctor({ TRUST_PROXY: "10.0.0.0/8, loopback" })).line("ok     TRUST_PROXY")).toContain(
+      "trusts X-Forwarded-For from 10.0.0.0/8, loopback",
+    );
+    expect((await doctor()).line("ok     TRUST_PROXY")).toContain("not set: X-Forwarded-For is ignored");
   });
 
   it("only advises to fund a fee payer that can still pay for some collects", async () => {

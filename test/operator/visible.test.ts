@@ -6,7 +6,8 @@ import manifest from "../../package.json" with { type: "json" };
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { runMain, type Program } from "../support/program.ts";
-import { createClient, type Client } from "../support/client.ts";
+import { createIdentifyClient } from "../../src/http/client-address.ts";
+import { createClient, from, type Client } from "../support/client.ts";
 import { runProduction, startProduction } from "../support/production.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
@@ -83,6 +84,34 @@ describe("a rejected token", () => {
       expect.objectContaining({ level: 50, msg: warning }),
     ]);
     expect(program.output()).not.toContain('"stack"');
+  });
+});
+
+describe("a proxy that is not in TRUST_PROXY", () => {
+  it("is a warning in /readyz and one line in the log, without an address", async () => {
+    const { program, request, lookup } = await run({ TRUST_PROXY: "" });
+    await fetch(`${await program.address(/"url":"(http[^"]+)"/)}/wallet/lookup?handle=creator`);
+    expect((await request("/readyz")).body).toEqual({ status: "ok" });
+    for (let i = 0; i < 3; i++) await lookup("creator", from("203.0.113.9"));
+    const warning = expect.stringContaining("not in TRUST_PROXY");
+    expect((await request("/readyz")).body.warnings).toEqual([warning]);
+    const lines = (await stopped(program)).filter(({ msg }) => msg.includes("TRUST_PROXY"));
+    expect(lines).toEqual([expect.objectContaining({ level: 40, msg: warning })]);
+    expect(lines[0]!.msg).not.toMatch(/\d+\.\d+/);
+  });
+
+  it("is none at a public address, or without the header", () => {
+    const forgotten = (remoteAddress: string, forwardedFor: string | null, trusted: string[] = []) => {
+      let warnings = 0;
+      const identify = createIdentifyClient(trusted, [], () => warnings++);
+      for (let i = 0; i < 2; i++) identify({ remoteAddress, forwardedFor });
+      return warnings;
+    };
+    for (const address of ["10.1.2.3", "127.0.0.1", "::1", "fd00::1", "::ffff:192.168.0.1", "100.64.0.1"])
+      expect([address, forgotten(address, "203.0.113.9")]).toEqual([address, 1]);
+    expect(forgotten("198.51.200.1", "203.0.113.9")).toBe(0);
+    expect(forgotten("10.1.2.3", null)).toBe(0);
+    expect(forgotten("10.1.2.3", "203.0.113.9", ["10.0.0.0/8"])).toBe(0);
   });
 });
 
