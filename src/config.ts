@@ -9,6 +9,8 @@ export const VARIABLE_NAMES: readonly string[] = Object.keys(Variables.shape);
 
 /** The variables that select the chain and the network. If none is set, the sandbox starts, but never in production. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
+/** A newcomer who follows the README sends more requests a minute than a caller in production may. */
+const SANDBOX_DEFAULTS: Environment = { RATE_LIMIT_MAX: "200" };
 const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIABLES.join(", ")}, and do not set NODE_ENV=production.`;
 
 const LAUNCHPAD_VARIABLES = [
@@ -64,7 +66,8 @@ export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] 
  * @throws {ConfigError} with all problems in one message.
  */
 export function readConfig(env: Environment, sandbox?: Environment) {
-  const present = Object.fromEntries(Object.entries({ ...env, ...sandbox }).filter(([, text]) => text));
+  const given = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
+  const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(given) };
   const { data, error } = Variables.safeParse(present);
   const problems = error?.issues.map(({ path, message }) => `${String(path[0])}: ${message}`) ?? [];
   if (sandbox) problems.push(...sandboxProblems(env));

@@ -64,6 +64,15 @@ describe("npm start with nothing configured", () => {
     expect(await program.exitCode()).toBe(0);
   });
 
+  it("lets a newcomer send 200 requests a minute, or as many as RATE_LIMIT_MAX says", async () => {
+    const limitOf = async (env: Record<string, string>) => {
+      const url = await runMain({ PORT: "0", ...env }).address(/Gateway +(http\S+)/);
+      return (await fetch(`${url}/wallet/lookup?handle=creator`)).headers.get("ratelimit-policy");
+    };
+    expect(await limitOf({ RATE_LIMIT_MAX: "" })).toBe('"address";q=200;w=60');
+    expect(await limitOf({ RATE_LIMIT_MAX: "7" })).toBe('"address";q=7;w=60');
+  });
+
   it("runs twice at once: the second sandbox uses free ports", async () => {
     const programs = [runMain({ PORT: "0" }), runMain({ PORT: "0" })];
     const urls = await Promise.all(programs.map((program) => program.address(/Gateway +(http\S+)/)));
