@@ -6,7 +6,7 @@ import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
-import { toCallerError } from "../resolvers/to-caller-error.ts";
+import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { respondError } from "../rest/respond.ts";
 import { TRUSTED_BLOCK } from "../upstream/budget/hourly-budget.ts";
 import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
@@ -79,6 +79,8 @@ export class HttpRequestScope implements RequestScope {
   #identified: Client | undefined;
   #admittedAt: number | undefined;
   #isRefused = false;
+  #isAnswered = false;
+  #outage: Outage | undefined;
   #code: string | undefined;
 
   constructor(needs: RequestScopeNeeds, origin: Origin & PageRequest, connection: CallerConnection) {
@@ -122,7 +124,13 @@ export class HttpRequestScope implements RequestScope {
   }
 
   toCallerError(error: unknown): ContractError {
-    return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()));
+    return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()), this.#report.bind(this));
+  }
+
+  /** The first outage becomes part of the request's line; a stream may meet more after that is written. */
+  #report(outage: Outage): void {
+    if (this.#isAnswered || this.#outage) logOutage(this.log, outage);
+    else this.#outage = outage;
   }
 
   recordCode(code: string): void {
@@ -179,8 +187,14 @@ export class HttpRequestScope implements RequestScope {
     this.#needs.metrics.answered(label, code, durationMs, reads, this.#identified?.isTrusted);
     const duration = Math.round(durationMs * 100) / 100;
     const { cached, social, chain } = reads;
-    if (label === "other" || this.#isRefused) {
-      this.#needs.log.debug({ requestId, operation: label, code, status, durationMs: duration }, "answered");
+    this.#isAnswered = true;
+    const line = { requestId, operation: label, code, status, durationMs: duration };
+    if (this.#outage) {
+      const { cause, hint } = this.#outage;
+      const counts = { cached, socialReads: social, chainReads: chain };
+      this.#needs.log.warn({ ...line, ...counts, cause, hint }, "answered");
+    } else if (label === "other" || this.#isRefused) {
+      this.#needs.log.debug(line, "answered");
     } else {
       logMembers(
         this.#needs.log,

@@ -23,11 +23,11 @@ export function createCollectFees(needs: {
   live: Pick<LiveBalances, "refresh">;
 }): CollectFees {
   const { walletById, collector, live } = needs;
-  return (socialId, { addressBlock, startedAt, loaders }, mints) =>
+  return (socialId, { addressBlock, startedAt, loaders, log }, mints) =>
     inSpan("collectFees", async () => {
       const wallet = walletById(socialId, mints);
       try {
-        const outcome = await collector.collect(toWalletWithCoins(wallet), addressBlock, startedAt);
+        const outcome = await collector.collect(toWalletWithCoins(wallet), addressBlock, startedAt, log);
         return { ...outcome, wallet };
       } catch (error) {
         throw toCollectContractError(error);

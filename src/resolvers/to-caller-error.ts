@@ -1,20 +1,46 @@
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 
+/** Why an upstream failed a request, for the log. */
+export interface Outage {
+  readonly code: string;
+  readonly cause: string;
+  /** What the operator should do. */
+  readonly hint: string;
+}
+
+/** Logs an outage by itself. */
+export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
+  log.warn(outage, hint);
+}
+
 /**
  * Converts an error to the one that callers see: a ContractError stays as it is, any other error becomes
- * LOOKUP_FAILED. Logs the cause: an upstream's outage as a warning that says what the operator should do, a
- * bug as an error. Does not log a cause in `logged` again: fields of one request often fail together.
+ * LOOKUP_FAILED. Reports an upstream's outage, and logs a bug as an error with its stack. Does neither again for a
+ * cause in `logged`: fields of one request often fail together.
  */
-export function toCallerError(error: unknown, log: Logger, logged: Set<unknown>): ContractError {
+export function toCallerError(
+  error: unknown,
+  log: Logger,
+  logged: Set<unknown>,
+  report = (outage: Outage): void => {
+    logOutage(log, outage);
+  },
+): ContractError {
   const shown = error instanceof ContractError ? error : new ContractError("LOOKUP_FAILED", { cause: error });
   const { cause, code, operatorHint } = shown;
   if (cause === undefined || logged.has(cause)) return shown;
   logged.add(cause);
-  if (operatorHint !== undefined) log.warn({ err: cause, code }, operatorHint);
+  if (operatorHint !== undefined) report({ code, cause: toText(cause), hint: operatorHint });
   else if (isAbort(cause)) log.debug("the caller disconnected");
   else log.error({ err: cause, code }, "a request failed unexpectedly");
   return shown;
+}
+
+/** The message of an error, and of the errors that caused it. */
+function toText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${toText(error.cause)}`;
 }
 
 /** Whether a read was dropped because the caller disconnected. */

@@ -70,9 +70,23 @@ describe("the log", () => {
     world.sandbox.social.faults.add({ times: 2, then: { status: 500, body: "no" } });
     const { headers } = await world.lookup("unlucky");
     const lines = logLinesOf(headers.get("x-request-id"));
-    expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
-      [30, "answered"],
-      [40, expect.stringContaining("social network")],
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 40,
+        msg: "answered",
+        code: "SOCIAL_API_UNAVAILABLE",
+        cause: "the social network: refused 500",
+        hint: expect.stringContaining("SOCIAL_API_URL"),
+      }),
+    ]);
+    expect(JSON.stringify(lines)).not.toContain("stack");
+  });
+
+  it("has the request's id in the line of a collect", async () => {
+    const { headers, body } = await world.collect(world.account("artist004").id);
+    expect(logLinesOf(headers.get("x-request-id"))).toEqual([
+      expect.objectContaining({ msg: "answered", operation: "collect" }),
+      expect.objectContaining({ msg: "collected", signature: body.txSignature }),
     ]);
   });
 
@@ -100,8 +114,9 @@ describe("the log", () => {
         expect.objectContaining({
           level: 40,
           code,
-          err: expect.objectContaining({ message: expect.any(String) }),
-          msg: expect.stringContaining(variable),
+          msg: "answered",
+          cause: expect.stringMatching(/./),
+          hint: expect.stringContaining(variable),
         }),
       ]);
     },

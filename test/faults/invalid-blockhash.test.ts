@@ -25,7 +25,7 @@ it.each([
   expect(world.chainCalls()).not.toContain("sendTransaction");
   const lines = world.logLines.map((line) => JSON.parse(line));
   expect(lines.filter(({ level }) => level >= 50)).toEqual([]);
-  expect(lines.map(({ msg }) => msg)).toContain(
+  expect(lines.map(({ hint }) => hint)).toContain(
     "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL",
   );
 

@@ -16,6 +16,8 @@ const title = isInstalled ? "" : " (caddy is not installed: apt-get install cadd
 describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => {
   let sandbox: TestSandbox;
   let caddy: ChildProcess;
+  /** What Caddy logs. */
+  let log: string;
   beforeEach(async () => {
     sandbox = await startTestSandbox();
   });
@@ -40,9 +42,11 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
         LISTEN: `:${port}`,
         REPLICAS: replicas.map(({ client }) => new URL(client.url).host).join(" "),
       },
-      stdio: "ignore",
+      stdio: ["ignore", "ignore", "pipe"],
     });
     endWithTests(caddy);
+    log = "";
+    caddy.stderr!.on("data", (chunk: Buffer) => (log += chunk.toString()));
     const balancer = createClient(`http://127.0.0.1:${port}`);
     await eventually(async () => {
       expect((await balancer.lookup("creator")).status).toBe(200);
@@ -159,5 +163,8 @@ describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => 
       expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
       expect((await answered([replicas[2]]))[0]! - before!).toBe(10);
     });
+    // Caddy has found two replicas away meanwhile.
+    expect(log).toContain("serving initial configuration");
+    expect(log).not.toContain("health_checker");
   });
 });

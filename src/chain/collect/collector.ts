@@ -1,3 +1,4 @@
+import type { Logger } from "../../observability/log.ts";
 import { createSemaphore, type Task } from "../../upstream/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
@@ -58,13 +59,18 @@ export function createCollector(needs: CollectNeeds) {
   const collects = new Map<string, AccountCollect>();
   const inFlight = () => [...collects.values()].flatMap((collect) => collect.inFlight ?? []);
 
-  function add(account: AccountAddresses, coins: readonly NamedCoin[], addressBlock: string): AccountCollect {
+  function add(
+    account: AccountAddresses,
+    coins: readonly NamedCoin[],
+    addressBlock: string,
+    log: Logger | undefined,
+  ): AccountCollect {
     const { address } = account;
     const payers: Payers = new Map([[addressBlock, undefined]]);
     async function run(): Promise<CollectOutcome> {
       const wallet = { account, coins: coins.map(({ coin }) => coin) };
       const blocks = new Map(coins.map((named) => [named.coin.mint, named.blocks]));
-      collect.inFlight = startCollect(wallet, payers, (mint) => blocks.get(mint) ?? new Set());
+      collect.inFlight = startCollect(wallet, payers, (mint) => blocks.get(mint) ?? new Set(), log);
       try {
         const outcome = await collect.inFlight.outcome;
         metrics.ended(outcome.kind);
@@ -123,12 +129,13 @@ export function createCollector(needs: CollectNeeds) {
      * the coins, one more collect follows for all who named others. The cost counts in the part of `addressBlock`,
      * unless it joins a collect that another block pays for. Settles within `timeoutMs` of `startedAt`
      * (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
-     * continues. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * continues. What the collect logs goes to `log` of the caller who started it. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
       addressBlock: string,
       startedAt: number,
+      log?: Logger,
     ): Promise<CollectOutcome> {
       const blocks: ReadonlySet<string> = new Set([addressBlock]);
       const own = coins.map((coin) => [coin.mint, { coin, blocks }] as const);
@@ -140,7 +147,7 @@ export function createCollector(needs: CollectNeeds) {
           throw new CollectError({ kind: "not-started" });
         }
         const current = collects.get(account.address);
-        const collect = current ?? add(account, [...wanted.values()].slice(0, MAX_COINS), addressBlock);
+        const collect = current ?? add(account, [...wanted.values()].slice(0, MAX_COINS), addressBlock, log);
         const others = own.filter(([mint]) => current && !collect.mints.has(mint));
         for (const [mint, { coin }] of others) {
           const named = collect.others.get(mint)?.blocks ?? [];

@@ -79,10 +79,10 @@ const ENDPOINTS_FOR_REFUND = 2;
 
 /**
  * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
- * part of the fee budget is enough. `blocksOf`: who named the coins. Start at most one per account at a time.
+ * part of the fee budget is enough. `blocksOf`: who named the coins. `log` is that of the request that starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs, log } = needs;
+  const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs } = needs;
   const { backoff, pollMs = POLL_MS } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const getBlockhash = memoize(async () => {
@@ -91,14 +91,11 @@ export function createStartCollect(needs: CollectNeeds) {
     return latest;
   }, BLOCKHASH_MAX_AGE * pollMs);
   const packer = createPacker({ ...needs, getBlockhash });
-  const landedOutcome = createLandedOutcome({
-    ...needs,
-    readLanded,
-    feePayer: feePayer.publicKey.toBase58(),
-  });
+  const feePayerAddress = feePayer.publicKey.toBase58();
 
-  return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf): InFlightCollect => {
+  return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf, log = needs.log): InFlightCollect => {
     const { account, coins } = wallet;
+    const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
     /** Set after a transaction of several accounts has failed. */
