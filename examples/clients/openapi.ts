@@ -224,7 +224,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `ORIGIN_NOT_ALLOWED`: The operator does not allow pages of this origin to call the service. */
+            /** @description `ORIGIN_NOT_ALLOWED`: Pages of this origin may not call the service. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -371,7 +371,7 @@ export interface operations {
                     "application/json": components["schemas"]["NothingToCollect"] | components["schemas"]["Error"];
                 };
             };
-            /** @description `ORIGIN_NOT_ALLOWED`: The operator does not allow pages of this origin to call the service. */
+            /** @description `ORIGIN_NOT_ALLOWED`: Pages of this origin may not call the service. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -124,8 +124,8 @@ export const ERROR_CODES = {
   },
   ORIGIN_NOT_ALLOWED: {
     status: 403,
-    message: "The operator does not allow pages of this origin to call the service.",
-    retry: "No: ask the operator to add the page's origin to CORS_ORIGINS.",
+    message: "Pages of this origin may not call the service.",
+    retry: "No: ask the operator.",
   },
 } as const satisfies Record<string, ErrorCodeRow>;
 
