@@ -13,9 +13,10 @@ import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
 import { createSimulator } from "./chain/collect/prepare/simulator.ts";
+import { createFloors } from "./chain/slots/floors.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
-import { createLandedSlots } from "./chain/landed-slots.ts";
+import { createLandedSlots } from "./chain/slots/landed-slots.ts";
 import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
 import { createReadCoinFees } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
@@ -108,13 +109,14 @@ export function createChainServices(needs: CommonNeeds) {
     launchpadAmmProgramId,
     launchpadFeesProgramId,
   });
+  const floors = createFloors(rpc);
   const balances = createBalances({
-    readWallets: createReadWallets(rpc, batchMetrics("chain")),
+    readWallets: createReadWallets({ rpc, floors, metrics: batchMetrics("chain") }),
     readCoinFees: createReadCoinFees({ launchpadProgramId, launchpadAmmProgramId }),
     escrowProgramId,
     maxRent,
   });
-  const landedSlots = createLandedSlots({ feePayer: feePayerAddress, redis, requireSlot: rpc.requireSlot });
+  const landedSlots = createLandedSlots({ feePayer: feePayerAddress, redis, floors });
 
   const budget = createFeeBudget({
     feePayer: feePayerAddress,
@@ -150,6 +152,7 @@ export function createChainServices(needs: CommonNeeds) {
   const prospects = createProspects({ balances, composer, minLamports, maxRent });
   const simulator = createSimulator({
     rpc,
+    floors,
     composer,
     prospects,
     feePayer: keypair.publicKey,
@@ -171,6 +174,7 @@ export function createChainServices(needs: CommonNeeds) {
     locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
     backoff: createFailureBackoff(),
     lastCollects: createLastCollects({ feePayer: feePayerAddress, redis }),
+    floors,
     announceLanded: landedSlots.announce,
     metrics,
     timeoutMs: collectTimeoutMs,
@@ -188,6 +192,7 @@ export function createChainServices(needs: CommonNeeds) {
     metrics,
     history: createHistory({
       rpc,
+      floors,
       launchpadProgramId,
       callsPerHour: historyCallsPerHour,
       redis,

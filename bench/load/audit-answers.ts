@@ -1,15 +1,12 @@
-import { POLL_MS } from "../../src/chain/collect/signature-poller.ts";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import type { CollectCall } from "./callers.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
-import { SLOT_MS, type System } from "./system.ts";
+import type { System } from "./system.ts";
 import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts";
 
 /** The longest after a collect that a stale endpoint may say that it has not landed. */
 const STALE_MS = 90_000;
-/** A transaction is in flight until the replica learns that it is confirmed: a slot and a poll after it has landed. */
-const KNOWN_AFTER_MS = SLOT_MS + POLL_MS;
 /** The other replica's transaction may be sent while a caller's answer says that none was. */
 const RACE_MS = 1_000;
 
@@ -55,7 +52,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   /** Whether a success belongs to the request: its transaction was in flight then, as far as nodes could say. */
   function isCurrent({ account, replica, start, end, withCoin, answer: { txSignature } }: Success): boolean {
     const landedAt = timeline.landedAt(txSignature) ?? 0;
-    if (landedAt + KNOWN_AFTER_MS >= start.at) return true;
+    if (landedAt >= start.at) return true;
     const reports = reportsOf.get(txSignature)!;
     const firstAt = (i: number) =>
       Math.min(...reports.filter((report) => report.replica === i).map((report) => report.end));

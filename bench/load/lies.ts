@@ -26,6 +26,9 @@ const OTHER_CLUSTER_SLOTS = 50_000_000;
 /** A node that is slow, and one that has stopped: more than the 32 slots to finality. */
 const SLOTS_BEHIND = [5, 60];
 
+/** Too few to be impossible. */
+const SLOTS_AHEAD = 400;
+
 const base58 = getBase58Decoder();
 const newBlockhash = () => base58.decode(randomBytes(32));
 
@@ -80,12 +83,12 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   };
 
   /** A node that has not seen the last slots. It still forwards transactions, and simulates on the newest state. */
-  function staleChain(slots: number): Chain {
-    const slot: Chain["slot"] = (commitment) => chain.slot(commitment) - slots;
+  function staleChain(slots: () => number): Chain {
+    const slot: Chain["slot"] = (commitment) => chain.slot(commitment) - slots();
     return {
       ...chain,
       slot,
-      blockHeight: (commitment) => chain.blockHeight(commitment) - slots,
+      blockHeight: (commitment) => chain.blockHeight(commitment) - slots(),
       account: (address) => timeline.contentAt(address, slot("confirmed")),
       landed(signature) {
         const landed = chain.landed(signature);
@@ -93,6 +96,22 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       },
     };
   }
+
+  function frozenChain(): Chain {
+    const frozenAt = chain.slot("processed");
+    return staleChain(() => chain.slot("processed") - frozenAt);
+  }
+
+  /** One call in `every` is answered by the other methods. */
+  const sometimes =
+    (every: number, toOthers: ToMethods): ToMethods =>
+    (honest) => {
+      const others = toOthers(honest);
+      let calls = 0;
+      const either = (name: string) => (params: unknown) =>
+        (++calls % every === 0 ? others : honest)[name]!(params);
+      return Object.fromEntries(Object.keys(honest).map((name) => [name, either(name)]));
+    };
 
   const hideStatuses: ToMethods = (honest) => ({
     ...honest,
@@ -105,7 +124,7 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   return [
     {
       name: "a stale node that drops transactions",
-      methods: (honest) => dropTransactions(showing(() => staleChain(SLOTS_BEHIND[0]!))(honest)),
+      methods: (honest) => dropTransactions(showing(() => staleChain(() => SLOTS_BEHIND[0]!))(honest)),
       isLong: true,
       isStale: true,
     },
@@ -128,9 +147,25 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       isLong: true,
       movesFirst: true,
     },
+    { name: "a node that stands still", methods: showing(frozenChain), isLong: true, isStale: true },
+    {
+      name: `the state of ${SLOTS_BEHIND[1]} slots ago, one call in five`,
+      methods: sometimes(
+        5,
+        showing(() => staleChain(() => SLOTS_BEHIND[1]!)),
+      ),
+      isStale: true,
+    },
+    {
+      name: `slots ${SLOTS_AHEAD} too high, one call in ten`,
+      methods: sometimes(
+        10,
+        showing(() => staleChain(() => -SLOTS_AHEAD)),
+      ),
+    },
     ...SLOTS_BEHIND.map((slots) => ({
       name: `the state of ${slots} slots ago`,
-      methods: showing(() => staleChain(slots)),
+      methods: showing(() => staleChain(() => slots)),
       isStale: true,
     })),
     {

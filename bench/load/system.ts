@@ -9,7 +9,7 @@ import { startReplica, type Period } from "./replica.ts";
 import { createTimeline } from "./timeline.ts";
 
 /** A blockhash lives 150 slots, so 15 s, if no scenario makes it expire sooner. */
-export const SLOT_MS = 100;
+const SLOT_MS = 100;
 
 export type System = Awaited<ReturnType<typeof startSystem>>;
 

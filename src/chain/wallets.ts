@@ -1,13 +1,14 @@
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
 import type { AccountAddresses } from "./addresses.ts";
+import type { Floors, ReadAmounts } from "./slots/floors.ts";
 import { toLamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { FEE_ACCOUNT_DATA } from "./launchpad/fee-accounts.ts";
 import { decodeRent, RENT_SYSVAR, type Rent } from "./rent.ts";
 import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
-import { TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
+import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */
 export interface WalletWithCoins {
@@ -67,17 +68,34 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 /**
  * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets, or
  * fewer if they name coins. The accounts of a wallet and its coins are read in one slot: a collect between them would
- * show a total that never existed. Caches nothing, and no caller joins a call that was sent before it asked. The only
+ * show a total that never existed. No wallet goes back in time: one that is below its floor is read again, while the
+ * others of the call are answered. Caches nothing, and no caller joins a call that was sent before it asked. The only
  * account data it reads is the amount of a token account, a coin's curve and pool, and the rent sysvar.
  */
-export function createReadWallets(rpc: Rpc, metrics: BatchMetrics): ReadWallets {
-  const batcher = createBatcher({
-    async ask(wallets: readonly WalletWithCoins[]): Promise<WalletAccounts[]> {
+export function createReadWallets({
+  rpc,
+  floors,
+  metrics,
+}: {
+  rpc: Rpc;
+  floors: Floors;
+  metrics: BatchMetrics;
+}): ReadWallets {
+  const batcher = createBatcher<WalletWithCoins, WalletAccounts>({
+    async ask(wallets, answer) {
       const hasCoins = wallets.some(({ coins }) => coins.length > 0);
-      const slice = hasCoins ? FEE_ACCOUNT_DATA : WALLET_DATA;
-      const groups = wallets.map(toAddresses);
-      const found = await rpc.getAccounts(groups, slice, ([sysvar]) => decodeRent(sysvar) !== undefined);
-      return found.map(toWallet);
+      await rpc.readAccounts({
+        groups: wallets.map(toAddresses),
+        dataSlice: hasCoins ? FEE_ACCOUNT_DATA : WALLET_DATA,
+        minSlotOf: (i) => floors.landedSlotOf(wallets[i]!.account.address),
+        take(i, accounts, slot) {
+          const wallet = toWallet(accounts);
+          if (!wallet) return "unreadable";
+          if (!floors.take(slot, toAmounts(wallets[i]!, wallet))) return false;
+          answer(i, wallet);
+          return true;
+        },
+      });
     },
     idOf: identityOf,
     maxKeys: MAX_WALLETS_PER_CALL,
@@ -105,11 +123,29 @@ function toAddresses({ account, coins }: WalletWithCoins): string[] {
   return [RENT_SYSVAR, creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])];
 }
 
-/** The accounts in the order of {@link toAddresses}. */
-function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts {
+/** What can change of a wallet, and of each of its coins. */
+function toAmounts({ account, coins }: WalletWithCoins, found: WalletAccounts): ReadAmounts {
+  const { creatorVault, ammVault, address } = found;
+  const ofWallet = [creatorVault.lamports, readWrappedSol(ammVault), address.lamports];
+  return [
+    [account.address, ofWallet],
+    ...coins.map(({ curve }, i) => {
+      const ofCoin = [found.coins[i]!.curve, found.coins[i]!.pool].flatMap((each) => [
+        each?.lamports,
+        each?.data.toString("base64"),
+      ]);
+      return [curve, ofCoin] as const;
+    }),
+  ];
+}
+
+/** The accounts in the order of {@link toAddresses}; undefined if the rent is unreadable. */
+function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts | undefined {
   const [sysvar, creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
+  const rent = decodeRent(sysvar);
+  if (!rent) return undefined;
   const coins: CoinAccounts[] = [];
   for (let i = SHARED_ACCOUNTS + ACCOUNTS_PER_WALLET; i < accounts.length; i += ACCOUNTS_PER_COIN)
     coins.push({ curve: accounts[i], pool: accounts[i + 1] });
-  return { creatorVault, ammVault, address, rent: decodeRent(sysvar)!, coins };
+  return { creatorVault, ammVault, address, rent, coins };
 }

@@ -62,12 +62,15 @@ export function createAccountLookup(needs: {
     id: createAccountCache({ ...needs, by: "id" }),
   };
   const batcher = createBatcher<AccountName, SocialAccount>({
-    async ask(all) {
+    async ask(all, answer) {
       const { by } = all[0]!;
       const names = all.map(({ name }) => name);
       const answers = await (by === "handle" ? client.findByHandles(names) : client.findByIds(names));
       caches[by].store(answers);
-      return names.map((name) => answers.get(name));
+      names.forEach((name, i) => {
+        const found = answers.get(name);
+        if (found) answer(i, found);
+      });
     },
     idOf: ({ key }) => key,
     maxKeys: MAX_USERS_PER_CALL,

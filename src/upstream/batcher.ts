@@ -38,6 +38,7 @@ interface Entry<Key, Value> {
   readonly dueAt: number;
   /** The latest of its loads. */
   sendBefore: number;
+  isAnswered: boolean;
   readonly waiters: ((answer: Answer<Value>) => void)[];
   /** The waiters that have not left. */
   callers: number;
@@ -59,8 +60,11 @@ interface Entry<Key, Value> {
  * are refused.
  */
 export function createBatcher<Key, Value>(options: {
-  /** Returns the answer for each key, in order. */
-  ask: (keys: readonly Key[]) => Promise<readonly (Answer<Value> | undefined)[]>;
+  /**
+   * Calls `answer` once for each key, by its index. Those who wait for a key get its answer at once. When it ends, keys
+   * without an answer get its rejection.
+   */
+  ask: (keys: readonly Key[], answer: (index: number, answer: Answer<Value>) => void) => Promise<void>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
   maxKeys: number;
@@ -81,7 +85,7 @@ export function createBatcher<Key, Value>(options: {
   const sendAtEndOfTurn = atEndOfTurn(send);
   metrics?.watch(() => waiting.size);
 
-  /** Resolves to the value of each key, in order, or to the Error that `ask` returned or threw. */
+  /** Resolves to the value of each key, in order, or to the Error that `ask` answered or threw. */
   function load(keys: readonly Key[], options: Load<Key, Value> = {}): Promise<Answer<Value>[]> {
     const { signal, sendBefore = Infinity, onEnd } = options;
     return new Promise((resolve) => {
@@ -125,7 +129,7 @@ export function createBatcher<Key, Value>(options: {
     else {
       const isAlone = calls === 0 && waiting.size === 0;
       const dueAt = performance.now() + (isAlone ? 0 : maxWaitMs);
-      entry = { key, id: idOf(key), dueAt, sendBefore: 0, waiters: [], callers: 0, onEnd };
+      entry = { key, id: idOf(key), dueAt, sendBefore: 0, isAnswered: false, waiters: [], callers: 0, onEnd };
       waiting.set(entry.id, entry);
       sendAtEndOfTurn();
     }
@@ -188,16 +192,21 @@ export function createBatcher<Key, Value>(options: {
     if (batch.length === waiting.size) waiting = new Map();
     else for (const { id } of batch) waiting.delete(id);
     if (scarce) for (const entry of batch) inFlight.set(entry.id, entry);
-    const answers = await ask(batch.map(({ key }) => key)).catch((error: unknown) => error as Error);
+    const keys = batch.map(({ key }) => key);
+    const error = await ask(keys, (i, value) => {
+      answer(batch[i]!, value);
+    }).catch((error: unknown) => error as Error);
     calls--;
-    batch.forEach((entry, i) => {
-      if (inFlight.get(entry.id) === entry) inFlight.delete(entry.id);
-      const answer =
-        answers instanceof Error ? answers : (answers[i] ?? new Error(`no answer for ${entry.id}`));
-      entry.onEnd?.(entry.key, answer);
-      for (const waiter of entry.waiters) waiter(answer);
-    });
+    for (const entry of batch)
+      if (!entry.isAnswered) answer(entry, error ?? new Error(`no answer for ${entry.id}`));
     sendAtEndOfTurn();
+  }
+
+  function answer(entry: Entry<Key, Value>, value: Answer<Value>): void {
+    entry.isAnswered = true;
+    if (inFlight.get(entry.id) === entry) inFlight.delete(entry.id);
+    entry.onEnd?.(entry.key, value);
+    for (const waiter of entry.waiters) waiter(value);
   }
 
   /** The keys of the next call. Refuses those that are late. */

@@ -7,15 +7,15 @@ let liar: LyingEndpoint;
 /** Far more slots than the chain makes in the minute for which a wrong one counts. */
 const MANY_SLOTS = 2_000;
 
-/** A gateway whose only endpoint has just said, once, that it is at slot 1. */
+/** A gateway whose only endpoint has just said, twice, that it is at a slot of the future. */
 beforeEach(async () => {
   world = await startWorld(async (sandbox) => {
     liar = await startLyingEndpoint(sandbox);
-    sandbox.chain.advanceSlots(MANY_SLOTS);
-    return { SOLANA_RPC_URL: liar.url };
+    return { SOLANA_RPC_URL: liar.url, RPC_TIMEOUT_MS: "2000" };
   });
-  liar.lie({ getMultipleAccounts: (tellTruth) => ({ ...tellTruth(), context: { slot: 1 } }) });
-  await world.lookup("creator");
+  const slot = world.sandbox.chain.slot("confirmed") + MANY_SLOTS;
+  liar.lie({ getMultipleAccounts: (tellTruth) => ({ ...tellTruth(), context: { slot } }) });
+  for (let i = 0; i < 2; i++) await world.lookup("creator");
   liar.stopLying();
   expect((await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
 });

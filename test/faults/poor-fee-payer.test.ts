@@ -43,7 +43,10 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
       when: isMethod("sendTransaction"),
       then: rpcResult("dropped"),
     });
-    const result = { context: { slot: 1 }, value: { err: "AccountInUse", logs: [] } };
+    const result = {
+      context: { slot: sandbox.chain.slot("confirmed") },
+      value: { err: "AccountInUse", logs: [] },
+    };
     // So that no accounts share a transaction.
     sandbox.rpc.faults.add({
       when: ({ method, params }) =>

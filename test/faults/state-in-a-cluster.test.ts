@@ -1,7 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
-import { createLandedSlots } from "../../src/chain/landed-slots.ts";
+import { createLandedSlots } from "../../src/chain/slots/landed-slots.ts";
 import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { toLamports } from "../../src/chain/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
@@ -116,11 +116,19 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
 
   it("tell each other the slots in which transactions landed", async () => {
     const slots = replicas.map((redis) => {
-      const received: number[] = [];
-      const requireSlot = (slot: number) => received.push(slot);
-      return { received, ...createLandedSlots({ feePayer: "payer", redis, requireSlot }) };
+      const received: string[] = [];
+      const floors = {
+        require: (address: string, slot: number) => received.push(`${slot} ${address}`),
+        requireOfAll: () => undefined,
+      };
+      return { received, ...createLandedSlots({ feePayer: "payer", redis, floors }) };
     });
-    slots[0]!.announce(42);
-    await expect.poll(() => slots[1]!.received).toContain(42);
+    await expect
+      .poll(() => {
+        // The other may not have subscribed yet.
+        slots[0]!.announce("address", 42);
+        return slots[1]!.received;
+      })
+      .toContain("42 address");
   });
 });

@@ -35,12 +35,15 @@ function createHeldBatcher(options: Partial<Options> = {}) {
   const batcher = createBatcher<string, string>({
     ...defaults,
     ...options,
-    ask: (batch) =>
+    ask: (batch, answer) =>
       new Promise((resolve) => {
         calls.push({
           keys: batch,
           end: () => {
-            resolve(batch.map((key) => `value of ${key}`));
+            batch.forEach((key, i) => {
+              answer(i, `value of ${key}`);
+            });
+            resolve();
           },
         });
       }),
@@ -145,9 +148,12 @@ describe("a batcher", () => {
     const batcher = createBatcher<(typeof asked)[number], string>({
       ...defaults,
       idOf: ({ id }) => String(id),
-      ask: (batch) => {
+      ask(batch, answer) {
         asked.push(...batch);
-        return Promise.resolve(batch.map(({ text }) => text));
+        batch.forEach(({ text }, i) => {
+          answer(i, text);
+        });
+        return Promise.resolve();
       },
     });
     const items = ["one", "one again", "two"].map((text, i) => ({ id: i >> 1, text }));
@@ -236,12 +242,15 @@ describe("a batcher", () => {
   });
 
   it("returns each key's own answer, and the error of a failed call for all its keys", async () => {
-    const answers = [["value", new Error("only b"), undefined]];
+    let isFirst = true;
     const batcher = createBatcher<string, string>({
       ...defaults,
-      ask: () => {
-        const answer = answers.shift();
-        return answer ? Promise.resolve(answer) : Promise.reject(new Error("all"));
+      ask(_, answer) {
+        if (!isFirst) return Promise.reject(new Error("all"));
+        isFirst = false;
+        answer(0, "value");
+        answer(1, new Error("only b"));
+        return Promise.resolve();
       },
     });
     const messages = async (...requested: string[]) =>
@@ -251,11 +260,31 @@ describe("a batcher", () => {
     expect(await messages()).toEqual([]);
   });
 
+  it("returns an answer while the other keys of its call wait for theirs", async () => {
+    const end = Promise.withResolvers<undefined>();
+    const batcher = createBatcher<string, string>({
+      ...defaults,
+      async ask(batch, answer) {
+        answer(batch.indexOf("early"), "value");
+        await end.promise;
+        throw new Error("no others");
+      },
+    });
+    const late = batcher.load(["late"]);
+    expect(await batcher.load(["early"])).toEqual(["value"]);
+    end.resolve(undefined);
+    expect(await late).toEqual([new Error("no others")]);
+  });
+
   it("returns the available answers to a caller who leaves, and the abort reason for the other keys", async () => {
     const batcher = createBatcher<string, string>({
       ...defaults,
       maxKeys: 1,
-      ask: ([key]) => (key === "never" ? new Promise<never>(() => undefined) : Promise.resolve(["value"])),
+      ask([key], answer) {
+        if (key === "never") return new Promise(() => undefined);
+        answer(0, "value");
+        return Promise.resolve();
+      },
     });
     const leaving = new AbortController();
     const answers = batcher.load(["a", "never"], { signal: leaving.signal });

@@ -2,6 +2,7 @@ import { PublicKey } from "@solana/web3.js";
 import type { Logger } from "../../observability/log.ts";
 import { memoize } from "../../upstream/memoize.ts";
 import type { Balances } from "../balances.ts";
+import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { WalletWithCoins } from "../wallets.ts";
@@ -57,8 +58,9 @@ export interface CollectNeeds extends ConfirmationWaits {
   locks: AccountLocks;
   lastCollects: LastCollects;
   backoff: FailureBackoff;
-  /** Tells the other replicas the slot in which a transaction landed, so that they show no older state. */
-  announceLanded: (slot: number) => void;
+  floors: Floors;
+  /** Tells the other replicas in which slot an account's transaction landed. */
+  announceLanded: (address: string, slot: number) => void;
   metrics: CollectMetrics;
   /**
    * How long a caller waits, from its request; how long a collect may take to sign, from its own start; and how
@@ -82,7 +84,7 @@ const ENDPOINTS_FOR_REFUND = 2;
  * part of the fee budget is enough. `blocksOf`: who named the coins. `log` is that of the request that starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, prospects, feePayer, locks, lastCollects, announceLanded, timeoutMs } = needs;
+  const { rpc, prospects, feePayer, locks, lastCollects, floors, announceLanded, timeoutMs } = needs;
   const { backoff, pollMs = POLL_MS } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const getBlockhash = memoize(async () => {
@@ -95,6 +97,7 @@ export function createStartCollect(needs: CollectNeeds) {
 
   return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf, log = needs.log): InFlightCollect => {
     const { account, coins } = wallet;
+    const { address } = account;
     const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
     const endsAt = performance.now() + timeoutMs;
     let progress: Progress = { kind: "preparing" };
@@ -103,7 +106,6 @@ export function createStartCollect(needs: CollectNeeds) {
 
     /** Undefined when a collect would move too little. */
     async function sign(): Promise<SignedCollect | undefined> {
-      const { address } = account;
       const leftOutMs = (mint: string) => backoff.leftOutMs(address, mint, blocksOf(mint));
       const prospect = await prospects.read(wallet, leftOutMs);
       if (!prospect) return undefined;
@@ -118,14 +120,15 @@ export function createStartCollect(needs: CollectNeeds) {
       let wasTaken = false;
       for (;;) {
         assertInTime(endsAt);
-        const lease = await locks.acquire(account.address, endsAt);
-        rpc.requireSlot(lease.landedSlot);
+        const lease = await locks.acquire(address, endsAt);
+        floors.require(address, lease.landedSlot);
 
         const { openTransaction } = lease;
         if (openTransaction) {
           const { isEarlier } = lease;
           const found = isEarlier ? await findLanded(openTransaction) : undefined;
           if (found?.landed) {
+            floors.require(address, found.landed.slot);
             lease.release(found.landed.slot);
             earlier = { ...openTransaction, landed: found.landed.transaction, wasInFlight: wasTaken };
             continue;
@@ -199,8 +202,9 @@ export function createStartCollect(needs: CollectNeeds) {
       progress = { kind: "sent", signature };
       const outcome = await confirm(transaction, { maybeSent: lease.openTransaction !== undefined });
       if (outcome.kind === "landed") {
+        floors.require(address, outcome.slot);
         lease.release(outcome.slot);
-        announceLanded(outcome.slot);
+        announceLanded(address, outcome.slot);
         progress = { kind: "landed", signature };
         return outcome;
       }
@@ -210,15 +214,13 @@ export function createStartCollect(needs: CollectNeeds) {
         outcome.kind === "expired"
           ? "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS"
           : "the endpoints in SOLANA_RPC_URL do not agree on whether a collect's transaction landed: look it up by its signature, and replace the endpoint that is wrong";
-      log.warn({ signature, address: account.address }, message);
+      log.warn({ signature, address }, message);
       return outcome;
     }
 
     return {
       outcome: run().then(async (outcome) =>
-        outcome.kind === "nothing"
-          ? { ...outcome, lastCollect: await lastCollects.read(account.address) }
-          : outcome,
+        outcome.kind === "nothing" ? { ...outcome, lastCollect: await lastCollects.read(address) } : outcome,
       ),
       signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
       timeoutError() {

@@ -6,6 +6,7 @@ import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
 import { createHourlyBudget } from "../../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../../upstream/redis.ts";
 import type { AccountAddresses } from "../addresses.ts";
+import type { Floors } from "../slots/floors.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
@@ -52,6 +53,7 @@ export type History = ReturnType<typeof createHistory>;
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
+  floors: Pick<Floors, "landedSlotOf">;
   launchpadProgramId: string;
   callsPerHour: number;
   redis: Redis | undefined;
@@ -60,7 +62,7 @@ export function createHistory(needs: {
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, launchpadProgramId, callsPerHour, redis, metrics, log, rereadMs = REREAD_MS } = needs;
+  const { rpc, floors, launchpadProgramId, callsPerHour, redis, metrics, log, rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
   const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
@@ -114,7 +116,8 @@ export function createHistory(needs: {
         await pay(reader);
         // One more than a page looks at shows whether there are older ones.
         const limit = maxLookedAt + 1;
-        const { list, calls } = await rpc.listTransactions(address, { before: after, limit });
+        const minSlot = floors.landedSlotOf(address);
+        const { list, calls } = await rpc.listTransactions(address, { before: after, limit, minSlot });
         if (calls > 1) await budget.reserve(reader.addressBlock, calls - 1);
         return list;
       }

@@ -1,6 +1,7 @@
 import type { Lamports } from "../lamports.ts";
 import type { CallEndpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
+import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
 
@@ -36,10 +37,9 @@ const UNKNOWN_CURSOR = [-32020, -32019];
 export function createAddressHistory(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
-  isPossibleSlot: (slot: number) => boolean;
-  readOptions: () => object;
+  isCredibleSlot: (slot: number) => boolean;
 }) {
-  const { failover, callEndpoint, isPossibleSlot, readOptions } = needs;
+  const { failover, callEndpoint, isCredibleSlot } = needs;
 
   const isKnown = (signature: string): Promise<boolean> =>
     failover.call(
@@ -51,12 +51,13 @@ export function createAddressHistory(needs: {
   return {
     /**
      * The newest transactions that name an address, newest first: those before the transaction `before`, at
-     * most `limit`; undefined if no endpoint knows `before`. A list that is shorter is merged with those of the other
-     * endpoints, because some keep only the last days. `calls` is the number of lists read.
+     * most `limit`; undefined if no endpoint knows `before`. Endpoints below `minSlot` are not used. A list that is
+     * shorter is merged with those of the other endpoints, because some keep only the last days. `calls` is the number
+     * of lists read.
      */
     async listTransactions(
       address: string,
-      { before, limit }: { before: string | undefined; limit: number },
+      { before, limit, minSlot }: { before: string | undefined; limit: number; minSlot: number },
     ): Promise<{ list: readonly ListedTransaction[] | undefined; calls: number }> {
       let list: readonly ListedTransaction[] = [];
       let calls = 0;
@@ -64,7 +65,8 @@ export function createAddressHistory(needs: {
         async (endpoint, signal) => {
           calls++;
           const method = "getSignaturesForAddress";
-          const params = [address, { ...readOptions(), limit, ...(before === undefined ? {} : { before }) }];
+          const options = { commitment: "confirmed", ...toMinContextSlot(minSlot), limit };
+          const params = [address, before === undefined ? options : { ...options, before }];
           const found = await callEndpoint(endpoint, method, params, signal).catch((error: unknown) => {
             // Not a failure: any caller can make up a cursor, and the endpoint must not back off for that.
             if (before !== undefined && error instanceof RpcError && UNKNOWN_CURSOR.includes(error.code!))
@@ -73,9 +75,9 @@ export function createAddressHistory(needs: {
           });
           const signatures = new Set(found.map(({ signature }) => signature));
           const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
-          const isPossible = found.every(({ slot }) => isPossibleSlot(slot));
+          const isCredible = found.every(({ slot }) => isCredibleSlot(slot));
           const repeats = signatures.size < found.length || (before !== undefined && signatures.has(before));
-          if (found.length > limit || repeats || !isNewestFirst || !isPossible)
+          if (found.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);
           const listed = found.map(({ signature, slot, err, confirmationStatus }) => ({
             signature,

@@ -2,32 +2,27 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import type { ClusterCheck } from "./cluster-check.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
-import { isBehind, isRetryable } from "./rpc-error.ts";
+import { createEndpointHealth, type Health } from "./endpoint-health.ts";
+import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
 import { withDeadline } from "./deadline.ts";
+import type { Tip } from "../slots/tip.ts";
 
-interface Health {
-  readonly endpoint: Endpoint;
-  failuresInARow: number;
-  /** A `performance.now()` time; until then the other endpoints are tried first. */
-  backsOffUntil: number;
-}
-
-const FIRST_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 30_000;
 /** The fraction of the timeout after which a call also goes to the next endpoint. */
 const SLOW_AFTER = 1 / 5;
 /** The wait before all endpoints are tried again; random, so that callers do not retry at the same time. */
 const RETRY_MS = [50, 150] as const;
 /** The wait while nodes are behind: about a slot. */
 const CATCH_UP_MS = [200, 400] as const;
+/** An endpoint that has not said its slot for this long is asked for it, while there are calls. */
+const PROBE_AFTER_MS = 2_000;
 
 export type Failover = ReturnType<typeof createFailover>;
 
 /**
  * Makes each call at the first of `endpoints` that works, within `timeoutMs` in total.
  *
- * An endpoint that fails, rate limits, is behind or is slow backs off: it is tried last, for half a second
- * at first and twice as long after each further failure, up to half a minute; a success resets this.
+ * Endpoints are tried in the order of {@link createEndpointHealth}. So that it is known before an endpoint is needed, each
+ * is asked for its slot every 2 s while there are calls.
  * A call that takes a fifth of the timeout also goes to the next endpoint; the first complete result counts and
  * the other attempts are aborted. After an error about the request itself no further endpoint is tried; the call
  * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
@@ -39,38 +34,29 @@ export type Failover = ReturnType<typeof createFailover>;
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
   clusters: ClusterCheck;
+  slots: Pick<Tip, "isCurrent" | "silentMs">;
+  readSlot: Attempt<unknown>;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { clusters, timeoutMs, log } = needs;
-  const all: Health[] = needs.endpoints.map((endpoint) => ({
-    endpoint,
-    failuresInARow: 0,
-    backsOffUntil: 0,
-  }));
+  const { clusters, slots, readSlot, timeoutMs } = needs;
+  const { all, inOrder, backsOff, backOff, failed, recover } = createEndpointHealth(needs);
 
-  const backsOff = ({ backsOffUntil }: Health) => backsOffUntil > performance.now();
-  const inOrder = () => [...all.filter((health) => !backsOff(health)), ...all.filter(backsOff)];
-
-  function backOff(health: Health, cause: unknown): void {
-    const { host } = health.endpoint;
-    clusters.forget(health.endpoint);
-    // Calls that fail at the same moment count as one failure.
-    if (backsOff(health)) return;
-    if (health.failuresInARow === 0 && all.length > 1)
-      log.warn(
-        { host, err: cause },
-        "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
-      );
-    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** health.failuresInARow, MAX_BACKOFF_MS);
-    health.failuresInARow++;
-    health.backsOffUntil = performance.now() + backoffMs;
-  }
-
-  function recover(health: Health): void {
-    if (health.failuresInARow > 0) log.info({ host: health.endpoint.host }, "a chain endpoint works again");
-    health.failuresInARow = 0;
-    health.backsOffUntil = 0;
+  /** Asks those endpoints for their slots that have not said them for a while, and that calls do not ask anyway. */
+  function probe(): void {
+    if (all.length === 1) return;
+    for (const health of inOrder().slice(1)) {
+      const { endpoint, isProbed } = health;
+      if (isProbed || backsOff(health) || slots.silentMs(endpoint) < PROBE_AFTER_MS) continue;
+      health.isProbed = true;
+      void withDeadline(timeoutMs, (deadline) => attemptAt(readSlot, endpoint, deadline))
+        .catch((error: unknown) => {
+          failed(health, error);
+        })
+        .finally(() => {
+          health.isProbed = false;
+        });
+    }
   }
 
   /** A single endpoint needs no check, because there is none that it could differ from. */
@@ -92,6 +78,8 @@ export function createFailover(needs: {
     let next = 0;
     let isSettled = false;
     let incomplete: { readonly result: T } | undefined;
+    /** The last one, but one about the slot rather than another. */
+    let failure: Error | undefined;
     const giveUp = () => {
       stop.abort(deadline.reason);
     };
@@ -137,22 +125,24 @@ export function createFailover(needs: {
             },
             (reason: unknown) => {
               if (isSettled) return;
-              if (isRetryable(reason)) backOff(health, reason);
-              else next = candidates.length;
-              goOn(reason as Error);
+              failed(health, reason);
+              if (!isRetryable(reason)) next = candidates.length;
+              // An endpoint that answers for another slot may be right soon.
+              if (!isRetryable(reason) || !isOfSlot(failure)) failure = reason as Error;
+              goOn();
             },
           );
       }
 
-      /** Asks the next endpoint, waits for the open attempts, or settles; `reason` is the last failure. */
-      function goOn(reason?: Error): void {
+      /** Asks the next endpoint, waits for the open attempts, or settles. */
+      function goOn(): void {
         const candidate = stop.signal.aborted ? undefined : candidates[next];
         // With a result at hand, an endpoint that backs off is not worth the wait.
         if (candidate && !(incomplete && backsOff(candidate))) start();
         else if (incomplete && slow.isSupersetOf(open)) succeed(incomplete.result, slow);
         else if (open.size === 0) {
           settle();
-          reject(reason!);
+          reject(failure!);
         }
       }
 
@@ -160,20 +150,27 @@ export function createFailover(needs: {
     });
   }
 
-  /** Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. */
+  /**
+   * Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. A slot without
+   * support is supported by the next answer, so the first retry for a slot does not wait.
+   */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,
     deadline: AbortSignal,
   ): Promise<T> {
+    let hasRetried = false;
     for (let isLast = false; ;) {
       try {
-        return await tryAll(attempt, isComplete, deadline);
+        const result = await tryAll(attempt, isComplete, deadline);
+        probe();
+        return result;
       } catch (error) {
         if (isLast || !isRetryable(error) || deadline.aborted) throw error;
         const [least, most] = isBehind(error) ? CATCH_UP_MS : RETRY_MS;
         isLast = !isBehind(error);
-        await sleep(least + Math.random() * (most - least));
+        if (hasRetried || !isOfSlot(error)) await sleep(least + Math.random() * (most - least));
+        hasRetried = true;
       }
     }
   }
@@ -187,7 +184,7 @@ export function createFailover(needs: {
           recover(health);
           return result;
         } catch (error) {
-          if (isRetryable(error)) backOff(health, error);
+          failed(health, error);
           throw error;
         }
       }),

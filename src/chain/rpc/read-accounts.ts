@@ -23,7 +23,28 @@ export interface DataSlice {
 
 /** Addresses, in base58, whose accounts must be read in the same slot. */
 type Group = readonly string[];
-type Found = (Account | undefined)[];
+/** Accounts in the order of their addresses, undefined for a missing one, and the slot in which they were read. */
+interface Found {
+  readonly accounts: readonly (Account | undefined)[];
+  readonly slot: number;
+}
+
+/** A read of groups of accounts. Groups have indexes, and accounts the order of their addresses. */
+export interface AccountsRead {
+  readonly groups: readonly Group[];
+  readonly dataSlice: DataSlice;
+  /**
+   * Takes a group's accounts, read in `slot`. False if `slot` is too old for the group, `unreadable` if the accounts
+   * cannot be true.
+   */
+  readonly take: (
+    index: number,
+    accounts: readonly (Account | undefined)[],
+    slot: number,
+  ) => boolean | "unreadable";
+  /** The slot that a group requires now; 0 for any. */
+  readonly minSlotOf?: (index: number) => number;
+}
 
 /** The limit of `getMultipleAccounts`. */
 export const MAX_ACCOUNTS_PER_CALL = 100;
@@ -41,13 +62,8 @@ const MAX_READS_OF_GROUP = 3;
  * of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
  * slot.
  */
-export function createReadAccounts(needs: {
-  failover: Failover;
-  callEndpoint: CallEndpoint;
-  isPossibleSlot: (slot: number) => boolean;
-  readOptions: () => object;
-}) {
-  const { failover, callEndpoint, isPossibleSlot, readOptions } = needs;
+export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
+  const { failover, callEndpoint } = needs;
   const limits = new Map<Endpoint, { readonly keys: number; readonly forgetAt: number }>();
 
   function limitOf(endpoint: Endpoint): number {
@@ -65,9 +81,9 @@ export function createReadAccounts(needs: {
     }
   }
 
-  function createReader(endpoint: Endpoint, dataSlice: DataSlice, signal: AbortSignal) {
-    async function call(keys: Group): Promise<{ found: Found; slot: number }> {
-      const options = { ...readOptions(), encoding: "base64", dataSlice };
+  function createReader(endpoint: Endpoint, readOptions: object, dataSlice: DataSlice, signal: AbortSignal) {
+    async function call(keys: Group): Promise<Found> {
+      const options = { ...readOptions, encoding: "base64", dataSlice };
       try {
         const { context, value } = await callEndpoint(
           endpoint,
@@ -75,11 +91,10 @@ export function createReadAccounts(needs: {
           [keys, options],
           signal,
         );
-        // An impossible slot is a sign of another cluster, where the accounts have other balances.
-        if (value.length !== keys.length || !isPossibleSlot(context.slot))
+        if (value.length !== keys.length)
           throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host);
-        const found = value.map((account) => (account ? withSlice(account, dataSlice) : undefined));
-        return { found, slot: context.slot };
+        const accounts = value.map((account) => (account ? withSlice(account, dataSlice) : undefined));
+        return { accounts, slot: context.slot };
       } catch (error) {
         if (refusesSize(error)) learnFromRefusal(endpoint, keys.length);
         throw error;
@@ -94,7 +109,9 @@ export function createReadAccounts(needs: {
       );
       try {
         const parts = await Promise.all(chunks.map(call));
-        if (parts.every(({ slot }) => slot === parts[0]!.slot)) return parts.flatMap(({ found }) => found);
+        const { slot } = parts[0]!;
+        if (parts.every((part) => part.slot === slot))
+          return { accounts: parts.flatMap(({ accounts }) => accounts), slot };
       } catch (error) {
         if (limitOf(endpoint) >= limit) throw error;
         return readSplit(group, readsLeft);
@@ -111,9 +128,9 @@ export function createReadAccounts(needs: {
       let isRefused = false;
       if (keys.length <= limitOf(endpoint)) {
         try {
-          const { found } = await call(keys);
-          const byKey = new Map(keys.map((key, i) => [key, found[i]]));
-          return groups.map((group) => group.map((key) => byKey.get(key)));
+          const { accounts, slot } = await call(keys);
+          const byKey = new Map(keys.map((key, i) => [key, accounts[i]]));
+          return groups.map((group) => ({ accounts: group.map((key) => byKey.get(key)), slot }));
         } catch (error) {
           if (limitOf(endpoint) >= keys.length) throw error;
           isRefused = true;
@@ -129,16 +146,36 @@ export function createReadAccounts(needs: {
     return read;
   }
 
-  return (
-    groups: readonly Group[],
-    dataSlice: DataSlice,
-    isReadable: (accounts: Found) => boolean,
-  ): Promise<Found[]> =>
-    failover.call(async (endpoint, signal) => {
-      const found = await createReader(endpoint, dataSlice, signal)(groups);
-      if (!found.every(isReadable)) throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host);
-      return found;
+  /** Groups that `take` refuses are read again, at the next endpoints and until the timeout. */
+  return async ({ groups, dataSlice, take, minSlotOf = () => 0 }: AccountsRead): Promise<void> => {
+    const open = new Set(groups.keys());
+    await failover.call(async (endpoint, signal) => {
+      const asked = [...open];
+      // No group of the call is refused for the sake of another.
+      const readOptions = {
+        commitment: "confirmed",
+        ...toMinContextSlot(Math.min(...asked.map(minSlotOf))),
+      };
+      const read = createReader(endpoint, readOptions, dataSlice, signal);
+      const found = await read(asked.map((index) => groups[index]!));
+      let isUnreadable = false;
+      for (const [i, index] of asked.entries()) {
+        // Another endpoint may have answered in the meantime.
+        if (!open.has(index)) continue;
+        const { accounts, slot } = found[i]!;
+        const isTaken = take(index, accounts, slot);
+        if (isTaken === true) open.delete(index);
+        isUnreadable ||= isTaken === "unreadable";
+      }
+      if (open.size > 0)
+        throw new RpcError(isUnreadable ? "unreadable" : "slot", "getMultipleAccounts", endpoint.host);
     });
+  };
+}
+
+/** Requires no slot if it is 0, because every node has reached that. */
+export function toMinContextSlot(minContextSlot: number): { minContextSlot?: number } {
+  return minContextSlot > 0 ? { minContextSlot } : {};
 }
 
 /** The account with this slice of its data, because some nodes ignore the requested slice. */

@@ -5,12 +5,13 @@ import { createAddressHistory, toBalances } from "./address-history.ts";
 import { createClusterCheck } from "./cluster-check.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { createFailover } from "./failover.ts";
-import { createPlausibilityCheck } from "./plausibility-check.ts";
-import { createReadAccounts, type Account, type DataSlice } from "./read-accounts.ts";
+import { createHeightCheck } from "../slots/height-check.ts";
+import { createReadAccounts, toMinContextSlot, type Account, type DataSlice } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
+import { createTip } from "../slots/tip.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
 /** A landed transaction. */
@@ -19,7 +20,7 @@ export interface LandedTransaction {
   readonly fee: Lamports;
   /** The balances of its accounts before and after it, by address. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
-  /** The slot in which it was executed; 0 if the reported one is impossible. */
+  /** The slot in which it was executed; 0 if the reported one is not credible. */
   readonly slot: number;
   /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
@@ -29,8 +30,6 @@ const NO_DATA: DataSlice = { offset: 0, length: 0 };
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
-/** How long reads require a slot. A node that is further behind is broken, and a wrong slot must not block reads. */
-const REQUIRED_SLOT_MS = 60_000;
 /** Collects share one read of an endpoint's block height. */
 const HEIGHT_MAX_AGE_MS = 1_000;
 /** A new blockhash is valid for 150 blocks. The rest allows for nodes behind one balancer that differ. */
@@ -40,8 +39,8 @@ export type Rpc = ReturnType<typeof createRpc>;
 
 /**
  * The JSON-RPC methods this service uses, typed, with failover between endpoints, each call within
- * `timeoutMs`. Reads use commitment `confirmed`, and never return a state older than the newest of this
- * service's transactions that landed in the last minute. Every method throws {@link RpcError}.
+ * `timeoutMs`. Reads use commitment `confirmed`. What they say of the present is not more than 15 s old, as far as the
+ * endpoints' slots tell (`createTip`). Every method throws {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
@@ -53,9 +52,9 @@ export function createRpc(
 ) {
   const { callUpstream, timeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const slots = createPlausibilityCheck();
+  const slots = createTip();
   /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
-  const heights = createPlausibilityCheck();
+  const heights = createHeightCheck();
   const callEndpoint = createCallEndpoint({ callUpstream, slots });
   const clusters = createClusterCheck({
     endpoints,
@@ -63,28 +62,24 @@ export function createRpc(
     timeoutMs,
     log,
   });
-  const failover = createFailover({ endpoints, clusters, timeoutMs, log });
-  let required = { slot: 0, at: -Infinity };
-
-  function requireSlot(slot: number): void {
-    // Do not extend the minute of a slot that is reported again: a wrong one would block reads for longer.
-    if (slot <= 0 || slot === required.slot || !slots.isPossible(slot)) return;
-    if (slot > required.slot || !isRequired()) required = { slot, at: performance.now() };
-  }
-  const isRequired = () => performance.now() - required.at < REQUIRED_SLOT_MS;
-  const readOptions = () => (isRequired() ? { ...CONFIRMED, minContextSlot: required.slot } : CONFIRMED);
+  const readSlot = (endpoint: Endpoint, signal: AbortSignal) =>
+    callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
+  const failover = createFailover({
+    endpoints,
+    clusters,
+    slots,
+    readSlot,
+    timeoutMs,
+    log,
+  });
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
     return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
   }
 
-  function assertPossible({ host }: Endpoint, method: RpcMethod, height: number): void {
-    if (!heights.isPossible(height)) throw new RpcError("unreadable", method, host);
-  }
-
   async function readHeight(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
     const height = await callEndpoint(endpoint, "getBlockHeight", [CONFIRMED], signal);
-    assertPossible(endpoint, "getBlockHeight", height);
+    if (!heights.isPossible(height)) throw new RpcError("unreadable", "getBlockHeight", endpoint.host);
     return height;
   }
   const getHeight = memoizeByEndpoint(readHeight, {
@@ -93,7 +88,7 @@ export function createRpc(
     timeoutMs,
   });
 
-  const reads = { failover, callEndpoint, isPossibleSlot: slots.isPossible, readOptions };
+  const reads = { failover, callEndpoint, isCredibleSlot: slots.isCredible };
   const readAccounts = createReadAccounts(reads);
   const { listTransactions, readTransaction } = createAddressHistory(reads);
   const statuses = createSignatureStatuses({
@@ -102,39 +97,49 @@ export function createRpc(
     callEndpoint,
     async readFinalizedBlock(endpoint, signal) {
       const block = await callEndpoint(endpoint, "getEpochInfo", [FINALIZED], signal);
-      assertPossible(endpoint, "getEpochInfo", block.blockHeight);
+      if (!heights.isPossible(block.blockHeight))
+        throw new RpcError("unreadable", "getEpochInfo", endpoint.host);
       return block;
     },
-    isPossibleSlot: slots.isPossible,
-    requireSlot,
+    newestSlot: slots.value,
   });
 
   return {
     listTransactions,
     readTransaction,
 
-    /**
-     * Makes reads return a state at least as new as `slot`, for a minute. Ignores a slot that is impossibly far
-     * ahead of the endpoints.
-     */
-    requireSlot,
+    /** The newest slot that is supported; 0 before the first. */
+    newestSlot: slots.value,
+
+    /** Takes a slot that another replica has found supported. */
+    takeSlot: slots.raise,
 
     /**
-     * The accounts of each group of addresses, in order; undefined for a missing account. The accounts of one group
-     * are consistent with each other. An endpoint with a group that is not `isReadable` is not used.
+     * Passes each group's accounts to `take` once, in any order. The accounts of one group are consistent with each
+     * other. Rejects when a group cannot be read, or is not taken within the timeout.
      */
-    getAccounts: (
+    readAccounts,
+
+    /** The accounts of each group of addresses, in order; undefined for a missing account. */
+    async getAccounts(
       groups: readonly (readonly string[])[],
       dataSlice: DataSlice = NO_DATA,
-      isReadable: (accounts: readonly (Account | undefined)[]) => boolean = () => true,
-    ) => readAccounts(groups, dataSlice, isReadable),
+    ): Promise<(readonly (Account | undefined)[])[]> {
+      const found: (readonly (Account | undefined)[])[] = [];
+      const take = (i: number, accounts: readonly (Account | undefined)[]) => {
+        found[i] = accounts;
+        return true;
+      };
+      await readAccounts({ groups, dataSlice, take });
+      return found;
+    },
 
     /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's own. */
     getLatestBlockhash: () =>
       failover.call(async (endpoint, signal) => {
         const [height, { value }] = await Promise.all([
           getHeight(endpoint, signal),
-          callEndpoint(endpoint, "getLatestBlockhash", [readOptions()], signal),
+          callEndpoint(endpoint, "getLatestBlockhash", [CONFIRMED], signal),
         ]);
         const isTooHigh = (height: number) => value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
         if (isTooHigh(height) && isTooHigh(await readHeight(endpoint, signal)))
@@ -153,14 +158,15 @@ export function createRpc(
     },
 
     /**
-     * Simulates a transaction (base64, signed or not) on the current state, with its blockhash replaced by a
-     * fresh one. `balances` are those of `addresses` afterwards; undefined when the node omits them.
+     * Simulates a transaction (base64, signed or not) on a state at least as new as `minSlot`, with its blockhash
+     * replaced by a fresh one. `balances` are those of `addresses` afterwards; undefined when the node omits them.
      */
-    async simulateTransaction(transaction: string, addresses: readonly string[]) {
+    async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
       const { value } = await call("simulateTransaction", [
         transaction,
         {
-          ...readOptions(),
+          ...CONFIRMED,
+          ...toMinContextSlot(minSlot),
           encoding: "base64",
           sigVerify: false,
           replaceRecentBlockhash: true,
@@ -191,14 +197,17 @@ export function createRpc(
     /** The number of configured endpoints; equal URLs count once. */
     endpointCount: endpoints.length,
 
-    /** Each endpoint's cluster, in order of preference. */
-    readClusters: clusters.readAll,
+    /** Each endpoint's cluster, in order of preference. Learns each one's slot too, before endpoints are needed. */
+    async readClusters() {
+      const [found] = await Promise.all([clusters.readAll(), failover.askEach(readSlot, timeoutMs)]);
+      return found;
+    },
 
     /** The genesis hash of the cluster in use; undefined until an endpoint has answered. */
     genesisHash: clusters.genesisHash,
 
-    /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has reached the required slot. */
-    getSlot: () => call("getSlot", [readOptions()]),
+    /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has a current slot. */
+    getSlot: () => call("getSlot", [CONFIRMED]),
 
     /**
      * A landed transaction with these static accounts; undefined while no endpoint knows it. The error, the fee and the
@@ -218,8 +227,9 @@ export function createRpc(
           const balances = toBalances(accountKeys, preBalances, postBalances);
           if (!isOurs || balances.size < accountKeys.length)
             throw new RpcError("unreadable", "getTransaction", endpoint.host);
-          const possibleSlot = slots.isPossible(slot) ? slot : 0;
-          return { err, fee, balances, slot: possibleSlot, blockTime: blockTime ?? undefined };
+          // An endpoint is at least where the transactions are that it knows.
+          const isSupported = slot <= slots.value() || slots.report(endpoint, slot) === "current";
+          return { err, fee, balances, slot: isSupported ? slot : 0, blockTime: blockTime ?? undefined };
         },
         (found) => found !== undefined,
       ),

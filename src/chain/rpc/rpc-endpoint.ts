@@ -2,15 +2,24 @@ import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../upstream/parse-json.ts";
-import type { PlausibilityCheck } from "./plausibility-check.ts";
-import { MIN_CONTEXT_SLOT_NOT_REACHED, RpcError, toRpcError } from "./rpc-error.ts";
+import { RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
+import type { Tip } from "../slots/tip.ts";
 
 const ENVELOPE = z.object({
   id: z.unknown(),
   result: z.unknown().optional(),
-  error: z.object({ code: z.int() }).nullish(),
+  error: z
+    .object({ code: z.int(), data: z.object({ contextSlot: z.int() }).nullish().catch(null) })
+    .nullish(),
 });
+/** The methods that say how the chain is now. What others say, such as the statuses of transactions, counts in any slot. */
+const OF_NOW: readonly RpcMethod[] = [
+  "getMultipleAccounts",
+  "simulateTransaction",
+  "getLatestBlockhash",
+  "getSlot",
+];
 /** Above the number of calls that any process makes. */
 const MAX_FIRST_ID = 2 ** 47;
 
@@ -51,14 +60,15 @@ export type CallEndpoint = <M extends RpcMethod>(
 ) => Promise<RpcResult<M>>;
 
 /**
- * Reports the slots of all answers to `slots`. An answer for a slot below the requested `minContextSlot` is the error
- * that a node which respects the parameter returns.
+ * Checks the slots of all answers against `slots`, and against the requested `minContextSlot`, which some nodes ignore.
  */
-export function createCallEndpoint(needs: {
+export function createCallEndpoint({
+  callUpstream,
+  slots,
+}: {
   callUpstream: CallUpstream;
-  slots: PlausibilityCheck;
+  slots: Pick<Tip, "report" | "isCredible">;
 }): CallEndpoint {
-  const { callUpstream, slots } = needs;
   /** Random, so that the calls of two processes through one proxy have different ids. */
   let lastId = randomInt(MAX_FIRST_ID);
 
@@ -80,15 +90,22 @@ export function createCallEndpoint(needs: {
       if (answeredId !== id && !(error && (answeredId ?? null) === null))
         throw new RpcError("unreadable", method, host);
       // Keep only the code: a node's message may contain anything.
-      if (error) throw new RpcError("error", method, host, { code: error.code });
+      if (error) {
+        // A node that has not reached the required slot says where it is.
+        if (error.data) slots.report(endpoint, error.data.contextSlot);
+        throw new RpcError("error", method, host, { code: error.code });
+      }
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
       const { context } = (result.data ?? {}) as { context?: { slot: number } };
-      if (context) slots.report(context.slot);
       const slot = method === "getSlot" ? (result.data as number) : context?.slot;
-      const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
-      if (slot !== undefined && slot < minContextSlot)
-        throw new RpcError("error", method, host, { code: MIN_CONTEXT_SLOT_NOT_REACHED });
+      if (slot !== undefined) {
+        const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
+        const isOfNow = OF_NOW.includes(method);
+        // Another method's slot is no reason to believe that the chain is further than its state has been.
+        const isCurrent = (isOfNow || slots.isCredible(slot)) && slots.report(endpoint, slot) === "current";
+        if ((isOfNow && !isCurrent) || slot < minContextSlot) throw new RpcError("slot", method, host);
+      }
       return result.data as RpcResult<M>;
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });

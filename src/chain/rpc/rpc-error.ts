@@ -2,10 +2,11 @@ import { isTimeout } from "../../upstream/http.ts";
 
 /**
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is not 2xx (`status`),
- * the response is not valid JSON-RPC or cannot be true (`unreadable`), the node returned an error (`error`), or the
- * endpoint is on another cluster than the others (`cluster`).
+ * the response is not valid JSON-RPC or cannot be true (`unreadable`), it is for a slot that is too old or that nothing
+ * supports (`slot`), the node returned an error (`error`), or the endpoint is on another cluster than the others
+ * (`cluster`).
  */
-export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "error" | "cluster";
+export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster";
 
 /**
  * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, its
@@ -18,10 +19,10 @@ const FINAL_ERROR_CODES = [-32700, -32002, -32015];
 const SIZE_ERROR_CODES = [-32600, -32602, -32003];
 const PAYLOAD_TOO_LARGE = 413;
 
+/** The node is behind the cluster. */
+const NODE_UNHEALTHY = -32005;
 /** The node is behind the requested slot. */
-export const MIN_CONTEXT_SLOT_NOT_REACHED = -32016;
-/** The node is behind the cluster, or behind the requested slot. */
-const BEHIND_ERROR_CODES = [-32005, MIN_CONTEXT_SLOT_NOT_REACHED];
+const MIN_CONTEXT_SLOT_NOT_REACHED = -32016;
 
 /** A failed call. Its message names only the endpoint's host, because the rest of the URL may contain a key. */
 export class RpcError extends Error {
@@ -51,9 +52,16 @@ export function isRetryable(error: unknown): boolean {
   return error instanceof RpcError && !(error.failure === "error" && FINAL_ERROR_CODES.includes(error.code!));
 }
 
+/** Whether the answer is only for another slot than required: another answer may be right soon, or already. */
+export function isOfSlot(error: unknown): boolean {
+  if (!(error instanceof RpcError)) return false;
+  const { failure, code } = error;
+  return failure === "slot" || (failure === "error" && code === MIN_CONTEXT_SLOT_NOT_REACHED);
+}
+
 /** Whether the node is only behind, and catches up within some slots. */
 export function isBehind(error: unknown): boolean {
-  return error instanceof RpcError && error.failure === "error" && BEHIND_ERROR_CODES.includes(error.code!);
+  return isOfSlot(error) || (error instanceof RpcError && error.code === NODE_UNHEALTHY);
 }
 
 /** Whether a provider may have refused the call because it is too large. */

@@ -9,7 +9,7 @@ export interface SignatureStatus {
   readonly err: TransactionError | null;
   /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
   readonly confirmed: boolean;
-  /** The slot in which it was executed; 0 when the reported slot is ahead of the node, or impossible. */
+  /** The slot in which it was executed; 0 when the reported slot is ahead of the node, or of all that is supported. */
   readonly slot: number;
 }
 
@@ -54,18 +54,16 @@ export function createSignatureStatuses(
   needs: ReportWaits & {
     failover: Failover;
     callEndpoint: CallEndpoint;
-    /** The newest finalized block of an endpoint. Throws {@link RpcError} for an impossible height. */
+    /** The newest finalized block of an endpoint. Throws {@link RpcError} for a height that is not credible. */
     readFinalizedBlock: (
       endpoint: Endpoint,
       signal: AbortSignal,
     ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
-    isPossibleSlot: (slot: number) => boolean;
-    /** Called with the slot of each confirmed transaction. */
-    requireSlot: (slot: number) => void;
+    newestSlot: () => number;
     timeoutMs: number;
   },
 ) {
-  const { failover, callEndpoint, isPossibleSlot, requireSlot, timeoutMs } = needs;
+  const { failover, callEndpoint, newestSlot, timeoutMs } = needs;
   const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
   const getFinalizedBlock = memoizeByEndpoint(needs.readFinalizedBlock, {
     method: "getEpochInfo",
@@ -85,11 +83,10 @@ export function createSignatureStatuses(
     const statuses = value.map((found): SignatureStatus | undefined => {
       if (!found) return undefined;
       const { err, confirmations, confirmationStatus } = found;
-      // Ignore slots ahead of the node: as minContextSlot they would block reads.
-      const slot = found.slot <= context.slot && isPossibleSlot(found.slot) ? found.slot : 0;
+      // A slot that is too high would block reads.
+      const slot = found.slot <= Math.min(context.slot, newestSlot()) ? found.slot : 0;
       const confirmed =
         confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
-      if (confirmed) requireSlot(slot);
       return { err, confirmed, slot };
     });
     return { statuses, slot: context.slot };

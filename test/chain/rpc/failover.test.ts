@@ -13,10 +13,27 @@ afterEach(() => {
 });
 
 const urls = ["http://first", "http://second", "http://third"].map((url) => new URL(url));
+/** The endpoints whose slots are behind, those that were asked for their slots, and how long none has said its own. */
+const behind = new Set<string>();
+const probed: string[] = [];
+let silentMs = 0;
+beforeEach(() => {
+  behind.clear();
+  probed.length = 0;
+  silentMs = 0;
+});
 function newFailover() {
   const needs = { endpoints: toEndpoints(urls), timeoutMs: 5_000, log: createLogger("silent") };
   const readGenesisHash = () => Promise.resolve("genesis");
-  return createFailover({ ...needs, clusters: createClusterCheck({ ...needs, readGenesisHash }) });
+  return createFailover({
+    ...needs,
+    clusters: createClusterCheck({ ...needs, readGenesisHash }),
+    slots: { isCurrent: (endpoint) => !behind.has((endpoint as Endpoint).host), silentMs: () => silentMs },
+    readSlot: ({ host }) => {
+      probed.push(host);
+      return Promise.resolve(7);
+    },
+  });
 }
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 
@@ -187,5 +204,49 @@ describe("an incomplete result", () => {
     expect([called, answer]).toEqual([["first", "second", "third"], "from second"]);
     expect(aborted).toContain("first");
     expect(await callOnce(failover, works, 0, isComplete)).toMatchObject({ called: ["second"] });
+  });
+});
+
+describe("endpoints' slots", () => {
+  it("put an endpoint that is behind after the others, but before one that fails", async () => {
+    const failover = newFailover();
+    behind.add("first");
+    expect(await callOnce(failover, works)).toMatchObject({ called: ["second"] });
+    await callOnce(failover, fails("second"));
+    expect((await callOnce(failover, fails("third"))).called).toEqual(["third", "first"]);
+  });
+
+  it("are asked of the endpoints that calls do not use, after a call, once they have been silent for 2 s", async () => {
+    const failover = newFailover();
+    silentMs = 1_999;
+    await callOnce(failover, works);
+    expect(probed).toEqual([]);
+    silentMs = 2_000;
+    await callOnce(failover, works);
+    expect(probed).toEqual(["second", "third"]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(probed).toHaveLength(2);
+  });
+
+  it("do not make an endpoint back off, and the first retry for them does not wait", async () => {
+    const failover = newFailover();
+    let calls = 0;
+    const unsupported = (host: string) =>
+      ++calls <= 3 ? Promise.reject(new RpcError("slot", "getSlot", host)) : works(host);
+    expect(await callOnce(failover, unsupported, 0)).toMatchObject({ answer: "from first" });
+    expect((await callOnce(failover, works)).called).toEqual(["first"]);
+  });
+
+  it("that are too old are waited for until the timeout, also when other endpoints fail", async () => {
+    const failover = newFailover();
+    const behave = (host: string) =>
+      Promise.reject(host === "first" ? new RpcError("slot", "getSlot", host) : down(host));
+    const answer = callOnce(failover, behave, 0);
+    let isOver = false;
+    void answer.then(() => (isOver = true));
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(isOver).toBe(false);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect((await answer).answer).toMatchObject({ failure: "slot" });
   });
 });

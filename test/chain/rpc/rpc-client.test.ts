@@ -29,20 +29,36 @@ beforeEach(async () => {
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
 /** An endpoint counts as slow after a fifth of the timeout, so the default is long enough for any machine. */
-const rpc = (urls = nodes.map(({ url }) => url), timeoutMs = 60_000) =>
-  createRpc({
+const newClient = (urls: string[], timeoutMs = 60_000) => {
+  const client = createRpc({
     urls: urls.map((url) => new URL(url)),
     timeoutMs,
     callUpstream: createCallUpstream(new Registry()),
     log: createLogger("silent"),
   });
+  client.takeSlot(7);
+  return client;
+};
+/** A client that knows the slots of both nodes. */
+async function startClient(timeoutMs?: number) {
+  const client = newClient(
+    nodes.map(({ url }) => url),
+    timeoutMs,
+  );
+  await client.readClusters();
+  for (const node of nodes) node.calls.length = 0;
+  return client;
+}
 const calls = () => nodes.map((node) => node.calls.length);
 
+/** Stands still, so that no node is asked for its slot again. */
 let skippedMs = 0;
-const now = performance.now.bind(performance);
-beforeEach(() => {
+let client: ReturnType<typeof newClient>;
+beforeEach(async () => {
   skippedMs = 0;
-  vi.spyOn(performance, "now").mockImplementation(() => now() + skippedMs);
+  vi.spyOn(performance, "now").mockImplementation(() => skippedMs);
+  vi.spyOn(Date, "now").mockImplementation(() => skippedMs);
+  client = await startClient();
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -54,7 +70,7 @@ const later = (ms: number) => {
 
 describe("a call to the chain", () => {
   it("goes to the preferred endpoint", async () => {
-    expect(await rpc().getSlot()).toBe(7);
+    expect(await client.getSlot()).toBe(7);
     expect(calls()).toEqual([1, 0]);
   });
 
@@ -81,9 +97,9 @@ describe("a call to the chain", () => {
       rpcError({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
     ],
   ])("goes to the next endpoint on %s", async (_name, then) => {
+    if (then === "hang") client = await startClient(5_000);
     nodes[0]!.faults.add({ when: isCall, then });
-    const timeoutMs = then === "hang" ? 5_000 : 60_000;
-    expect(await rpc(undefined, timeoutMs).getSlot()).toBe(7);
+    expect(await client.getSlot()).toBe(7);
     expect(calls()).toEqual([1, 1]);
   });
 
@@ -92,9 +108,7 @@ describe("a call to the chain", () => {
       when: isCall,
       then: rpcError({ code: -32015, message: "Invalid params", data: { why: "x" } }),
     });
-    const error: unknown = await rpc()
-      .getSlot()
-      .catch((reason: unknown) => reason);
+    const error: unknown = await client.getSlot().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RpcError);
     expect(error).toMatchObject({ failure: "error", code: -32015, method: "getSlot" });
     expect(calls()).toEqual([1, 0]);
@@ -105,8 +119,7 @@ describe("a call to the chain", () => {
       faults.add({ when: ({ params }) => params[0] === "unknown", then: rpcResult(null) });
       faults.add({ when: isCall, then: rpcError({ code: -32020 }) });
     }
-    const client = rpc();
-    const page = client.listTransactions("address", { before: "unknown", limit: 1 });
+    const page = client.listTransactions("address", { before: "unknown", limit: 1, minSlot: 0 });
     expect(await page).toEqual({ list: undefined, calls: 2 });
     expect(calls()).toEqual([2, 2]);
     for (const { faults } of nodes) faults.clear();
@@ -117,18 +130,18 @@ describe("a call to the chain", () => {
   it("fails with the last endpoint's failure when all fail", async () => {
     nodes[0]!.faults.add({ when: isCall, then: "reset" });
     nodes[1]!.faults.add({ when: isCall, then: { status: 503, body: "" } });
-    await expect(rpc().getSlot()).rejects.toMatchObject({ failure: "status", code: 503 });
+    await expect(client.getSlot()).rejects.toMatchObject({ failure: "status", code: 503 });
   });
 
   it("sends the user and password of a URL as a header, and leaves them out of errors", async () => {
     const { host } = new URL(nodes[0]!.url);
-    expect(await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
+    expect(await newClient([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
     expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
     nodes[0]!.faults.add({
       when: isCall,
       then: rpcError({ code: 1, message: "p:ss", data: "key-in-the-path" }),
     });
-    const error: unknown = await rpc([`http://us%40er:p%3Ass@${host}/key-in-the-path`])
+    const error: unknown = await newClient([`http://us%40er:p%3Ass@${host}/key-in-the-path`])
       .getSlot()
       .catch((reason: unknown) => reason);
     expect(JSON.stringify({ ...(error as object), message: (error as Error).message })).not.toMatch(
@@ -143,7 +156,7 @@ describe("a call to the chain", () => {
     ["two accounts instead of one", { context: { slot: 4 }, value: [account, account] }],
   ])("rejects %s as unreadable", async (_name, value) => {
     for (const node of nodes) node.faults.add({ when: isCall, then: rpcResult(value) });
-    await expect(rpc().getAccounts([["x"]])).rejects.toThrow("unreadable");
+    await expect(client.getAccounts([["x"]])).rejects.toThrow("unreadable");
   });
 
   it.each<[string, unknown]>([
@@ -162,7 +175,7 @@ describe("a call to the chain", () => {
   ])("rejects an account with %s as unreadable", async (_name, value) => {
     for (const node of nodes)
       node.faults.add({ when: isCall, then: rpcResult({ context: { slot: 4 }, value: [value] }) });
-    await expect(rpc().getAccounts([["x"]])).rejects.toThrow("unreadable");
+    await expect(client.getAccounts([["x"]])).rejects.toThrow("unreadable");
   });
 
   it("extracts the requested slice when a node returns all of an account's data", async () => {
@@ -177,7 +190,7 @@ describe("a call to the chain", () => {
         }),
       });
     }
-    const [[found] = []] = await rpc().getAccounts([["x"]], { offset: 64, length: 8 });
+    const [[found] = []] = await client.getAccounts([["x"]], { offset: 64, length: 8 });
     expect(found?.data.readBigUInt64LE()).toBe(7n);
     expect(found?.data).toHaveLength(8);
   });
@@ -187,14 +200,14 @@ describe("a call to the chain", () => {
     for (const node of nodes) {
       node.faults.add({ when: isCall, times: 1, then: rpcResult({ context: { slot: 4 }, value: [status] }) });
     }
-    const { statuses } = await rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true });
+    const { statuses } = await client.getSignatureStatuses(["x"], { searchTransactionHistory: true });
     expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
   });
 
   it("rejects a response without one status per signature", async () => {
     for (const node of nodes)
       node.faults.add({ when: isCall, then: rpcResult({ context: { slot: 1 }, value: [] }) });
-    await expect(rpc().getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
+    await expect(client.getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
       "unreadable",
     );
   });
@@ -204,7 +217,7 @@ describe("the statuses of signatures", () => {
   const status = (confirmationStatus: string) => ({ slot: 3, err: null, confirmationStatus });
   const statuses = (value: (object | null)[]) => rpcResult({ context: { slot: 4 }, value });
   const read = (signatures: string[]) =>
-    rpc()
+    client
       .getSignatureStatuses(signatures, { searchTransactionHistory: false })
       .then(({ statuses }) => statuses);
 
@@ -239,58 +252,6 @@ describe("the statuses of signatures", () => {
   });
 });
 
-describe("the required slot", () => {
-  const account = { lamports: 1, data: ["", "base64"] };
-  const accountsAt = (slot: number) => rpcResult({ context: { slot }, value: [account] });
-  const read = async (client: ReturnType<typeof rpc>) => {
-    nodes[0]!.calls.length = 0;
-    await client.getAccounts([["x"]]);
-    return (nodes[0]!.calls[0]!.params[1] as { minContextSlot?: number }).minContextSlot;
-  };
-  beforeEach(() => {
-    nodes[0]!.faults.add({ when: isCall, then: accountsAt(100) });
-  });
-
-  it("is the highest of the last minute", async () => {
-    const client = rpc();
-    client.requireSlot(90);
-    client.requireSlot(80);
-    expect(await read(client)).toBe(90);
-    later(60_000);
-    expect(await read(client)).toBeUndefined();
-    client.requireSlot(85);
-    expect(await read(client)).toBe(85);
-  });
-
-  it("is not required for longer when it is reported again", async () => {
-    const client = rpc();
-    client.requireSlot(90);
-    later(59_000);
-    client.requireSlot(90);
-    expect(await read(client)).toBe(90);
-    later(1_000);
-    client.requireSlot(90);
-    expect(await read(client)).toBeUndefined();
-  });
-
-  it.each([10 ** 12, 1_000, 0, -1])("is not %i when the endpoints are at slot 100", async (slot) => {
-    const client = rpc();
-    await read(client);
-    client.requireSlot(slot);
-    expect(await read(client)).toBeUndefined();
-  });
-
-  it("is required of getSlot too", async () => {
-    const client = rpc();
-    client.requireSlot(90);
-    nodes[0]!.faults.clear();
-    nodes[1]!.faults.add({ when: isCall, then: rpcResult(90) });
-    // The first node is at slot 7.
-    expect(await client.getSlot()).toBe(90);
-    expect(nodes[0]!.calls[0]!.params).toEqual([{ commitment: "confirmed", minContextSlot: 90 }]);
-  });
-});
-
 describe("a provider's limit of accounts per call", () => {
   const groups = Array.from({ length: 8 }, (_, i) => [`${i}a`, `${i}b`]);
   const account = { lamports: 1, data: ["", "base64"] };
@@ -306,7 +267,7 @@ describe("a provider's limit of accounts per call", () => {
           : rpcError({ code: -32602, message: "no" });
       nodes[0]!.faults.add({ when: (call) => of(call) === size, then });
     }
-    return rpc([nodes[0]!.url]);
+    return newClient([nodes[0]!.url]);
   };
 
   it("is learned by halving, remembered, and forgotten after an hour", async () => {

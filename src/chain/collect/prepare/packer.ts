@@ -68,10 +68,15 @@ export function createPacker(needs: {
     return gathering;
   }
 
-  async function ask(candidates: readonly Candidate[]): Promise<(Verdict | Error)[]> {
+  async function ask(
+    candidates: readonly Candidate[],
+    answer: (index: number, verdict: Verdict | Error) => void,
+  ): Promise<void> {
     const inTime = candidates.filter(({ endsAt }) => performance.now() <= endsAt);
     const verdicts = new Map((await Promise.all(toGroups(inTime).map(prepare))).flatMap((some) => [...some]));
-    return candidates.map((candidate) => verdicts.get(candidate) ?? new CollectError({ kind: "timed-out" }));
+    candidates.forEach((candidate, i) => {
+      answer(i, verdicts.get(candidate) ?? new CollectError({ kind: "timed-out" }));
+    });
   }
 
   /** Splits candidates into groups that each fit into a transaction. */

@@ -1,6 +1,7 @@
 import { VersionedTransaction, type PublicKey } from "@solana/web3.js";
 import type { Logger } from "../../../observability/log.ts";
 import { CollectError } from "../../collect-error.ts";
+import type { Floors } from "../../slots/floors.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
 import { BASE_FEE_LAMPORTS, choosePrice, priorityFee, type PricePolicy } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
@@ -68,6 +69,7 @@ export type Simulator = ReturnType<typeof createSimulator>;
 export function createSimulator(
   needs: PricePolicy & {
     rpc: Rpc;
+    floors: Pick<Floors, "landedSlotOf">;
     composer: Composer;
     prospects: Prospects;
     feePayer: PublicKey;
@@ -77,7 +79,7 @@ export function createSimulator(
     log: Logger;
   },
 ) {
-  const { rpc, composer, prospects, feePayer, minLamports, maxRent, log } = needs;
+  const { rpc, floors, composer, prospects, feePayer, minLamports, maxRent, log } = needs;
 
   async function simulate(parts: readonly CollectPart[]): Promise<Simulated> {
     const sweeps = parts.flatMap((part) => part.sweeps);
@@ -88,8 +90,9 @@ export function createSimulator(
     });
     const base64 = Buffer.from(new VersionedTransaction(message).serialize()).toString("base64");
     const vaults = parts.map(({ account }) => account.creatorVault);
+    const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
     const [simulated, [before] = []] = await Promise.all([
-      rpc.simulateTransaction(base64, [...vaults, feePayer.toBase58()]),
+      rpc.simulateTransaction(base64, [...vaults, feePayer.toBase58()], minSlot),
       // Without sweeps nothing uses the fee payer's account.
       sweeps.length > 0 ? rpc.getAccounts([[feePayer.toBase58()]]).then((groups) => groups[0]) : [],
     ]);

@@ -1,0 +1,31 @@
+import { createSteadyClock } from "./steady-clock.ts";
+
+/** Far above the chain's rate of about 2.5 blocks a second. */
+const MAX_PER_SECOND = 20;
+/** Nodes behind one balancer differ, and a node that was behind catches up. */
+const SLACK = 500;
+/** How long a height counts. After a wrong one, right ones count as impossible for this long at most. */
+const MAX_AGE_MS = 60_000;
+
+/**
+ * Recognizes impossible block heights: those above the highest that was reported in the last minute, plus 500 and 20
+ * for each second since. Without such a report every height is possible. `now` is in ms.
+ */
+export function createHeightCheck(now: () => number = createSteadyClock()) {
+  let highest = { height: 0, at: -Infinity };
+  const ageMs = () => now() - highest.at;
+
+  function isPossible(height: number): boolean {
+    return ageMs() > MAX_AGE_MS || height <= highest.height + SLACK + (ageMs() / 1000) * MAX_PER_SECOND;
+  }
+
+  return {
+    isPossible,
+
+    /** Takes a height that fits what else its endpoint says. Ignores an impossible one. */
+    report(height: number): void {
+      if (isPossible(height) && (height >= highest.height || ageMs() > MAX_AGE_MS))
+        highest = { height, at: now() };
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import type { Redis, Script } from "../../upstream/redis.ts";
+import type { Floors } from "./floors.ts";
+
+/** Longer than a provider's node lags behind. */
+const KEPT_MS = 60_000;
+
+/**
+ * KEYS: the newest landed slot, and the channel of the same name. ARGV: a slot, KEPT_MS, the message. `pcall`, so that
+ * an ACL user without the channel can still write the key.
+ */
+const ANNOUNCE: Script<unknown> = {
+  answer: z.unknown(),
+  text: `
+local newest = tonumber(redis.call('GET', KEYS[1])) or 0
+if tonumber(ARGV[1]) > newest then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+redis.pcall('PUBLISH', KEYS[1], ARGV[3])
+return true
+`,
+};
+
+/** KEYS: as for ANNOUNCE. */
+const READ: Script<string | null> = {
+  answer: z.string().nullable(),
+  text: "return redis.call('GET', KEYS[1])",
+};
+
+/**
+ * Tells all replicas with this fee payer in which slots it collected which accounts, so that after a collect at one
+ * replica no other shows the state before it. Slots are pushed, so lookups never wait for them. For a replica that may
+ * have missed a message, the newest slot, which Redis keeps for a minute, is that of all accounts.
+ */
+export function createLandedSlots({
+  feePayer,
+  redis,
+  floors,
+}: {
+  feePayer: string;
+  redis: Redis | undefined;
+  floors: Pick<Floors, "require" | "requireOfAll">;
+}) {
+  const key = `v2:landed-slot:${feePayer}`;
+
+  /** `text`: a slot, and the account's address if it is about one. */
+  function receive(text: string | null | undefined): void {
+    const [, digits, address] = /^([1-9]\d*)(?: (.+))?$/.exec(text ?? "") ?? [];
+    const slot = Number(digits);
+    if (!Number.isSafeInteger(slot)) return;
+    if (address === undefined) floors.requireOfAll(slot);
+    else floors.require(address, slot);
+  }
+
+  redis?.subscribe(key, {
+    onMessage: receive,
+    onReconnect: () => void redis.run(READ, [key], []).then(receive),
+  });
+
+  return {
+    /** Tells the other replicas that an account's transaction landed in `slot`, which must be supported. Ignores 0. */
+    announce(address: string, slot: number): void {
+      if (slot > 0) void redis?.run(ANNOUNCE, [key], [slot, KEPT_MS, `${slot} ${address}`]);
+    },
+  };
+}

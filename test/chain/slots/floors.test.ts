@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { createFloors, type Floors } from "../../../src/chain/slots/floors.ts";
+
+let newest: number;
+let floors: Floors;
+beforeEach(() => {
+  vi.useFakeTimers();
+  newest = 1_000;
+  floors = createFloors({
+    newestSlot: () => newest,
+    takeSlot(slot) {
+      newest = Math.max(newest, slot);
+    },
+  });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+/** Whether the amount of the wallet may be shown. */
+const take = (slot: number, amount: number, wallet = "alice") => floors.take(slot, [[wallet, [amount]]]);
+
+it("amounts of an older slot than those shown are shown only if they are the same", () => {
+  expect([take(900, 5), take(890, 4), take(890, 5), take(899, 6), take(900, 6), take(901, 7)]).toEqual([
+    true,
+    false,
+    true,
+    false,
+    true,
+    true,
+  ]);
+});
+
+it("a wallet has no other wallet's floor", () => {
+  take(900, 5);
+  expect(take(100, 1, "bob")).toBe(true);
+});
+
+it("a wallet is not shown with an older coin, and its amounts then do not count as shown", () => {
+  const coin = (slot: number, amount: number, fees: number) =>
+    floors.take(slot, [
+      ["alice", [amount]],
+      ["coin", [fees]],
+    ]);
+  expect([coin(900, 5, 1), coin(899, 5, 0)]).toEqual([true, false]);
+  floors.take(950, [["coin", [2]]]);
+  expect([coin(940, 6, 1), take(900, 5), take(899, 4)]).toEqual([false, true, false]);
+});
+
+it("after a collect nothing older is shown, also if it was shown before", () => {
+  take(900, 5);
+  floors.require("alice", 910);
+  expect([take(905, 5), take(910, 0), take(909, 0), take(905, 5)]).toEqual([false, true, true, false]);
+  expect([floors.landedSlotOf("alice"), floors.landedSlotOf("bob")]).toEqual([910, 0]);
+});
+
+it("what was shown after a collect stays when the collect is heard of", () => {
+  take(920, 0);
+  floors.require("alice", 910);
+  expect([take(915, 0), take(915, 5)]).toEqual([true, false]);
+});
+
+it("a floor above the newest slot does not count", () => {
+  take(900, 5);
+  floors.require("alice", 990);
+  newest = 800;
+  expect([floors.landedSlotOf("alice"), take(790, 4), take(789, 3)]).toEqual([0, true, false]);
+});
+
+it("a slot that is announced counts as reached", () => {
+  floors.require("alice", 2_000);
+  expect([newest, floors.landedSlotOf("alice"), take(1_999, 5)]).toEqual([2_000, 2_000, false]);
+});
+
+it("a collect in slot 0, which is unknown, changes nothing", () => {
+  take(900, 5);
+  floors.require("alice", 0);
+  expect([take(899, 5), floors.landedSlotOf("alice")]).toEqual([true, 0]);
+});
+
+it("the newest announced slot is every wallet's floor for a minute after announcements may have been missed", () => {
+  take(900, 5);
+  floors.requireOfAll(950);
+  expect([take(949, 5), take(949, 1, "bob"), take(950, 5), floors.landedSlotOf("bob")]).toEqual([
+    false,
+    false,
+    true,
+    950,
+  ]);
+  vi.advanceTimersByTime(60_000);
+  expect([take(949, 1, "bob"), floors.landedSlotOf("bob")]).toEqual([true, 0]);
+});
+
+it("20,000 wallets have floors, those that were looked up last", () => {
+  for (let i = 0; i <= 20_000; i++) take(900, 5, `wallet ${i}`);
+  expect([take(800, 4, "wallet 20000"), take(800, 4, "wallet 0")]).toEqual([false, true]);
+});
