@@ -23,6 +23,7 @@ import { createCollectFees } from "./resolvers/collect-fees.ts";
 import type { UseCases } from "./resolvers/context.ts";
 import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
 import { createNamedCoins } from "./resolvers/named-coins.ts";
+import { createReadBalance } from "./resolvers/read-balance.ts";
 import { createReadHistory } from "./resolvers/read-history.ts";
 import { createWalletById } from "./resolvers/wallet-by-id.ts";
 import { createWatchWallet } from "./resolvers/watch-wallet.ts";
@@ -86,13 +87,14 @@ export function createGateway(
   const format = handleFormat(config.allowUnderscore ?? false);
   const { addressesOf } = chain;
   const namedCoins = createNamedCoins(chain.coinAddressesOf);
-  const walletById = createWalletById({ addressesOf, namedCoins });
+  const walletById = createWalletById({ addressesOf });
   const useCases: UseCases = {
-    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf, namedCoins }),
+    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf }),
     walletById,
+    readBalance: createReadBalance({ namedCoins }),
     readHistory: createReadHistory({ history: chain.history }),
-    collectFees: createCollectFees({ walletById, collector: chain.collector, live: chain.live }),
-    watchWallet: createWatchWallet({ live: chain.live }),
+    collectFees: createCollectFees({ walletById, namedCoins, collector: chain.collector, live: chain.live }),
+    watchWallet: createWatchWallet({ live: chain.live, namedCoins }),
   };
 
   const prepare = createPrepareOperation(schema, useCases);

@@ -79,9 +79,9 @@ export interface components {
             socialId: string;
             /** @description The address to set as the creator of a token on the launch platform, in base58. */
             address: string;
-            /** @description The balance, read from the chain for this request. */
+            /** @description The balance, read from the chain for this request, in one read for all `mints`. Fails with LOOKUP_FAILED or INVALID_MINT. */
             balance: components["schemas"]["Balance"];
-            /** @description The fees that wait on the coins named in `mints`, read from the chain together with `balance`. Empty if none are named. */
+            /** @description The fees that wait on these coins, read from the chain together with `balance`. */
             coins?: components["schemas"]["Coin"][];
         };
         CollectResult: {

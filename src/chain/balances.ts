@@ -34,6 +34,9 @@ export interface Balance {
   readonly coins: readonly CoinBalance[];
 }
 
+/** The balance of an account with some of the coins that it was read with, all from one read. */
+export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
+
 /** The fees in one place of a coin; `reason`: why collects do not move them, or null if they do. */
 export type CoinBalance = Omit<CoinFees, "missingBytes">;
 
@@ -59,9 +62,14 @@ export function createBalances(needs: {
     );
   }
 
-  function toBalance(wallet: WalletWithCoins, accounts: WalletAccounts): Balance {
+  function toBalance(
+    wallet: WalletWithCoins,
+    accounts: WalletAccounts,
+    named: readonly CoinAddresses[],
+  ): Balance {
     const vaults = toVaults(accounts);
-    const coins = toCoinFees(wallet, accounts, vaults);
+    const all = named.length === 0 ? [] : toCoinFees(wallet, accounts, vaults);
+    const coins = named.flatMap(({ mint }) => all.filter(({ fees }) => fees.mint === mint));
     const chosen = chooseSweeps(
       coins.flatMap(({ sweep }) => sweep ?? []),
       vaults,
@@ -109,15 +117,16 @@ export function createBalances(needs: {
     },
 
     /**
-     * The balances of `wallets`, in order; an Error for each failed read, or the signal's reason when it aborts.
+     * The balances of `wallets`, in order, with any of their coins; an Error for each failed read, or the signal's reason
+     * when it aborts.
      */
     async getBalances(
       wallets: readonly WalletWithCoins[],
       signal?: AbortSignal,
-    ): Promise<(Balance | Error)[]> {
+    ): Promise<(BalanceWith | Error)[]> {
       const read = await readWallets(wallets, signal);
       return read.map((accounts, i) =>
-        accounts instanceof Error ? accounts : toBalance(wallets[i]!, accounts),
+        accounts instanceof Error ? accounts : (coins) => toBalance(wallets[i]!, accounts, coins),
       );
     },
 

@@ -1,8 +1,10 @@
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { ContractError, quote } from "./contract-error.ts";
 
-/** The most coins that one lookup or collect may name. */
+/** The most coins that one lookup, collect or field may name. */
 export const MAX_MINTS = 10;
+/** The most coins that an operation may name for one wallet: they are read in one call, of at most 100 accounts. */
+export const MAX_MINTS_PER_WALLET = 30;
 
 /** The syntax of a mint in base58. {@link toMint} also checks that it is 32 bytes. */
 export const MINT_PATTERN = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
@@ -25,7 +27,19 @@ export function invalidMint(received: unknown): ContractError {
 }
 
 /** INVALID_MINT for a request that names too many coins. */
-export function tooManyMints(received: number): ContractError {
-  const message = `At most ${MAX_MINTS} mints are allowed. Received ${received}.`;
+export function tooManyMints(received: number, max = MAX_MINTS): ContractError {
+  const where = max === MAX_MINTS ? "" : " for one wallet";
+  const message = `At most ${max} mints are allowed${where}. Received ${received}.`;
   return new ContractError("INVALID_MINT", { message });
+}
+
+/** The mints that a request names, each once. Throws INVALID_MINT. */
+export function toMints(texts: readonly string[]): string[] {
+  if (texts.length > MAX_MINTS) throw tooManyMints(texts.length);
+  const mints = texts.map((text) => {
+    const mint = toMint(text);
+    if (mint === undefined) throw invalidMint(text);
+    return mint;
+  });
+  return [...new Set(mints)];
 }

@@ -12,7 +12,7 @@ import {
 } from "graphql";
 import { compileQuery, isCompiledQuery } from "graphql-jit";
 import type { Context } from "../resolvers/context.ts";
-import { fieldsOf, fragmentsOf } from "./selected-fields.ts";
+import { fieldsOf, fragmentsOf } from "../schema/selected-fields.ts";
 
 /** Larger operations are not compiled: each field takes about 40 µs and 1.25 kB. */
 export const MAX_COMPILED_FIELDS = 500;

@@ -1,5 +1,6 @@
 import type { CollectFees } from "./collect-fees.ts";
 import type { LookUpWallet } from "./look-up-wallet.ts";
+import type { ReadBalance } from "./read-balance.ts";
 import type { ReadHistory } from "./read-history.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { WatchWallet } from "./watch-wallet.ts";
@@ -9,6 +10,7 @@ import type { WalletById } from "./wallet-by-id.ts";
 export interface UseCases {
   readonly lookUpWallet: LookUpWallet;
   readonly walletById: WalletById;
+  readonly readBalance: ReadBalance;
   readonly collectFees: CollectFees;
   readonly readHistory: ReadHistory;
   readonly watchWallet: WatchWallet;

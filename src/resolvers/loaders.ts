@@ -1,10 +1,11 @@
 import DataLoader from "dataloader";
-import type { Balance, Balances } from "../chain/balances.ts";
+import type { Balance, Balances, BalanceWith } from "../chain/balances.ts";
 import { toLookupContractError } from "../chain/to-contract-error.ts";
 import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
 import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
+import { allCoins } from "./named-coins.ts";
 
 /**
  * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
@@ -15,6 +16,8 @@ export interface Reads {
   social: number;
   chain: number;
 }
+
+const READY = Promise.resolve();
 
 /** What loaders read from. */
 export interface LoaderSources {
@@ -81,6 +84,13 @@ export class Loaders {
   get #balances(): DataLoader<WalletWithCoins, Balance, string> {
     return (this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
       cacheKeyFn: identityOf,
+      batchScheduleFn: (dispatch) => {
+        // A handle that is still being looked up may lead to the same account, with other coins.
+        const lookups = this.#loadsByHandle ? Promise.allSettled(this.#loadsByHandle.values()) : READY;
+        void lookups.then(() => {
+          process.nextTick(dispatch);
+        });
+      },
     }));
   }
 
@@ -145,12 +155,38 @@ export class Loaders {
     return ids.map((id) => accounts.get(id)!);
   }
 
+  /** Reads each account once, with all coins that the request names for it. */
   async #loadBalances(wallets: readonly WalletWithCoins[]): Promise<(Balance | Error)[]> {
-    this.reads.chain += wallets.length;
-    const balances = await this.#sources.balances
-      .getBalances(wallets, this.#caller.signal)
-      .catch((error: unknown) => wallets.map(() => error as Error));
-    return balances.map((balance) => (balance instanceof Error ? toLookupContractError(balance) : balance));
+    const found = new Map<string, BalanceWith | Error>();
+    const accounts: WalletWithCoins[] = [];
+    for (const [address, same] of Map.groupBy(wallets, ({ account }) => account.address)) {
+      const merged = withAllCoins(same);
+      if (merged instanceof Error) found.set(address, merged);
+      else accounts.push(merged);
+    }
+    this.reads.chain += accounts.length;
+    const read = await this.#sources.balances
+      .getBalances(accounts, this.#caller.signal)
+      .catch((error: unknown) => accounts.map(() => error as Error));
+    accounts.forEach(({ account }, i) => {
+      const result = read[i]!;
+      found.set(account.address, result instanceof Error ? toLookupContractError(result) : result);
+    });
+    return wallets.map(({ account, coins }) => {
+      const result = found.get(account.address)!;
+      return result instanceof Error ? result : result(coins);
+    });
+  }
+}
+
+/** One account with the coins of all these; INVALID_MINT if they are too many. */
+function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWithCoins | Error {
+  const { account, coins } = first!;
+  if (others.length === 0) return first!;
+  try {
+    return { account, coins: allCoins([coins, ...others.map((other) => other.coins)]) };
+  } catch (error) {
+    return error as Error;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CoinAddresses, CoinAddressesOf } from "../chain/launchpad/coin-addresses.ts";
-import { invalidMint, MAX_MINTS, tooManyMints, toMint } from "../contract/mint.ts";
+import { MAX_MINTS_PER_WALLET, tooManyMints, toMints } from "../contract/mint.ts";
 
-/** The mints that a request names, in base58; absent or null: none. */
+/** The mints that a field names, in base58; absent or null: none. */
 export type Mints = readonly string[] | null | undefined;
 
 /** The coins with these mints, each once. Throws INVALID_MINT. */
@@ -10,14 +10,13 @@ export type NamedCoins = (mints: Mints) => readonly CoinAddresses[];
 const NONE: readonly CoinAddresses[] = [];
 
 export function createNamedCoins(coinAddressesOf: CoinAddressesOf): NamedCoins {
-  return (mints) => {
-    if (!mints || mints.length === 0) return NONE;
-    if (mints.length > MAX_MINTS) throw tooManyMints(mints.length);
-    const coins = mints.map((text) => {
-      const mint = toMint(text);
-      if (mint === undefined) throw invalidMint(text);
-      return coinAddressesOf(mint);
-    });
-    return [...new Map(coins.map((coin) => [coin.mint, coin])).values()];
-  };
+  return (mints) => (mints && mints.length > 0 ? toMints(mints).map(coinAddressesOf) : NONE);
+}
+
+/** The coins that the fields of one wallet name, each once. Throws INVALID_MINT. */
+export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
+  if (named.every((coins) => coins.length === 0)) return NONE;
+  const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
+  if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
+  return [...coins.values()];
 }

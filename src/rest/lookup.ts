@@ -1,35 +1,38 @@
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
-import { invalidMint, MAX_MINTS, MINT_PATTERN } from "../contract/mint.ts";
+import { invalidMint, MAX_MINTS, MINT_PATTERN, toMints } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import type { EndpointDescription } from "./endpoint-description.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 import { respondJson } from "./respond.ts";
 
-const WALLET_FIELDS = /* GraphQL */ `
-  handle
-  socialId
-  address
-  balance {
-    vault
-    pda
-    total
-  }
-`;
-
 const LOOKUP_OPERATION = /* GraphQL */ `
   query Lookup($handle: String!) {
     wallet(handle: $handle) {
-      ${WALLET_FIELDS}
+      handle
+      socialId
+      address
+      balance {
+        vault
+        pda
+        total
+      }
     }
   }
 `;
 
 const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
-  query LookupWithCoins($handle: String!, $mints: [String!]) {
-    wallet(handle: $handle, mints: $mints) {
-      ${WALLET_FIELDS}
-      coins {
+  query LookupWithCoins($handle: String!, $mints: [String!]!) {
+    wallet(handle: $handle) {
+      handle
+      socialId
+      address
+      balance(mints: $mints) {
+        vault
+        pda
+        total
+      }
+      coins(mints: $mints) {
         mint
         stage
         waiting
@@ -148,6 +151,9 @@ export function createLookupHandler(
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
     if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-    return respondJson(200, await lookUp(handle, scope, query.getAll("mint")));
+    const mints = query.getAll("mint");
+    // The operation would check them after it has looked up the handle.
+    if (format.pattern.test(handle)) toMints(mints);
+    return respondJson(200, await lookUp(handle, scope, mints));
   };
 }

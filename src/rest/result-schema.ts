@@ -12,7 +12,7 @@ import {
   type GraphQLOutputType,
   type GraphQLSchema,
 } from "graphql";
-import { fieldsOf, fragmentsOf } from "../graphql/selected-fields.ts";
+import { fieldsOf, fragmentsOf } from "../schema/selected-fields.ts";
 import { metadataOf } from "../schema/field-metadata.ts";
 
 /** The JSON Schema 2020-12 of an object. */

@@ -17,7 +17,7 @@ function collected(result: CollectResult): Lamports {
 /** Only of the caller's own coins: callers who name others can share the collect. */
 function remaining(result: CollectResult): Lamports {
   if (result.kind !== "collected") return toLamports(0);
-  const isNamed = (mint: string) => result.wallet.coins.some((coin) => coin.mint === mint);
+  const isNamed = (mint: string) => result.named.some((coin) => coin.mint === mint);
   return toLamports(
     result.remaining.reduce((sum, { mint, amount }) => (isNamed(mint) ? sum + amount : sum), 0n),
   );

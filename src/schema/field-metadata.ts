@@ -16,7 +16,7 @@ interface FieldCost {
   readonly transfersOf?: string;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
-  /** The list argument that names coins. */
+  /** The list that names coins: an argument, or a member of each item of `perItemOf`. */
   readonly mintsIn?: string;
 }
 
@@ -27,7 +27,7 @@ export const MAX_COLLECTS = 10;
 /** The most ids of `collectMany` per operation. They are collected at the same time. */
 export const MAX_LISTED_COLLECTS = 100;
 
-/** The most coins named per operation: each is two accounts to read. */
+/** The most coins that an operation names, counted for each wallet: each is two accounts to read. */
 export const MAX_MINTS_PER_OPERATION = 100;
 /** The most transfers per operation. */
 export const MAX_TRANSFERS = 100;

@@ -1,8 +1,6 @@
 import { builder } from "./builder.ts";
 import "./collect-result.ts";
 import "./error-code.ts";
-import "./lamports.ts";
-import "./subscription.ts";
 import "./wallet.ts";
 
 builder.queryType({

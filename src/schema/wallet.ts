@@ -1,8 +1,11 @@
+import { getArgumentValues, getNamedType, type GraphQLObjectType, type GraphQLResolveInfo } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
-import { MAX_MINTS } from "../contract/mint.ts";
+import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { Context } from "../resolvers/context.ts";
-import { accountOf, balanceOf, type Wallet } from "../resolvers/wallet.ts";
+import type { Mints } from "../resolvers/named-coins.ts";
+import { accountOf, type Wallet } from "../resolvers/wallet.ts";
+import { startEvent, type WalletEvent } from "../resolvers/watch-wallet.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
@@ -13,10 +16,14 @@ import {
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
+  metadataOf,
   withMetadata,
 } from "./field-metadata.ts";
 import { ProfileType } from "./profile.ts";
+import { fieldsOf } from "./selected-fields.ts";
 import { TransferConnectionType } from "./transfer.ts";
+
+export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, ${MAX_MINTS_PER_WALLET} for one wallet and ${MAX_MINTS_PER_OPERATION} per operation.`;
 
 export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
@@ -52,18 +59,20 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     balance: t.field({
       type: BalanceType,
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true }),
-      description: "The balance, read from the chain for this request.",
-      resolve: (wallet, _args, { scope }) => balanceOf(wallet, scope),
+      ...withMetadata({ isNullOnlyOnError: true, cost: { mintsIn: "mints" } }),
+      description:
+        "The balance, read from the chain for this request, in one read for all `mints`. Fails with LOOKUP_FAILED or INVALID_MINT.",
+      args: { mints: t.arg.stringList({ description: MINTS }) },
+      resolve: (wallet, { mints }, { useCases, scope }) => useCases.readBalance(wallet, mints, scope),
     }),
     coins: t.field({
       type: [CoinType],
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true }),
-      description:
-        "The fees that wait on the coins named in `mints`, read from the chain together with `balance`. Empty if none are named.",
-      resolve: async (wallet, _args, { scope }) =>
-        wallet.coins.length === 0 ? [] : [...(await balanceOf(wallet, scope)).coins],
+      ...withMetadata({ isNullOnlyOnError: true, cost: { mintsIn: "mints" } }),
+      description: "The fees that wait on these coins, read from the chain together with `balance`.",
+      args: { mints: t.arg.stringList({ required: true, description: MINTS }) },
+      resolve: async (wallet, { mints }, { useCases, scope }) =>
+        mints.length === 0 ? [] : [...(await useCases.readBalance(wallet, mints, scope)).coins],
     }),
     history: t.field({
       type: TransferConnectionType,
@@ -82,36 +91,29 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   }),
 });
 
-export const HANDLE =
+const HANDLE =
   "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
 const HANDLES =
   "Handles without the @, case-insensitive: each 1-15 alphanumeric characters, and underscores if the operator allows them.";
-export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, and ${MAX_MINTS_PER_OPERATION} per operation.`;
-export const SOCIAL_ID = `${SOCIAL_ID_EXPECTED}.`;
-const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED"]);
+const SOCIAL_ID = `${SOCIAL_ID_EXPECTED}.`;
+const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED", "INVALID_MINT"]);
 
 builder.queryFields((t) => ({
   wallet: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1, mintsIn: "mints" } }),
+    ...withMetadata({ cost: { wallets: 1 } }),
     description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request.`,
-    args: {
-      handle: t.arg.string({ required: true, description: HANDLE }),
-      mints: t.arg.stringList({ description: MINTS }),
-    },
-    resolve: (_root, { handle, mints }, { useCases, scope }) => useCases.lookUpWallet(handle, scope, mints),
+    args: { handle: t.arg.string({ required: true, description: HANDLE }) },
+    resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
   }),
   walletById: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1, mintsIn: "mints" } }),
-    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID or INVALID_MINT. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`; its \`balance\` can fail with LOOKUP_FAILED. At most ${MAX_WALLETS} wallets per operation.`,
-    args: {
-      socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
-      mints: t.arg.stringList({ description: MINTS }),
-    },
-    resolve: (_root, { socialId, mints }, { useCases }) => useCases.walletById(socialId, mints),
+    ...withMetadata({ cost: { wallets: 1 } }),
+    description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`. At most ${MAX_WALLETS} wallets per operation.`,
+    args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
+    resolve: (_root, { socialId }, { useCases }) => useCases.walletById(socialId),
   }),
   wallets: t.field({
     type: [WalletType],
@@ -134,4 +136,41 @@ async function findWallet(handle: string, { useCases, scope }: Context): Promise
     const shown: Error = scope.toCallerError(error).forHandle(handle);
     return shown as Error & Wallet;
   }
+}
+
+const EVENTS =
+  "An event at once, then one each time an amount of `balance` or `coins` changes. There are none during an outage of the chain, and one with the current balance after it. `history` cannot be selected.";
+
+builder.subscriptionFields((t) => ({
+  wallet: t.field({
+    type: WalletType,
+    nullable: true,
+    ...withMetadata({ cost: { wallets: 1 } }),
+    description: `Watches the wallet of a handle. ${EVENTS} Fails with INVALID_MINT, or the codes of the query \`wallet\`.`,
+    args: { handle: t.arg.string({ required: true, description: HANDLE }) },
+    subscribe: (_root, { handle }, { useCases, scope }, info) =>
+      useCases.watchWallet(() => useCases.lookUpWallet(handle, scope), mintsOfFields(info), scope),
+    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
+  }),
+  walletById: t.field({
+    type: WalletType,
+    nullable: true,
+    ...withMetadata({ cost: { wallets: 1 } }),
+    description: `Watches the wallet of an account's id. ${EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT.`,
+    args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
+    subscribe: (_root, { socialId }, { useCases, scope }, info) =>
+      useCases.watchWallet(() => useCases.walletById(socialId), mintsOfFields(info), scope),
+    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
+  }),
+}));
+
+/** The mints that each selected field of a wallet names. */
+function mintsOfFields({ fieldNodes, fragments, returnType, variableValues }: GraphQLResolveInfo): Mints[] {
+  const fields = (getNamedType(returnType) as GraphQLObjectType).getFields();
+  const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+  return [...fieldsOf(new Map(Object.entries(fragments)), sets)].flatMap((node) => {
+    const field = fields[node.name.value];
+    const name = field && metadataOf(field).cost?.mintsIn;
+    return field && name ? [getArgumentValues(field, node, variableValues)[name] as Mints] : [];
+  });
 }

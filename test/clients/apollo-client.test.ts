@@ -60,6 +60,20 @@ const COLLECT: TypedDocumentNode<any, { socialId: string }> = gql`
   }
 `;
 
+const COINS: TypedDocumentNode<any, { handle: string; mints: string[] }> = gql`
+  query Coins($handle: String!, $mints: [String!]!) {
+    wallet(handle: $handle) {
+      id
+      balance(mints: $mints) {
+        vault
+      }
+      coins(mints: $mints) {
+        mint
+      }
+    }
+  }
+`;
+
 let clients = 0;
 /** Creates a client with an address of its own, in the rate limit. */
 function createClient(...links: ApolloLink[]) {
@@ -156,6 +170,26 @@ describe("Apollo Client", () => {
       expect(exchanges.map(({ sent }) => typeof sent?.query)).toEqual(["undefined", "string", "string"]);
     },
   );
+
+  it("keeps the figures of a query when another names coins of the same wallet", async () => {
+    const { client, exchanges } = createClient();
+    const variables = { handle: "launcher" };
+    const mint = world.account("launcher").coins[0]!.mint;
+    const shown: unknown[] = [];
+    const watched = client.watchQuery({ query: WALLET, variables }).subscribe(({ data }) => {
+      if (data) shown.push(data.wallet.balance.vault);
+    });
+    await eventually(() => {
+      expect(shown).toEqual(["1.2500"]);
+    });
+    const withCoin = { query: COINS, variables: { ...variables, mints: [mint] } };
+    const { data } = await client.query(withCoin);
+    expect(data.wallet).toMatchObject({ balance: { vault: "6.2500" }, coins: [{ mint }] });
+    expect(client.readQuery({ query: WALLET, variables })!.wallet.balance.vault).toBe("1.2500");
+    expect(client.readQuery(withCoin)!.wallet.balance.vault).toBe("6.2500");
+    expect([shown, exchanges.length]).toEqual([["1.2500"], 2]);
+    watched.unsubscribe();
+  });
 
   it("shows the new balance after a collect, without another lookup", async () => {
     const { client, exchanges } = createClient();

@@ -52,6 +52,20 @@ const COLLECT = gql<any, { socialId: string }>`
   }
 `;
 
+const COINS = gql<any, { handle: string; mints: string[] }>`
+  query Coins($handle: String!, $mints: [String!]!) {
+    wallet(handle: $handle) {
+      id
+      balance(mints: $mints) {
+        vault
+      }
+      coins(mints: $mints) {
+        mint
+      }
+    }
+  }
+`;
+
 let clients = 0;
 /** Creates a client with an address of its own, in the rate limit. */
 function createClient(cache: Exchange, options: { preferGetMethod?: boolean } = {}) {
@@ -74,7 +88,10 @@ const errorsIn = (error: CombinedError | undefined) =>
 /** The cache that identifies objects, as its documentation sets it up: with the schema, it knows what may be null. */
 async function createGraphcache(): Promise<Exchange> {
   const { data } = (await world.graphql(getIntrospectionQuery())).body;
-  return graphcache({ schema: data, keys: { Balance: () => null, CollectResult: () => null } });
+  return graphcache({
+    schema: data,
+    keys: { Balance: () => null, Coin: () => null, CollectResult: () => null },
+  });
 }
 
 describe.each([
@@ -127,6 +144,25 @@ describe.each([
       { extensions: { code: "RATE_LIMITED", retryAfterSeconds: expect.any(Number) } },
     ]);
     expect([exchanges[0]!.status, exchanges.at(-1)!.status]).toEqual([400, 429]);
+  });
+
+  it("keeps the figures of a query when another names coins of the same wallet", async () => {
+    const { client } = createClient(await createCache());
+    const handle = "launcher";
+    const mint = world.account(handle).coins[0]!.mint;
+    const shown: unknown[] = [];
+    const { unsubscribe } = client.query(WALLET, { handle }).subscribe(({ data, stale }) => {
+      if (data && !stale) shown.push(data.wallet.balance.vault);
+    });
+    await eventually(() => {
+      expect(shown).toEqual(["1.2500"]);
+    });
+    const { data } = await client.query(COINS, { handle, mints: [mint] });
+    expect(data.wallet).toMatchObject({ balance: { vault: "6.2500" }, coins: [{ mint }] });
+    const cached = [client.readQuery(WALLET, { handle }), client.readQuery(COINS, { handle, mints: [mint] })];
+    expect(cached.map((result) => result!.data.wallet.balance.vault)).toEqual(["1.2500", "6.2500"]);
+    expect(new Set(shown)).toEqual(new Set(["1.2500"]));
+    unsubscribe();
   });
 
   it("shows the new balance after a collect", async () => {

@@ -194,8 +194,8 @@ describe("a collect that names a coin", () => {
   it("over GraphQL returns the wallet with these coins, read after the collect", async () => {
     const mints = mintsOf("launcher");
     const { id } = world.account("launcher");
-    const query = `mutation ($mints: [String!]) { collect(socialId: "${id}", mints: $mints) {
-      success collectedLamports remaining remainingLamports wallet { balance { vault } coins { waiting reason } }
+    const query = `mutation ($mints: [String!]!) { collect(socialId: "${id}", mints: $mints) {
+      success collectedLamports remaining remainingLamports wallet { balance(mints: $mints) { vault } coins(mints: $mints) { waiting reason } }
     } }`;
     const { body } = await world.graphql(query, { mints });
     expect(body.data.collect).toMatchObject({

@@ -21,7 +21,6 @@ const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) =
 const lookup = (handle: string, mints: readonly string[]) =>
   world.request(`/wallet/lookup?handle=${handle}${mints.map((mint) => `&mint=${mint}`).join("")}`);
 const see = async (handle: string, mints: readonly string[]) => (await lookup(handle, mints)).body;
-const COINS = "coins { mint stage waiting amount quoteMint collectable reason }";
 const accountReads = () => world.sandbox.rpc.calls.filter(isMethod("getMultipleAccounts"));
 
 /** Launches a coin for `creator`, with fees on its curve. */
@@ -80,7 +79,7 @@ describe("a lookup that names a coin", () => {
 
   it("has no `coins` if it names none", async () => {
     expect((await world.lookup("launcher")).body).not.toHaveProperty("coins");
-    const { body } = await world.graphql(`{ wallet(handle: "launcher") { ${COINS} } }`);
+    const { body } = await world.graphql(`{ wallet(handle: "launcher") { coins(mints: []) { mint } } }`);
     expect(body.data.wallet.coins).toEqual([]);
   });
 
@@ -264,7 +263,7 @@ describe("the chain is read", () => {
     const mints = mintsOf("prolific");
     const handles = Array.from({ length: 10 }, (_, i) => `artist0${10 + i}`);
     const fields = handles.map(
-      (handle) => `${handle}: wallet(handle: "${handle}", mints: $mints) { balance { vault } }`,
+      (handle) => `${handle}: wallet(handle: "${handle}") { balance(mints: $mints) { vault } }`,
     );
     await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, { mints });
     world.forgetCalls();
@@ -291,11 +290,14 @@ describe("within one operation", () => {
     const { id } = world.account("launcher");
     world.forgetCalls();
     const { body } = await world.graphql(
-      `query ($one: [String!]) {
-        none: wallet(handle: "launcher") { balance { vault } coins { mint } }
-        one: wallet(handle: "launcher", mints: $one) { balance { vault } coins { mint } }
-        two: walletById(socialId: "${id}", mints: ["${curveCoin}", "${poolCoin}"]) { balance { vault } coins { mint } }
-        again: wallet(handle: "LAUNCHER", mints: ["${curveCoin}"]) { balance { vault } }
+      `query ($one: [String!]!) {
+        none: wallet(handle: "launcher") { balance { vault } coins(mints: []) { mint } }
+        one: wallet(handle: "launcher") { balance(mints: $one) { vault } coins(mints: $one) { mint } }
+        two: walletById(socialId: "${id}") {
+          balance(mints: ["${curveCoin}", "${poolCoin}"]) { vault }
+          coins(mints: ["${poolCoin}", "${curveCoin}"]) { mint }
+        }
+        again: wallet(handle: "LAUNCHER") { balance(mints: ["${curveCoin}"]) { vault } }
       }`,
       { one: [curveCoin] },
     );
@@ -306,15 +308,23 @@ describe("within one operation", () => {
       "8.7500",
       "6.2500",
     ]);
-    expect([none, one, two].map(({ coins }: any) => coins.length)).toEqual([0, 1, 2]);
-    expect(accountReads().length).toBeLessThanOrEqual(2);
+    expect([none, one, two].map(({ coins }: any) => coins.map(({ mint }: any) => mint))).toEqual([
+      [],
+      [curveCoin],
+      [poolCoin, curveCoin],
+    ]);
+    expect(accountReads()).toHaveLength(1);
+    expect(new Set(accountReads()[0]!.params[0] as string[]).size).toBe(4 + 2 * 2);
   });
 
   it("`coins` and `balance` come from one read", async () => {
     const [curveCoin] = mintsOf("launcher");
     world.forgetCalls();
     const { body } = await world.graphql(
-      `{ wallet(handle: "launcher", mints: "${curveCoin}") { ${COINS} balance { vaultLamports } } }`,
+      `{ wallet(handle: "launcher") {
+        coins(mints: "${curveCoin}") { waiting }
+        balance(mints: "${curveCoin}") { vaultLamports }
+      } }`,
     );
     expect(body.data.wallet.balance.vaultLamports).toBe("6250000000");
     expect(accountReads()).toHaveLength(1);
@@ -339,30 +349,56 @@ describe("INVALID_MINT", () => {
     expect([status, body]).toMatchObject([400, { error: "INVALID_MINT" }]);
     expect(body.message).toContain(message);
     const { id } = world.account("launcher");
-    for (const field of ['wallet(handle: "nobody"', `walletById(socialId: "${id}"`]) {
-      const answer = await world.graphql(
-        `query ($mints: [String!]) { ${field}, mints: $mints) { address } }`,
-        {
-          mints,
-        },
-      );
-      expect(answer.status).toBe(200);
-      expect(answer.body.errors).toMatchObject([{ extensions: { code: "INVALID_MINT" } }]);
+    for (const field of ["balance(mints: $mints) { vault }", "coins(mints: $mints) { mint }"]) {
+      const query = `query ($mints: [String!]!) { walletById(socialId: "${id}") { address ${field} } }`;
+      const answer = await world.graphql(query, { mints });
+      expect([answer.status, answer.body.data.walletById.address]).toEqual([200, expect.any(String)]);
+      expect(answer.body.errors).toMatchObject([
+        { path: ["walletById", expect.any(String)], extensions: { code: "INVALID_MINT" } },
+      ]);
       expect(answer.body.errors[0].message).toContain(message);
     }
     expect([world.chainCalls(), world.sandbox.social.calls]).toEqual([[], []]);
   });
 
-  it("refuses an operation that names more than 100 coins, in lists and variables together", async () => {
+  it("is the error of a wallet for which an operation names more than 30 coins, however it finds it", async () => {
     const { id } = world.account("launcher");
+    const ask = (count: number) => {
+      const [first, second, third, fourth] = Array.from({ length: 4 }, (_, i) =>
+        JSON.stringify(many(Math.max(0, Math.min(10, count - 10 * i)))),
+      );
+      return world.graphql(`{
+        a: wallet(handle: "launcher") { address one: balance(mints: ${first}) { vault } coins(mints: ${second}) { mint } }
+        b: walletById(socialId: "${id}") { two: balance(mints: ${third}) { vault } three: balance(mints: ${fourth}) { vault } }
+        other: wallet(handle: "creator") { balance { vault } }
+      }`);
+    };
+    expect((await ask(30)).body.errors).toBeUndefined();
+    world.forgetCalls();
+    const { status, body } = await ask(31);
+    expect([status, body.data.other, body.data.a.address]).toEqual([
+      200,
+      { balance: { vault: "3.1000" } },
+      world.account("launcher").address,
+    ]);
+    const message = "At most 30 mints are allowed for one wallet. Received 31.";
+    expect(body.errors).toMatchObject(Array(4).fill({ message, extensions: { code: "INVALID_MINT" } }));
+    expect(accountReads()).toHaveLength(1);
+  });
+
+  it("refuses an operation that names more than 100 coins, in lists and variables together", async () => {
     const fields = (count: number) =>
       Array.from(
         { length: count },
-        (_, i) => `w${i}: walletById(socialId: "${id}", mints: $mints) { address }`,
+        (_, i) => `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $mints) { mint } ...Balance }`,
       );
     const ask = (count: number, more: string) =>
-      world.graphql(`query ($mints: [String!]) { ${fields(count).join(" ")} ${more} }`, { mints: many(10) });
-    const one = `x: wallet(handle: "launcher", mints: ["${newMint()}"]) { address }`;
+      world.graphql(
+        `query ($mints: [String!]!) { ${fields(count).join(" ")} ${more} }
+        fragment Balance on Wallet { balance(mints: $mints) { vault } }`,
+        { mints: many(10) },
+      );
+    const one = `x: wallet(handle: "launcher") { coins(mints: ["${newMint()}"]) { mint } }`;
     const accepted = await ask(10, "");
     expect([accepted.status, accepted.body.errors]).toEqual([200, undefined]);
     for (let i = 0; i < 3; i++) {
@@ -370,6 +406,19 @@ describe("INVALID_MINT", () => {
       expect([status, body.errors]).toMatchObject([400, [{ extensions: { code: "INVALID_MINT" } }]]);
       expect(body.errors[0].message).toBe("Too many mints: 101 requested, the maximum is 100 per operation.");
     }
+  });
+
+  it("counts the mints once for each wallet of a list", async () => {
+    const ask = (wallets: number) =>
+      world.graphql(
+        `query ($handles: [String!]!, $mints: [String!]!) {
+          wallets(handles: $handles) { balance(mints: $mints) { vault } coins(mints: $mints) { mint } }
+        }`,
+        { handles: Array.from({ length: wallets }, (_, i) => `artist0${10 + i}`), mints: many(10) },
+      );
+    expect((await ask(10)).body.errors).toBeUndefined();
+    const { status, body } = await ask(11);
+    expect([status, body.errors]).toMatchObject([400, [{ extensions: { code: "INVALID_MINT" } }]]);
   });
 });
 

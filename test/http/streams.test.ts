@@ -75,7 +75,11 @@ describe("a stream", () => {
     const mint = newMint();
     coins.launch({ mint, creator: address });
     const query = `subscription Watch($id: String!) {
-      walletById(socialId: $id, mints: ["${mint}"]) { balance { vault } coins { waiting } }
+      walletById(socialId: $id) { balance(mints: ["${mint}"]) { vault } ...Coins }
+    }
+    fragment Coins on Wallet {
+      coins(mints: ["${mint}"]) { waiting }
+      none: balance { vault }
     }`;
     const stream = await open("newcomer", { query });
     await shows(stream, "0.0000");

@@ -19,10 +19,10 @@ const trade = (handle: string, source: string) =>
 /** What waits for an account and what has arrived at its address, in lamports, and its coins. */
 async function walletOf(handle: string, mints: string[] = []) {
   const { body } = await world.graphql(
-    `query ($handle: String!, $mints: [String!]) {
-      wallet(handle: $handle, mints: $mints) {
-        balance { vaultLamports pdaLamports }
-        coins { mint stage amount collectable }
+    `query ($handle: String!, $mints: [String!]!) {
+      wallet(handle: $handle) {
+        balance(mints: $mints) { vaultLamports pdaLamports }
+        coins(mints: $mints) { mint stage amount collectable }
       }
     }`,
     { handle, mints },

@@ -38,13 +38,13 @@ describe("the schema", () => {
       ),
     );
     expect(signatures).toEqual([
-      "wallet(handle: String!,mints: [String!]): Wallet",
-      "walletById(socialId: String!,mints: [String!]): Wallet",
+      "wallet(handle: String!): Wallet",
+      "walletById(socialId: String!): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
       "collect(socialId: String!,mints: [String!]): CollectResult",
       "collectMany(socialIds: [String!]!): [CollectResult]!",
-      "wallet(handle: String!,mints: [String!]): Wallet",
-      "walletById(socialId: String!,mints: [String!]): Wallet",
+      "wallet(handle: String!): Wallet",
+      "walletById(socialId: String!): Wallet",
     ]);
   });
 });

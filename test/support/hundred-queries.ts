@@ -15,8 +15,8 @@ export const HUNDRED_QUERIES = {
     newVariables: () => toVariables(times(100, () => String(id++))),
   },
   mints: {
-    query: `query (${times(10, (i) => `$v${i}: [String!]`).join(" ")}) {
-      ${times(10, (i) => `w${i}: walletById(socialId: "1", mints: $v${i}) { coins { waiting } }`).join(" ")}
+    query: `query (${times(10, (i) => `$v${i}: [String!]!`).join(" ")}) {
+      ${times(10, (i) => `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $v${i}) { waiting } }`).join(" ")}
     }`,
     newVariables: () => toVariables(times(10, () => times(10, newMint))),
   },

@@ -1,6 +1,6 @@
 import { withoutParent } from "../../observability/tracing.ts";
 import type { AccountAddresses } from "../addresses.ts";
-import type { Balance, Balances } from "../balances.ts";
+import type { Balances, BalanceWith } from "../balances.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
@@ -25,7 +25,7 @@ export interface LiveWaits {
 /** A wallet that somebody watches. */
 interface Watched extends WalletWithCoins {
   watchers: number;
-  balance: Balance | undefined;
+  balance: BalanceWith | undefined;
   /** When the read of `balance` started. Times are in `performance.now()` time. */
   readAt: number;
   /** When the last read started, successful or not. */
@@ -95,16 +95,17 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
     return !results.every((result) => result instanceof Error);
   }
 
-  function show(wallet: Watched, balance: Balance, startedAt: number): void {
+  function show(wallet: Watched, balance: BalanceWith, startedAt: number): void {
     // A later read may have been faster.
     if (startedAt < wallet.readAt) return;
-    const { balance: before } = wallet;
+    const before = wallet.balance?.(wallet.coins);
+    const now = balance(wallet.coins);
     const isSame =
-      before?.vault === balance.vault &&
-      before.pda === balance.pda &&
-      before.coins.length === balance.coins.length &&
+      before?.vault === now.vault &&
+      before.pda === now.pda &&
+      before.coins.length === now.coins.length &&
       before.coins.every(
-        ({ stage, amount }, i) => stage === balance.coins[i]!.stage && amount === balance.coins[i]!.amount,
+        ({ stage, amount }, i) => stage === now.coins[i]!.stage && amount === now.coins[i]!.amount,
       );
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
@@ -137,7 +138,7 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
      * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
      * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
      */
-    watch(requested: WalletWithCoins, signal: AbortSignal): AsyncIterableIterator<Balance> {
+    watch(requested: WalletWithCoins, signal: AbortSignal): AsyncIterableIterator<BalanceWith> {
       const done = { done: true, value: undefined } as const;
       const joinedAt = performance.now();
       const wallet = join(requested);

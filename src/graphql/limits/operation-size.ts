@@ -10,8 +10,9 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
+import { MAX_MINTS } from "../../contract/mint.ts";
 import { DEFAULT_TRANSFERS, metadataOf, requestsOfHistory } from "../../schema/field-metadata.ts";
-import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
+import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 
 /** The variables of a request. */
 export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
@@ -23,7 +24,7 @@ export interface Counts {
   collects: number;
   /** The accounts in lists that are collected together. */
   listedCollects: number;
-  /** Coins that fields name. */
+  /** The coins that are named for each wallet. */
   mints: number;
   /** The requests that pages of histories cost. */
   historyRequests: number;
@@ -40,8 +41,15 @@ export interface Counts {
   introspection: number;
 }
 
-const NOTHING: Readonly<Counts> = {
+/** The counts of a selection. */
+interface Measured extends Counts {
+  /** The coins that it names. They are of one wallet: its root field counts them. */
+  named: ReadonlySet<unknown>;
+}
+
+const NOTHING: Readonly<Measured> = {
   ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, historyRequests: 0, transfers: 0, fields: 0 },
+  named: new Set(),
   ...{ depth: 0, rootFields: 0, aliases: 0, introspection: 0 },
 };
 
@@ -69,12 +77,13 @@ export function measureOperation(
   variables?: OperationVariables,
 ): OperationSize {
   const fragments = fragmentsOf(document);
-  const measured = new Map<string, Readonly<Counts>>();
+  const measured = new Map<string, Readonly<Measured>>();
   // Without a prototype, as a variable may be called `constructor`.
   const values = Object.create(null) as Record<string, unknown>;
   for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
     if (defaultValue) values[variable.name.value] = valueFromASTUntyped(defaultValue);
   Object.assign(values, variables);
+  const root = schema.getRootType(operation.operation) ?? undefined;
   let dependsOnVariables = false;
 
   /** Not coerced to the argument's type, which throws if the value is invalid. */
@@ -84,13 +93,9 @@ export function measureOperation(
     return value && valueFromASTUntyped(value, values);
   }
 
-  /** GraphQL coerces a value that is not a list to a list of one. */
-  function lengthOf(node: FieldNode, argument: string): number {
-    const value = argumentOf(node, argument) ?? [];
-    return Array.isArray(value) ? value.length : 1;
-  }
+  const listOf = (node: FieldNode, argument: string) => toList(argumentOf(node, argument));
 
-  function measureFragment(name: string): Readonly<Counts> {
+  function measureFragment(name: string): Readonly<Measured> {
     const known = measured.get(name);
     if (known) return known;
     // Empty while it is measured, so that a fragment that spreads itself (which is invalid) does not recurse.
@@ -108,7 +113,7 @@ export function measureOperation(
     return isObjectType(type) ? type : undefined;
   }
 
-  function measureSet({ selections }: SelectionSetNode, parent: GraphQLObjectType | undefined): Counts {
+  function measureSet({ selections }: SelectionSetNode, parent: GraphQLObjectType | undefined): Measured {
     const total = { ...NOTHING };
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) addField(total, selection, parent);
@@ -120,7 +125,7 @@ export function measureOperation(
     return total;
   }
 
-  function addField(total: Counts, node: FieldNode, parent: GraphQLObjectType | undefined): void {
+  function addField(total: Measured, node: FieldNode, parent: GraphQLObjectType | undefined): void {
     const name = node.name.value;
     const field = parent?.getFields()[name];
     const type = field && getNamedType(field.type);
@@ -132,43 +137,66 @@ export function measureOperation(
     if (node.alias) counts.aliases++;
     if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
     const cost = field && metadataOf(field).cost;
-    let items = 1;
+    let items = [undefined] as readonly unknown[];
     if (cost) {
       counts.wallets += cost.wallets ?? 0;
       counts.collects += cost.collects ?? 0;
       counts.listedCollects += cost.listedCollects ?? 0;
-      if (cost.mintsIn !== undefined) counts.mints += lengthOf(node, cost.mintsIn);
       if (cost.transfersOf !== undefined) {
         const value = argumentOf(node, cost.transfersOf);
         const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
         counts.transfers += transfers;
         counts.historyRequests += requestsOfHistory(transfers);
       }
-      if (cost.perItemOf !== undefined) items = lengthOf(node, cost.perItemOf);
+      if (cost.perItemOf !== undefined) items = listOf(node, cost.perItemOf);
+      if (cost.mintsIn !== undefined && !cost.perItemOf)
+        counts.named = union(counts.named, listOf(node, cost.mintsIn));
     }
-    add(total, counts, items);
+    const { named } = counts;
+    if (parent === root) {
+      const nested = cost?.perItemOf === undefined ? undefined : cost.mintsIn;
+      counts.named = NOTHING.named;
+      for (const item of items)
+        total.mints += union(named, nested ? toList(memberOf(item, nested)) : []).size;
+    }
+    add(total, counts, items.length);
     total.fields++;
   }
 
-  const root = schema.getRootType(operation.operation) ?? undefined;
   const counts = measureSet(operation.selectionSet, root);
   const requests = new Map<string, number>();
   for (const node of fieldsOf(fragments, [operation.selectionSet])) {
     const field = root?.getFields()[node.name.value];
     const { requests: each = 0, perItemOf } = (field && metadataOf(field).cost) ?? {};
-    const items = perItemOf === undefined ? 1 : lengthOf(node, perItemOf);
+    const items = perItemOf === undefined ? 1 : listOf(node, perItemOf).length;
     requests.set((node.alias ?? node.name).value, each * items);
   }
   const sum = requests.values().reduce((total, each) => total + each, 0);
   return { counts, requests: Math.max(1, sum) + counts.historyRequests, dependsOnVariables };
 }
 
+/** GraphQL coerces a value that is not a list to a list of one. */
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : value === undefined || value === null ? [] : [value];
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+/** Adds mints to those of a wallet. A field with more than it may name fails, so the rest of them is not counted. */
+function union(named: ReadonlySet<unknown>, mints: readonly unknown[]): ReadonlySet<unknown> {
+  return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
+}
+
 /** Adds the counts of a sibling selection, which has a list argument with this many items. */
-function add(total: Counts, counts: Readonly<Counts>, items = 1): void {
+function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
   total.wallets += counts.wallets * items;
   total.collects += counts.collects * items;
   total.listedCollects += counts.listedCollects * items;
   total.mints += counts.mints * items;
+  if (counts.named.size > 0)
+    total.named = total.named.size > 0 ? total.named.union(counts.named) : counts.named;
   total.historyRequests += counts.historyRequests * items;
   total.transfers += counts.transfers * items;
   total.fields += counts.fields * items;

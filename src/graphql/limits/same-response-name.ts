@@ -8,7 +8,7 @@ import {
   type ValidationContext,
   type ValueNode,
 } from "graphql";
-import { fieldsOf, fragmentsOf } from "../selected-fields.ts";
+import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 
 /**
  * The validation rule that fields with one response name are the same field with the same arguments. It replaces

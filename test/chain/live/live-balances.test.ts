@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AccountAddresses } from "../../../src/chain/addresses.ts";
-import type { Balance, CoinBalance } from "../../../src/chain/balances.ts";
+import type { BalanceWith, CoinBalance } from "../../../src/chain/balances.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
@@ -25,12 +25,14 @@ function createChain(latencyMs = 100) {
     vault: 0,
     isDown: false,
     reads: [] as { readonly at: number; readonly addresses: readonly string[] }[],
-    async getBalances(wallets: readonly WalletWithCoins[]): Promise<(Balance | Error)[]> {
+    async getBalances(wallets: readonly WalletWithCoins[]): Promise<(BalanceWith | Error)[]> {
       chain.reads.push({ at: performance.now(), addresses: wallets.map(({ account }) => account.address) });
       const { vault } = chain;
       await new Promise((resolve) => setTimeout(resolve, latencyMs));
       return wallets.map(() =>
-        chain.isDown ? new Error("down") : { vault: toLamports(vault), pda: toLamports(0), coins: [] },
+        chain.isDown
+          ? new Error("down")
+          : () => ({ vault: toLamports(vault), pda: toLamports(0), coins: [] }),
       );
     },
   };
@@ -44,7 +46,8 @@ function watchAll(chain: ReturnType<typeof createChain>, addresses: readonly str
   const shown = addresses.map((address) => {
     const vaults: number[] = [];
     void (async () => {
-      for await (const { vault } of live.watch(walletOf(address), stop.signal)) vaults.push(Number(vault));
+      for await (const balance of live.watch(walletOf(address), stop.signal))
+        vaults.push(Number(balance([]).vault));
     })();
     return vaults;
   });
@@ -154,7 +157,7 @@ describe("watching", () => {
     const fast = vi
       .spyOn(chain, "getBalances")
       .mockImplementationOnce(() =>
-        Promise.resolve([{ vault: toLamports(4), pda: toLamports(0), coins: [] }]),
+        Promise.resolve([() => ({ vault: toLamports(4), pda: toLamports(0), coins: [] })]),
       );
     void live.watch(walletOf("a"), stop.signal).next();
     await vi.advanceTimersByTimeAsync(20_000);
@@ -171,13 +174,13 @@ describe("watching", () => {
     const pool: CoinBalance = { ...place, stage: "POOL" };
     let coins = [curve];
     vi.spyOn(chain, "getBalances").mockImplementation(() =>
-      Promise.resolve([{ vault: zero, pda: zero, coins }]),
+      Promise.resolve([((coins) => () => ({ vault: zero, pda: zero, coins }))(coins)]),
     );
     const stop = new AbortController();
     const shown: (string | null)[][] = [];
     void (async () => {
       for await (const balance of createLiveBalances({ balances: chain }).watch(walletOf("a"), stop.signal))
-        shown.push(balance.coins.map(({ stage }) => stage));
+        shown.push(balance([]).coins.map(({ stage }) => stage));
     })();
     await vi.advanceTimersByTimeAsync(5_000);
     for (coins of [[curve, pool], [pool], [curve]]) await vi.advanceTimersByTimeAsync(5_000);
@@ -194,7 +197,7 @@ describe("watching", () => {
       chain.vault = vault;
       await vi.advanceTimersByTimeAsync(2_200);
     }
-    expect((await watcher.next()).value).toMatchObject({ vault: 49n });
+    expect((await watcher.next()).value!([])).toMatchObject({ vault: 49n });
     stop.abort();
   });
 

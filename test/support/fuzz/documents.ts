@@ -43,7 +43,7 @@ const MINTS = [
 const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> = {
   handle: { type: "String!", valid: fc.constantFrom(...HANDLES) },
   handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
-  mints: { type: "[String!]", valid: fc.array(fc.constantFrom(...MINTS), { maxLength: 12 }) },
+  mints: { type: "[String!]!", valid: fc.array(fc.constantFrom(...MINTS), { maxLength: 12 }) },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
   socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
   first: { type: "Int", valid: fc.integer({ min: -1, max: 12 }) },

@@ -13,8 +13,8 @@ export class ApiError extends Error {
 }
 
 const BALANCE = `
-  balance { vault pda withdrawable vaultLamports pdaLamports }
-  coins { mint stage waiting collectable reason }`;
+  balance(mints: $mints) { vault pda withdrawable vaultLamports pdaLamports }
+  coins(mints: $mints) { mint stage waiting collectable reason }`;
 const HISTORY = `
   history(first: ${TRANSFERS}) { nodes { kind lamports amount signature at } pageInfo { hasNextPage } }`;
 const WALLET = `
@@ -24,8 +24,8 @@ const WALLET = `
 /** An operation on the wallet of a handle or an id. The field is named `wallet` in both cases. */
 function walletOperation(type, { socialId }, fields) {
   return socialId === undefined
-    ? `${type} Page($handle: String!, $mints: [String!]) { wallet(handle: $handle, mints: $mints) {${fields} } }`
-    : `${type} Page($socialId: String!, $mints: [String!]) { wallet: walletById(socialId: $socialId, mints: $mints) {${fields} } }`;
+    ? `${type} Page($handle: String!, $mints: [String!]!) { wallet(handle: $handle) {${fields} } }`
+    : `${type} Page($socialId: String!, $mints: [String!]!) { wallet: walletById(socialId: $socialId) {${fields} } }`;
 }
 
 /** Reads a wallet, with its history if that is asked for, which costs a second request. */
@@ -37,7 +37,7 @@ export async function readWallet(target, { withHistory, signal }) {
 
 /** Moves the fees. Costs one request. */
 export async function collect({ socialId, mints }) {
-  const query = `mutation Collect($socialId: String!, $mints: [String!]) {
+  const query = `mutation Collect($socialId: String!, $mints: [String!]!) {
     collect(socialId: $socialId, mints: $mints) {
       success collected collectedLamports newBalanceLamports txSignature remaining remainingLamports error message wallet {${BALANCE} }
     }

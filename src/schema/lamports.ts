@@ -1,9 +1,0 @@
-import { builder } from "./builder.ts";
-
-builder.scalarType("Lamports", {
-  description:
-    "An exact amount in lamports (10^-9 SOL), as a string of decimal digits, because JSON numbers lose digits above 2^53.",
-  // The chain's own glossary. It has kept this anchor through several moves, with redirects.
-  specifiedByURL: "https://solana.com/docs/references/terminology#lamport",
-  serialize: (lamports) => lamports.toString(),
-});
