@@ -35,10 +35,10 @@ export class ContractError extends Error {
     this.extensions = details.extensions;
   }
 
-  /** The same error with the handle that failed, for a request with several. */
-  forHandle(handle: string): ContractError {
+  /** The same error with the item that failed, for a request with several. */
+  forItem(item: Readonly<Record<string, string>>): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
-    const extensions = { ...this.extensions, handle };
+    const extensions = { ...this.extensions, ...item };
     return new ContractError(code, { message, status, retryAfterSeconds, cause, operatorHint, extensions });
   }
 }

@@ -151,7 +151,7 @@ builder.mutationFields((t) => ({
   }),
 }));
 
-/** Returns an error instead of throwing it, for the same reason as `findWallet` in wallet.ts. */
+/** Returns an error instead of throwing it, for the same reason as `resolveItem` in wallet.ts. */
 async function findResult(socialId: string, { useCases, scope }: Context): Promise<CollectResult> {
   try {
     return await useCases.collectFees(socialId, scope);

@@ -2,8 +2,8 @@ import { getArgumentValues, getNamedType, type GraphQLObjectType, type GraphQLRe
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
-import type { Context } from "../resolvers/context.ts";
 import type { Mints } from "../resolvers/named-coins.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
 import { accountOf, type Wallet } from "../resolvers/wallet.ts";
 import { startEvent, type WalletEvent } from "../resolvers/watch-wallet.ts";
 import { BalanceType } from "./balance.ts";
@@ -121,7 +121,19 @@ builder.queryFields((t) => ({
     ...withMetadata({ cost: { wallets: 1, perItemOf: "handles" } }),
     description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLES }) },
-    resolve: (_root, { handles }, context) => handles.map((handle) => findWallet(handle, context)),
+    resolve: (_root, { handles }, { useCases, scope }) =>
+      handles.map((handle) => resolveItem({ handle }, () => useCases.lookUpWallet(handle, scope), scope)),
+  }),
+  walletsById: t.field({
+    type: [WalletType],
+    nullable: { list: false, items: true },
+    ...withMetadata({ cost: { wallets: 1, perItemOf: "socialIds" } }),
+    description: `The wallets of many ids, in their order, as \`walletById\` returns them. One that fails is null, with an error at its path and the id in \`extensions.socialId\`. At most ${MAX_WALLETS} wallets per operation.`,
+    args: {
+      socialIds: t.arg.stringList({ required: true, description: `Ids: each ${SOCIAL_ID_EXPECTED}.` }),
+    },
+    resolve: (_root, { socialIds }, { useCases, scope }) =>
+      socialIds.map((socialId) => resolveItem({ socialId }, () => useCases.walletById(socialId), scope)),
   }),
 }));
 
@@ -129,11 +141,15 @@ builder.queryFields((t) => ({
  * Returns an error instead of throwing it. graphql-jit accepts both, but adds an extra item to the list when
  * one item rejects after a later one has resolved.
  */
-async function findWallet(handle: string, { useCases, scope }: Context): Promise<Wallet> {
+async function resolveItem(
+  item: Readonly<Record<string, string>>,
+  find: () => Wallet | Promise<Wallet>,
+  scope: RequestScope,
+): Promise<Wallet> {
   try {
-    return await useCases.lookUpWallet(handle, scope);
+    return await find();
   } catch (error) {
-    const shown: Error = scope.toCallerError(error).forHandle(handle);
+    const shown: Error = scope.toCallerError(error).forItem(item);
     return shown as Error & Wallet;
   }
 }

@@ -166,7 +166,48 @@ describe("wallets(handles)", () => {
   });
 });
 
+describe("walletsById(socialIds)", () => {
+  it("returns wallets in the requested order, with the id in the error of each that fails", async () => {
+    const query = "query ($ids: [String!]!) { walletsById(socialIds: $ids) { socialId handle } }";
+    const { id } = world.account("creator");
+    const ids = ["x", id, "0", id];
+    const creator = { socialId: id, handle: "creator" };
+    for (let i = 0; i < 3; i++) {
+      const { body } = await world.graphql(query, { ids });
+      expect(body.data.walletsById).toEqual([null, creator, null, creator]);
+      const named = body.errors.map(({ path, extensions }: any) => [path.join("."), extensions]);
+      expect(Object.fromEntries(named)).toEqual({
+        "walletsById.0": { code: "INVALID_SOCIAL_ID", socialId: "x" },
+        "walletsById.2": { code: "INVALID_SOCIAL_ID", socialId: "0" },
+      });
+    }
+  });
+
+  it("refuses more than 100 ids, with other wallets counted", async () => {
+    const query =
+      'query ($ids: [String!]!) { walletsById(socialIds: $ids) { address } wallet(handle: "creator") { address } }';
+    const { status, body } = await world.graphql(query, { ids: Array(100).fill("1") });
+    expect([status, body.errors[0].message]).toEqual([
+      400,
+      "Too many wallets: 101 requested, the maximum is 100 per operation.",
+    ]);
+  });
+});
+
 describe("upstream calls", () => {
+  it("of 100 known ids are 4 to the chain, for one request of the rate limit", async () => {
+    const ids = artists(100).map((handle) => world.account(handle).id);
+    const query = "query ($ids: [String!]!) { walletsById(socialIds: $ids) { socialId balance { vault } } }";
+    const caller = { "x-forwarded-for": "192.0.2.77" };
+    const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+    const before = left(await world.graphql("{ __typename }", {}, caller));
+    world.forgetCalls();
+    const { body, headers } = await world.graphql(query, { ids }, caller);
+    expect(body.data.walletsById.map(({ socialId }: any) => socialId)).toEqual(ids);
+    expect(upstreamCalls()).toEqual({ social: 0, chain: 4 });
+    expect(before - left({ headers })).toBe(1);
+  });
+
   it("of 100 aliased wallets with balances are 1 to the network and 4 to the chain", async () => {
     await world.lookup("creator"); // reads and caches the rent-exempt minimum
     world.forgetCalls();

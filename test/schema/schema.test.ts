@@ -41,6 +41,7 @@ describe("the schema", () => {
       "wallet(handle: String!): Wallet",
       "walletById(socialId: String!): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
+      "walletsById(socialIds: [String!]!): [Wallet]!",
       "collect(socialId: String!,mints: [String!]): CollectResult",
       "collectMany(socialIds: [String!]!): [CollectResult]!",
       "wallet(handle: String!): Wallet",
