@@ -1,8 +1,10 @@
 import type { LastCollect } from "../chain/collect/last-collects.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
+import { toSocialId } from "../contract/social-id.ts";
 import type { CollectResult } from "../resolvers/collect-fees.ts";
 import type { Context } from "../resolvers/context.ts";
+import type { Mints } from "../resolvers/named-coins.ts";
 import { builder } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, MAX_LISTED_COLLECTS, solField, withMetadata } from "./field-metadata.ts";
@@ -119,6 +121,22 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
   }),
 });
 
+const SOCIAL_ID = "The wallet's `socialId`, not its handle.";
+const COLLECTED_MINTS = `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`;
+
+interface Entry {
+  readonly socialId: string;
+  readonly mints?: Mints;
+}
+
+const CollectInput = builder.inputType("CollectInput", {
+  description: "An account whose fees to collect.",
+  fields: (t) => ({
+    socialId: t.string({ required: true, description: SOCIAL_ID }),
+    mints: t.stringList({ description: COLLECTED_MINTS }),
+  }),
+});
+
 const COLLECT_CODES = listCodes("collect", ["NOTHING_TO_COLLECT", "RATE_LIMITED"]);
 
 builder.mutationFields((t) => ({
@@ -128,10 +146,8 @@ builder.mutationFields((t) => ({
     ...withMetadata({ cost: { collects: 1, requests: 1, mintsIn: "mints" } }),
     description: `Moves an account's fees from its vault, and those that wait on the coins named in \`mints\`, to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
     args: {
-      socialId: t.arg.string({ required: true, description: "The wallet's `socialId`, not its handle." }),
-      mints: t.arg.stringList({
-        description: `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`,
-      }),
+      socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
+      mints: t.arg.stringList({ description: COLLECTED_MINTS }),
     },
     resolve: (_root, { socialId, mints }, { useCases, scope }) =>
       useCases.collectFees(socialId, scope, mints),
@@ -139,24 +155,38 @@ builder.mutationFields((t) => ({
   collectMany: t.field({
     type: [CollectResultType],
     nullable: { list: false, items: true },
-    ...withMetadata({ cost: { listedCollects: 1, requests: 1, perItemOf: "socialIds" } }),
-    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the ids; equal ids share one. An account that fails is null, with an error at its path; the others are still collected. Each id costs one request, so a list longer than the rate limit is always refused; at most ${MAX_LISTED_COLLECTS} ids per operation.`,
+    ...withMetadata({ cost: { listedCollects: 1, requests: 1, perItemOf: "collects", mintsIn: "mints" } }),
+    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries; those with the same account and the same mints share one. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is always refused; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
-      socialIds: t.arg.stringList({ required: true, description: "The wallets' `socialId`s." }),
+      collects: t.arg({
+        type: [CollectInput],
+        required: true,
+        description: "The accounts, with their coins.",
+      }),
     },
-    resolve: (_root, { socialIds }, context) => {
-      const results = new Map([...new Set(socialIds)].map((id) => [id, findResult(id, context)]));
-      return socialIds.map((id) => results.get(id)!);
+    resolve: (_root, { collects }, context) => {
+      const results = new Map<string, Promise<CollectResult>>();
+      return collects.map((entry) => {
+        const identity = identityOf(entry);
+        const result = results.get(identity) ?? findResult(entry, context);
+        results.set(identity, result);
+        return result;
+      });
     },
   }),
 }));
 
 /** Returns an error instead of throwing it, for the same reason as `resolveItem` in wallet.ts. */
-async function findResult(socialId: string, { useCases, scope }: Context): Promise<CollectResult> {
+async function findResult({ socialId, mints }: Entry, { useCases, scope }: Context): Promise<CollectResult> {
   try {
-    return await useCases.collectFees(socialId, scope);
+    return await useCases.collectFees(socialId, scope, mints);
   } catch (error) {
     const shown: Error = scope.toCallerError(error);
     return shown as Error & CollectResult;
   }
+}
+
+/** Equal for entries with the same account and the same mints, however they are written. */
+function identityOf({ socialId, mints }: Entry): string {
+  return [toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())].join();
 }

@@ -24,7 +24,7 @@ interface FieldCost {
 export const MAX_WALLETS = 100;
 /** The most `collect` fields per operation. They run one after the other. */
 export const MAX_COLLECTS = 10;
-/** The most ids of `collectMany` per operation. They are collected at the same time. */
+/** The most entries of `collectMany` per operation. They are collected at the same time. */
 export const MAX_LISTED_COLLECTS = 100;
 
 /** The most coins that an operation names, counted for each wallet: each is two accounts to read. */

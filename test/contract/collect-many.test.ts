@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -8,17 +9,20 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const QUERY =
-  "mutation ($ids: [String!]!) { collectMany(socialIds: $ids) { success collected txSignature wallet { id } } }";
+  "mutation ($collects: [CollectInput!]!) { collectMany(collects: $collects) { success collected txSignature wallet { id } } }";
 let callers = 0;
 /** Each caller has its own rate limit and share of the fee budget. */
 const newCaller = () => ({ "x-forwarded-for": `10.1.${callers++}.1` });
+/** The variables for these ids, without coins. */
+const toCollects = (ids: readonly string[]) => ({ collects: ids.map((socialId) => ({ socialId })) });
+const toLiteral = (ids: readonly string[]) => `[${ids.map((id) => `{socialId: "${id}"}`).join()}]`;
 const idOf = (handle: string) => world.account(handle).id;
 const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
 
 describe("collectMany", () => {
-  it("collects every account and answers in the order of the ids", async () => {
+  it("collects every account and answers in the order of the entries", async () => {
     const ids = ["artist001", "artist002", "newcomer"].map(idOf);
-    const { body } = await world.graphql(QUERY, { ids }, newCaller());
+    const { body } = await world.graphql(QUERY, toCollects(ids), newCaller());
     expect(body.errors).toBeUndefined();
     expect(body.data.collectMany).toMatchObject([
       { success: true, collected: "0.9924", wallet: { id: ids[0] } },
@@ -31,7 +35,7 @@ describe("collectMany", () => {
     "answers null with an error at the index for an id that fails, %s",
     async () => {
       const ids = ["x", idOf("newcomer"), "1".repeat(21), "x"];
-      const { body } = await world.graphql(QUERY, { ids }, newCaller());
+      const { body } = await world.graphql(QUERY, toCollects(ids), newCaller());
       expect(body.data.collectMany).toMatchObject([null, { success: false }, null, null]);
       const errors = body.errors.map(({ path, extensions }: any) => [path.join("."), extensions.code]).sort();
       expect(errors).toEqual([
@@ -44,28 +48,67 @@ describe("collectMany", () => {
 
   it("shares a transaction between the accounts", async () => {
     const handles = ["artist004", "artist005", "artist006"];
-    const { body } = await world.graphql(QUERY, { ids: handles.map(idOf) }, newCaller());
+    const { body } = await world.graphql(QUERY, toCollects(handles.map(idOf)), newCaller());
     const signatures = body.data.collectMany.map(({ txSignature }: any) => txSignature);
     expect(new Set(signatures).size).toBe(1);
     expect(world.sandbox.landedCollectsOf("artist004")).toHaveLength(1);
   });
 
-  it("answers equal ids with one result", async () => {
+  it("answers entries of one account without coins with one result", async () => {
     const id = idOf("artist003");
-    const { body } = await world.graphql(QUERY, { ids: [id, id, id] }, newCaller());
+    const { body } = await world.graphql(QUERY, toCollects([id, `000${id}`, id]), newCaller());
     const [first, ...others] = body.data.collectMany;
     expect(first).toMatchObject({ success: true, collected: "41.0000" });
     expect(others).toEqual([first, first]);
     expect(world.sandbox.landedCollectsOf("artist003")).toHaveLength(1);
   });
 
+  it("collects the coins of each entry, and shares the result of entries with the same set of coins", async () => {
+    const { id, coins } = world.account("launcher");
+    const [first, second] = coins.map(({ mint }) => mint);
+    const other = world.account("variety");
+    const collects = [
+      { socialId: id, mints: [first, second] },
+      { socialId: other.id, mints: [other.coins[0]!.mint] },
+      { socialId: id, mints: [second, first, second] },
+      { socialId: id, mints: ["nonsense"] },
+    ];
+    const { body } = await world.graphql(QUERY, { collects }, newCaller());
+    expect(body.data.collectMany).toMatchObject([
+      { success: true, collected: "8.7500" },
+      { success: true, collected: "0.8500" },
+      { success: true, collected: "8.7500" },
+      null,
+    ]);
+    expect(body.errors).toMatchObject([{ path: ["collectMany", 3], extensions: { code: "INVALID_MINT" } }]);
+    expect(world.sandbox.landedCollectsOf("launcher")).toHaveLength(1);
+  });
+
+  it("of more than 100 coins is refused, counted once for each entry", async () => {
+    const ask = (last: string[]) => {
+      const mints = Array.from({ length: 10 }, newMint);
+      const collects = Array.from({ length: 10 }, (_, i) => ({ socialId: String(i + 1), mints }));
+      const variables = { collects: [...collects, { socialId: "1", mints: last }], mints };
+      const query = `mutation ($collects: [CollectInput!]!) {
+        collectMany(collects: $collects) { success wallet { coins(mints: ${JSON.stringify(mints)}) { mint } } }
+      }`;
+      return world.graphql(last.length === 0 ? QUERY : query, variables, newCaller());
+    };
+    expect((await ask([])).status).toBe(200);
+    const { status, body } = await ask([newMint()]);
+    expect([status, body.errors[0].message]).toEqual([
+      400,
+      "Too many mints: 111 requested, the maximum is 100 per operation.",
+    ]);
+  });
+
   it.each([
-    ["in a variable", (ids: string[]) => [QUERY, { ids }] as const],
+    ["in a variable", (ids: string[]) => [QUERY, toCollects(ids)] as const],
     [
       "in the default of a variable",
       (ids: string[]) =>
         [
-          `mutation ($ids: [String!]! = ${JSON.stringify(ids)}) { collectMany(socialIds: $ids) { success } }`,
+          `mutation ($collects: [CollectInput!]! = ${toLiteral(ids)}) { collectMany(collects: $collects) { success } }`,
           {},
         ] as const,
     ],
@@ -73,11 +116,11 @@ describe("collectMany", () => {
       "in the document, beside a collect",
       ([first, ...ids]: string[]) =>
         [
-          `mutation { collectMany(socialIds: ${JSON.stringify(ids)}) { success } collect(socialId: "${first}") { success } }`,
+          `mutation { collectMany(collects: ${toLiteral(ids)}) { success } collect(socialId: "${first}") { success } }`,
           {},
         ] as const,
     ],
-  ])("costs one request for each id %s", async (_, write) => {
+  ])("costs one request for each entry %s", async (_, write) => {
     const caller = newCaller();
     const [query, variables] = write(Array(5).fill(idOf("newcomer")));
     const before = await world.graphql("{ __typename }", {}, caller);
@@ -88,19 +131,19 @@ describe("collectMany", () => {
     }
   });
 
-  it("of more than 100 ids is refused", async () => {
-    const { status, body } = await world.graphql(QUERY, { ids: Array(101).fill("1") }, newCaller());
+  it("of more than 100 entries is refused", async () => {
+    const { status, body } = await world.graphql(QUERY, toCollects(Array(101).fill("1")), newCaller());
     expect(status).toBe(400);
     expect(body.errors[0]).toMatchObject({
-      message: "Too many ids to collect: 101 requested, the maximum is 100 per operation.",
+      message: "Too many entries to collect: 101 requested, the maximum is 100 per operation.",
       extensions: { code: "BAD_REQUEST" },
     });
   });
 
-  it("of more ids than the rate limit is refused as a whole, with a message that says so", async () => {
+  it("of more entries than the rate limit is refused as a whole, with a message that says so", async () => {
     const limited = await startWorld({ RATE_LIMIT_MAX: "20" });
     const ids = Array.from({ length: 21 }, (_, i) => String(i + 1));
-    const { status, body } = await limited.graphql(QUERY, { ids });
+    const { status, body } = await limited.graphql(QUERY, toCollects(ids));
     await limited.close();
     expect(status).toBe(429);
     expect(body.errors[0]).toMatchObject({

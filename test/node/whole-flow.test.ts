@@ -188,8 +188,8 @@ it("collects several accounts together", async () => {
   const artists = await Promise.all(["artist003", "artist004", "artist005"].map(account));
   for (const { creatorVault } of artists) await send(creatorVault, SOL);
   const { body } = await client.graphql(
-    "mutation ($ids: [String!]!) { collectMany(socialIds: $ids) { success collected txSignature } }",
-    { ids: artists.map(({ id }) => id) },
+    "mutation ($collects: [CollectInput!]!) { collectMany(collects: $collects) { success collected txSignature } }",
+    { collects: artists.map(({ id }) => ({ socialId: id })) },
   );
   expect(body.errors).toBeUndefined();
   expect(body.data.collectMany.map(({ success }: any) => success)).toEqual([true, true, true]);

@@ -43,7 +43,7 @@ describe("the schema", () => {
       "wallets(handles: [String!]!): [Wallet]!",
       "walletsById(socialIds: [String!]!): [Wallet]!",
       "collect(socialId: String!,mints: [String!]): CollectResult",
-      "collectMany(socialIds: [String!]!): [CollectResult]!",
+      "collectMany(collects: [CollectInput!]!): [CollectResult]!",
       "wallet(handle: String!): Wallet",
       "walletById(socialId: String!): Wallet",
     ]);

@@ -49,7 +49,7 @@ const LIMITS: readonly {
   readonly name: string;
   readonly code?: ErrorCode;
 }[] = [
-  { count: "listedCollects", max: MAX_LISTED_COLLECTS, name: "ids to collect" },
+  { count: "listedCollects", max: MAX_LISTED_COLLECTS, name: "entries to collect" },
   { count: "wallets", max: MAX_WALLETS, name: "wallets" },
   { count: "collects", max: MAX_COLLECTS, name: "collects" },
   { count: "mints", max: MAX_MINTS_PER_OPERATION, name: "mints", code: "INVALID_MINT" },

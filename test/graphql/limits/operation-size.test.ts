@@ -23,23 +23,29 @@ it.each([
     'mutation { a: collect(socialId: "1") @skip(if: true) { success } b: collect(socialId: "2") { success } }',
     2,
   ],
-  ['mutation { collectMany(socialIds: ["1", "2", "2"]) { success } }', 3],
-  ['mutation { collectMany(socialIds: "1") { success } a: collect(socialId: "2") { success } }', 2],
-  ["mutation { collectMany(socialIds: []) { success } }", 1],
-  ['mutation ($ids: [String!]! = ["1", "2"]) { collectMany(socialIds: $ids) { success } }', 2],
+  ['mutation { collectMany(collects: [{socialId: "1"}, {socialId: "2"}, {socialId: "2"}]) { success } }', 3],
+  [
+    'mutation { collectMany(collects: {socialId: "1"}) { success } a: collect(socialId: "2") { success } }',
+    2,
+  ],
+  ["mutation { collectMany(collects: []) { success } }", 1],
+  [
+    'mutation ($c: [CollectInput!]! = [{socialId: "1"}, {socialId: "2"}]) { collectMany(collects: $c) { success } }',
+    2,
+  ],
 ])("%s costs %i", (text, cost) => {
   const document = parse(text);
   expect(costOf(document)).toBe(cost);
 });
 
 it.each([
-  [{ ids: ["1", "2", "3"] }, 6],
-  [{ ids: "1" }, 2],
+  [{ c: [{ socialId: "1" }, {}, null] }, 6],
+  [{ c: { socialId: "1" } }, 2],
   [{}, 1],
   [undefined, 1],
-])("counts the ids in the variables %j", (variables, cost) => {
+])("counts the entries in the variables %j", (variables, cost) => {
   const document = parse(
-    "mutation ($ids: [String!]!) { a: collectMany(socialIds: $ids) { success } b: collectMany(socialIds: $ids) { success } }",
+    "mutation ($c: [CollectInput!]!) { a: collectMany(collects: $c) { success } b: collectMany(collects: $c) { success } }",
   );
   expect(costOf(document, variables)).toBe(cost);
 });

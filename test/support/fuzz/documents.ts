@@ -39,13 +39,20 @@ const MINTS = [
   "nonsense",
 ];
 
+const mints = fc.array(fc.constantFrom(...MINTS), { maxLength: 12 });
 /** The variables that documents use, with their types and valid values. */
 const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> = {
   handle: { type: "String!", valid: fc.constantFrom(...HANDLES) },
   handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
-  mints: { type: "[String!]!", valid: fc.array(fc.constantFrom(...MINTS), { maxLength: 12 }) },
+  mints: { type: "[String!]!", valid: mints },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
   socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
+  collects: {
+    type: "[CollectInput!]!",
+    valid: fc.array(fc.record({ socialId: fc.constantFrom(...IDS), mints }, { requiredKeys: ["socialId"] }), {
+      maxLength: 3,
+    }),
+  },
   first: { type: "Int", valid: fc.integer({ min: -1, max: 12 }) },
   after: { type: "String", valid: fc.constantFrom(null, "1".repeat(64), "", "0") },
   flag: { type: "Boolean!", valid: fc.boolean() },
@@ -84,10 +91,13 @@ const directive = rarely(
   ),
 );
 
+/** As JSON, but for the names of members. */
+const toLiteral = (value: unknown) => JSON.stringify(value).replace(/"(socialId|mints)":/g, "$1:");
+
 function argument({ name }: GraphQLArgument): fc.Arbitrary<string> {
   const { valid: values } = VARIABLES[name]!;
   const valid = fc.oneof(
-    values.map((value) => `${name}: ${JSON.stringify(value)}`),
+    values.map((value) => `${name}: ${toLiteral(value)}`),
     fc.constant(`${name}: $${name}`),
   );
   const invalid = fc.oneof(
