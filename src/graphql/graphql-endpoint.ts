@@ -12,7 +12,7 @@ import { describeSpan } from "../observability/tracing.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
+import { badRequest, MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
@@ -83,6 +83,7 @@ export function createGraphQLEndpoint(needs: {
       const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
       const cost = operation?.weigh(params.variables).cost ?? 1;
       if (operation) traceOperation(operation);
+      if (!canPass(cost, scope)) throw neverPasses(cost, scope);
       if (cost > 1) await scope.admit(cost);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
@@ -173,7 +174,7 @@ export function createGraphQLEndpoint(needs: {
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || (operation.isMutation && !mayMutate)) return undefined;
       const { cost, isWithinLimits } = operation.weigh(params.variables);
-      if (!isWithinLimits) return undefined;
+      if (!isWithinLimits || !canPass(cost, scope)) return undefined;
       traceOperation(operation);
       if (cost > 1) await scope.admit(cost);
       const result = await operation.run({ useCases, scope }, params.variables);
@@ -183,6 +184,18 @@ export function createGraphQLEndpoint(needs: {
       return JSON.stringify(converted);
     },
   };
+}
+
+/** Whether an operation of this cost can pass the caller's rate limit at all. */
+function canPass(cost: number, { rateLimit }: RequestScope): boolean {
+  return rateLimit === undefined || cost <= rateLimit.limit;
+}
+
+/** Not RATE_LIMITED: clients would wait and try again. */
+function neverPasses(cost: number, { rateLimit }: RequestScope): GraphQLError {
+  return badRequest(
+    `This request counts as ${cost} requests, and the rate limit is ${rateLimit!.limit}. Split it.`,
+  );
 }
 
 /** OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles. */

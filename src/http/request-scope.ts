@@ -5,7 +5,7 @@ import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
-import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
+import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { respondError } from "../rest/respond.ts";
 import { TRUSTED_BLOCK } from "../upstream/budget/hourly-budget.ts";
@@ -77,7 +77,7 @@ export class HttpRequestScope implements RequestScope {
   #log: Logger | undefined;
   #loggedCauses: Set<unknown> | undefined;
   #identified: Client | undefined;
-  #admittedAt: number | undefined;
+  #decision: Decision | undefined;
   #isRefused = false;
   #isAnswered = false;
   #outage: Outage | undefined;
@@ -137,17 +137,21 @@ export class HttpRequestScope implements RequestScope {
     this.#code ??= code;
   }
 
+  get rateLimit(): RateLimitState | undefined {
+    return this.#decision;
+  }
+
   admit(cost: number): Promise<void> | undefined {
     const { address, isTrusted } = this.#client;
     if (isTrusted) return undefined;
-    const decision = this.#needs.rateLimit(address, cost, this.#admittedAt);
+    const decision = this.#needs.rateLimit(address, cost, this.#decision?.at);
     if (decision instanceof Promise) return decision.then(this.#obey.bind(this));
     this.#obey(decision);
     return undefined;
   }
 
   #obey(decision: Decision): void {
-    this.#admittedAt = decision.at;
+    this.#decision = decision;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;
     if (!decision.refusal) return;

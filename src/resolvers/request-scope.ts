@@ -17,6 +17,18 @@ export interface OpenStream {
   sent(): void;
 }
 
+/** The caller's rate limit after a request has been counted. */
+export interface RateLimitState {
+  /** The most requests in a window. */
+  readonly limit: number;
+  /** The requests that this one counts as. */
+  readonly cost: number;
+  /** The requests that would pass now. */
+  readonly remaining: number;
+  /** Until the oldest counted request leaves the window: whole seconds, at least 1. */
+  readonly resetSeconds: number;
+}
+
 /** One request, from its arrival to its response. */
 export interface RequestScope {
   /** Aborts when the caller disconnects. Requests of a connection share it: remove listeners. */
@@ -30,6 +42,8 @@ export interface RequestScope {
   readonly stream: OpenStream | undefined;
   /** Adds the request's id to each line. */
   readonly log: Logger;
+  /** Undefined for a request that is not counted. */
+  readonly rateLimit: RateLimitState | undefined;
   /**
    * Takes `cost` requests from the caller's rate limit. A second call replaces the first: pass the total cost.
    * Throws or rejects with ContractError RATE_LIMITED, and then takes nothing.

@@ -156,7 +156,7 @@ builder.mutationFields((t) => ({
     type: [CollectResultType],
     nullable: { list: false, items: true },
     ...withMetadata({ cost: { listedCollects: 1, requests: 1, perItemOf: "collects", mintsIn: "mints" } }),
-    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries; those with the same account and the same mints share one. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is always refused; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
+    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries; those with the same account and the same mints share one. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({
         type: [CollectInput],

@@ -2,6 +2,7 @@ import { builder } from "./builder.ts";
 import "./collect-result.ts";
 import "./error-code.ts";
 import "./wallet.ts";
+import "./rate-limit.ts";
 
 builder.queryType({
   description:

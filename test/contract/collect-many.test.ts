@@ -140,18 +140,30 @@ describe("collectMany", () => {
     });
   });
 
-  it("of more entries than the rate limit is refused as a whole, with a message that says so", async () => {
-    const limited = await startWorld({ RATE_LIMIT_MAX: "20" });
-    const ids = Array.from({ length: 21 }, (_, i) => String(i + 1));
-    const { status, body } = await limited.graphql(QUERY, toCollects(ids));
-    await limited.close();
-    expect(status).toBe(429);
-    expect(body.errors[0]).toMatchObject({
-      message: expect.stringContaining(
-        "This request counts as 21 requests, and the maximum is 20 in 60 seconds",
-      ),
-      extensions: { code: "RATE_LIMITED" },
-    });
-    expect(limited.chainCalls()).not.toContain("simulateTransaction");
-  });
+  it.each(["application/json", "application/graphql-response+json"])(
+    "of more entries than the rate limit is a bad request that counts as one, in %s",
+    async (accept) => {
+      const limited = await startWorld({ RATE_LIMIT_MAX: "20" });
+      const ids = Array.from({ length: 21 }, (_, i) => String(i + 1));
+      const caller = { ...newCaller(), accept };
+      try {
+        // Parsed, then cached.
+        for (let i = 1; i <= 3; i++) {
+          const { status, body, headers } = await limited.graphql(QUERY, toCollects(ids), caller);
+          expect([status, headers.get("retry-after"), left({ headers })]).toEqual([400, null, 20 - i]);
+          expect(body.errors).toMatchObject([
+            {
+              message: "This request counts as 21 requests, and the rate limit is 20. Split it.",
+              extensions: { code: "BAD_REQUEST" },
+            },
+          ]);
+        }
+        const { body } = await limited.graphql(QUERY, toCollects(ids.slice(0, 16)), caller);
+        expect(body.data.collectMany).toHaveLength(16);
+      } finally {
+        await limited.close();
+      }
+      expect(limited.chainCalls()).not.toContain("simulateTransaction");
+    },
+  );
 });

@@ -111,13 +111,38 @@ describe("the cost of a request", () => {
     expect((await world.graphql("{ __typename }", {}, caller)).status).toBe(429);
   });
 
-  it("can exceed the limit; the request then never passes", async () => {
+  it("can exceed the limit; the request is then invalid, and counts as one", async () => {
     const small = await startWorld({ RATE_LIMIT_MAX: "5" });
     try {
-      const { status, headers } = await small.graphql(collects(6), {}, newCaller());
-      expect([status, headers.get("retry-after")]).toEqual([429, "60"]);
+      const { status, headers, body } = await small.graphql(collects(6), {}, newCaller());
+      expect([status, headers.get("retry-after")]).toEqual([400, null]);
+      expect(headers.get("ratelimit")).toMatch(/r=4;/);
+      expect(body.errors[0].extensions.code).toBe("BAD_REQUEST");
     } finally {
       await small.close();
+    }
+  });
+
+  it("is what `rateLimit` shows, with what is left, as the headers do", async () => {
+    const caller = newCaller();
+    const ask = (cost: number) => {
+      const pages = Array.from(
+        { length: cost - 1 },
+        (_, i) => `w${i}: walletById(socialId: "${i + 1}") { history(first: 1) { nodes { kind } } }`,
+      );
+      return world.graphql(
+        `{ rateLimit { limit cost remaining resetSeconds } ${pages.join(" ")} }`,
+        {},
+        caller,
+      );
+    };
+    let remaining = 20;
+    for (const cost of [1, 1, 4, 1]) {
+      const { body, headers } = await ask(cost);
+      const { resetSeconds } = body.data.rateLimit;
+      remaining -= cost;
+      expect(body.data.rateLimit).toEqual({ limit: 20, cost, remaining, resetSeconds: expect.any(Number) });
+      expect(headers.get("ratelimit")).toBe(`"address";r=${remaining};t=${resetSeconds}`);
     }
   });
 });

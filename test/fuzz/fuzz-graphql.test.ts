@@ -23,9 +23,12 @@ const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, st
     body,
   });
 
-/** Sorts the errors: their order depends on which fields fail first, and cached fields fail sooner. */
+/**
+ * Sorts the errors: their order depends on which fields fail first, and cached fields fail sooner. Leaves out what is
+ * left of the rate limit.
+ */
 const sortErrors = ({ data, errors = [] }: any) => ({
-  data,
+  data: JSON.stringify(data, (name, value) => (name.endsWith("rateLimit") ? undefined : value)),
   errors: errors.map((error: object) => JSON.stringify(error)).sort(),
 });
 

@@ -419,21 +419,40 @@ describe("the fast path gives the same responses as Yoga", () => {
   });
 
   it("for a caller above the rate limit", async () => {
-    const limited = await startWorld({ RATE_LIMIT_MAX: "1" });
+    const limited = await startWorld({ RATE_LIMIT_MAX: "2" });
     const shared = world;
     world = limited;
     try {
       const from = { "x-forwarded-for": "192.0.2.1" };
       const lookup = { method: "GET", path: "/wallet/lookup?handle=creator", headers: from };
-      expect((await overHttp(lookup)).status).toBe(200);
+      for (let i = 0; i < 2; i++) expect((await overHttp(lookup)).status).toBe(200);
       for (const sent of [lookup, post({ query: "{ __typename }" }, { ...JSON_HEADERS, ...from })]) {
         const [fast, slow] = [await overHttp(sent), await throughYoga(sent)];
         expect([fast.status, slow.status]).toEqual([429, 429]);
         expect(Object.keys(fast.headers).sort()).toEqual(Object.keys(slow.headers).sort());
-        const known = post({
-          query: 'mutation { a: collect(socialId: "99") { success } b: collect(socialId: "98") { success } }',
-        });
-        for (let i = 0; i < 3; i++) expect(await overHttp(known)).toEqual(await throughYoga(known));
+      }
+      // What costs more than is left, and what costs more than the limit.
+      for (const [count, status] of [
+        [2, 429],
+        [3, 400],
+      ] as const) {
+        const collects = Array.from(
+          { length: count },
+          (_, i) => `c${i}: collect(socialId: "99") { success }`,
+        );
+        for (let i = 0; i < 3; i++) {
+          const [fast, slow] = await Promise.all(
+            [overHttp, throughYoga].map(async (send, path) => {
+              const headers = {
+                ...JSON_HEADERS,
+                "x-forwarded-for": `192.0.2.${100 * path + 10 * count + i}`,
+              };
+              await overHttp({ ...lookup, headers });
+              return send(post({ query: `mutation { ${collects.join(" ")} }` }, headers));
+            }),
+          );
+          expect([fast, fast!.status]).toEqual([slow, status]);
+        }
       }
     } finally {
       world = shared;

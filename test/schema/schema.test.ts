@@ -42,6 +42,7 @@ describe("the schema", () => {
       "walletById(socialId: String!): Wallet",
       "wallets(handles: [String!]!): [Wallet]!",
       "walletsById(socialIds: [String!]!): [Wallet]!",
+      "rateLimit(): RateLimit",
       "collect(socialId: String!,mints: [String!]): CollectResult",
       "collectMany(collects: [CollectInput!]!): [CollectResult]!",
       "wallet(handle: String!): Wallet",

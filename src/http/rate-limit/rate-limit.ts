@@ -1,6 +1,7 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitDescription } from "../../rest/openapi.ts";
+import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import type { Redis } from "../../upstream/redis.ts";
 import { createMemoryWindow, createRedisWindow, type Limit, type WindowState } from "./sliding-window.ts";
 
@@ -14,7 +15,7 @@ export interface RateLimitConfig {
  * Whether a request is admitted, and the response's headers. A 429 also carries `Retry-After`, which
  * `errorHeaders` takes from the refusal.
  */
-export interface Decision {
+export interface Decision extends RateLimitState {
   /** Passed as `replaces` when the request turns out to cost more. */
   readonly at: number;
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
@@ -45,18 +46,9 @@ function toRateLimitHeader(left: number | string, seconds: number | string): str
   return `${POLICY};r=${left};t=${seconds}`;
 }
 
-/** RATE_LIMITED, for a request that costs `cost`. */
-function rateLimited(
-  { max, windowSeconds }: RateLimitConfig,
-  cost: number,
-  retryAfterSeconds: number,
-): ContractError {
-  const rule = `the maximum is ${max} in ${windowSeconds} seconds from one address`;
+function rateLimited({ max, windowSeconds }: RateLimitConfig, retryAfterSeconds: number): ContractError {
   return new ContractError("RATE_LIMITED", {
-    message:
-      cost > max
-        ? `This request counts as ${cost} requests, and ${rule}. Split it.`
-        : `Too many requests: ${rule}. Try again in ${retryAfterSeconds} seconds.`,
+    message: `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address. Try again in ${retryAfterSeconds} seconds.`,
     retryAfterSeconds,
   });
 }
@@ -80,7 +72,7 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
         example: policy,
       },
     },
-    refusal: rateLimited(config, 1, windowSeconds),
+    refusal: rateLimited(config, windowSeconds),
   };
 }
 
@@ -130,10 +122,10 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
 
   function toDecision({ counted, at, waitMs }: WindowState, cost: number, refused: boolean): Decision {
     const seconds = toRetryAfterSeconds(waitMs);
-    const left = refused ? max - counted : max - counted - cost;
-    const rateLimitHeader = toRateLimitHeader(left, seconds);
-    const refusal = refused ? rateLimited(config, cost, seconds) : undefined;
-    return { at, policyHeader, rateLimitHeader, refusal };
+    const remaining = refused ? max - counted : max - counted - cost;
+    const rateLimitHeader = toRateLimitHeader(remaining, seconds);
+    const refusal = refused ? rateLimited(config, seconds) : undefined;
+    return { at, limit: max, cost, remaining, resetSeconds: seconds, policyHeader, rateLimitHeader, refusal };
   }
 
   function decideAbout(state: WindowState, cost: number): Decision | Promise<Decision> {
