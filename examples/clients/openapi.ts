@@ -297,6 +297,8 @@ export interface operations {
             /**
              * @description `SOCIAL_API_UNAVAILABLE`: The social network is temporarily unavailable. Try again in a minute.
              *
+             *     `SOCIAL_API_UNAVAILABLE`: The social network is temporarily unavailable. Try again in 30 seconds.
+             *
              *     `SERVICE_BUSY`: Too many lookups are waiting. Try again in 30 seconds.
              */
             503: {
@@ -305,7 +307,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     /**
-                     * @description Seconds to wait before you try again; sent with `SERVICE_BUSY`.
+                     * @description Seconds to wait before you try again; sent with `SOCIAL_API_UNAVAILABLE` and `SERVICE_BUSY`.
                      * @example 30
                      */
                     "Retry-After"?: number;

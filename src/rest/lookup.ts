@@ -125,6 +125,11 @@ export function lookupEndpoint(format: HandleFormat): EndpointDescription {
       invalidHandle(format, quote(`@${EXAMPLE.handle}`)),
       invalidMint("nonsense"),
       new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),
+      new ContractError("SOCIAL_API_UNAVAILABLE"),
+      new ContractError("SOCIAL_API_UNAVAILABLE", {
+        message: "The social network is temporarily unavailable. Try again in 30 seconds.",
+        retryAfterSeconds: 30,
+      }),
     ],
   };
 }

@@ -8,6 +8,7 @@ import {
   noJitterGenerator,
   retry,
   wrap,
+  type IBackoffFactory,
 } from "cockatiel";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
@@ -35,9 +36,18 @@ export interface CircuitBreaker {
  * second; then a single trial call closes it, or opens it for longer, up to half a minute.
  */
 export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
+  /** In `Date.now()` time, as in the breaker itself. */
+  let openUntil = 0;
+  const recordOpenUntil = <Context>(factory: IBackoffFactory<Context>): IBackoffFactory<Context> => ({
+    next(context) {
+      const backoff = factory.next(context);
+      openUntil = Date.now() + backoff.duration;
+      return { ...recordOpenUntil(backoff), duration: backoff.duration };
+    },
+  });
   const breaker = circuitBreaker(handleWhen(isOutage), {
     // No jitter: it could shorten the first open period to almost nothing.
-    halfOpenAfter: new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator }),
+    halfOpenAfter: recordOpenUntil(new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator })),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
   });
   const policy = wrap(
@@ -82,7 +92,10 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
           });
         });
       } catch (error) {
-        if (isBrokenCircuitError(error)) throw new SocialError({ kind: "circuit-open" });
+        if (isBrokenCircuitError(error)) {
+          const retryAfterSeconds = toRetryAfterSeconds(openUntil - Date.now());
+          throw new SocialError({ kind: "circuit-open", retryAfterSeconds });
+        }
         throw error;
       }
     },

@@ -32,8 +32,12 @@ export function toContractError(error: Error): Error {
         message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
         extensions: { scope: failure.scope },
       });
-    case "circuit-open":
-      return new ContractError("SOCIAL_API_UNAVAILABLE");
+    case "circuit-open": {
+      const { retryAfterSeconds } = failure;
+      if (retryAfterSeconds === undefined) return new ContractError("SOCIAL_API_UNAVAILABLE");
+      const message = `The social network is temporarily unavailable. Try again in ${retryAfterSeconds} seconds.`;
+      return new ContractError("SOCIAL_API_UNAVAILABLE", { message, retryAfterSeconds });
+    }
     case "refused":
     case "unreachable":
     case "timeout":

@@ -184,6 +184,23 @@ describe("GET /wallet/lookup", () => {
     expect((await world.lookup("creator")).status).toBe(200);
   });
 
+  it("has Retry-After in SOCIAL_API_UNAVAILABLE while the service calls the network no more", async () => {
+    const outage = await startWorld({ RATE_LIMIT_MAX: "1000" });
+    try {
+      outage.sandbox.social.faults.add({ then: problem(401, {}) });
+      const { status, body, headers } = await outage.lookup("creator");
+      expect([status, body.error, headers.get("retry-after")]).toEqual([503, "SOCIAL_API_UNAVAILABLE", null]);
+      const ask = async () => (await outage.lookup("creator")).headers.get("retry-after");
+      await expect.poll(ask).toMatch(/^[1-9][0-9]?$/);
+      const askGraphQL = async () =>
+        (await outage.graphql('{ wallet(handle: "creator") { handle } }')).body.errors[0].extensions;
+      const expected = { code: "SOCIAL_API_UNAVAILABLE", retryAfterSeconds: expect.any(Number) };
+      await expect.poll(askGraphQL).toEqual(expected);
+    } finally {
+      await outage.close();
+    }
+  });
+
   it.each([
     ["an error", rpcError({ code: -32603 })],
     ["429", problem(429, "")],

@@ -65,7 +65,7 @@ describe("the circuit breaker", () => {
     for (let i = 0; i < 5; i++) expect(await resultOf(breaker, failing)).toBe("unreadable");
     expect(failing).toHaveBeenCalledTimes(5);
     await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
-      failure: { kind: "circuit-open" },
+      failure: { kind: "circuit-open", retryAfterSeconds: 1 },
     });
     expect(failing).toHaveBeenCalledTimes(5);
     // resultOf has let 400 ms pass; the circuit stays open for the rest of the first second.
@@ -80,6 +80,22 @@ describe("the circuit breaker", () => {
     expect(await resultOf(breaker, working)).toBe("ok");
     expect(await resultOf(breaker, working)).toBe("ok");
     expect(working).toHaveBeenCalledTimes(2);
+  });
+
+  it("says how long it stays open, which doubles up to half a minute", async () => {
+    const breaker = newBreaker();
+    const failing = vi.fn(() => Promise.reject(unreadable()));
+    for (let i = 0; i < 4; i++) await resultOf(breaker, failing);
+    for (const seconds of [1, 2, 4, 8, 16, 30, 30]) {
+      await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+        failure: { kind: "unreadable" },
+      });
+      await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+        failure: { kind: "circuit-open", retryAfterSeconds: seconds },
+      });
+      await vi.advanceTimersByTimeAsync(seconds * 1_000);
+    }
+    expect(failing).toHaveBeenCalledTimes(4 + 7);
   });
 
   it("uses the latest reset of concurrent 429s", async () => {
