@@ -134,7 +134,11 @@ export function createGateway(
       operation: "lookup",
       GET: withRateLimit((_request, scope, url) => handleLookup(url.searchParams, scope)),
     },
-    "/collect": { operation: "collect", POST: withRateLimit(handleCollect) },
+    "/collect": {
+      operation: "collect",
+      POST: withRateLimit(handleCollect),
+      failureMembers: COLLECT_ENDPOINT.failure.members,
+    },
     "/graphql": {
       operation: "graphql",
       GET: (request, scope, url) =>

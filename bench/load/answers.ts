@@ -40,7 +40,8 @@ export const NOTHING = z.strictObject({
     .strictObject({ collected: sol, newBalance: sol, txSignature: z.string(), at: z.iso.datetime() })
     .optional(),
 });
-const ERROR = z.strictObject({ error: code, message });
+/** `success` is only in errors of a collect. */
+const ERROR = z.strictObject({ success: z.literal(false).optional(), error: code, message });
 export const WALLETS = z.object({
   wallets: z.array(LOOKUP.extend({ balance: BALANCE.nullable() }).nullable()),
 });

@@ -138,6 +138,20 @@ export interface components {
             /** @description What went wrong and what to do, for people. */
             message: string;
         };
+        CollectError: {
+            /**
+             * @description Always, for an error.
+             * @constant
+             */
+            success: false;
+            /**
+             * @description The stable code, for programs. Each response lists its codes.
+             * @enum {string}
+             */
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED";
+            /** @description What went wrong and what to do, for people. */
+            message: string;
+        };
     };
     responses: {
         /** @description `NOT_FOUND`: There is nothing at this path. GET /openapi.json describes the endpoints. */
@@ -370,7 +384,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NothingToCollect"] | components["schemas"]["Error"];
+                    "application/json": components["schemas"]["NothingToCollect"] | components["schemas"]["CollectError"];
                 };
             };
             /** @description `ORIGIN_NOT_ALLOWED`: Pages of this origin may not call the service. */
@@ -407,7 +421,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["CollectError"];
                 };
             };
             /** @description `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. */
@@ -424,7 +438,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["CollectError"];
                 };
             };
             /**
@@ -447,7 +461,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["CollectError"];
                 };
             };
         };

@@ -1,13 +1,16 @@
 import { ContractError } from "../contract/contract-error.ts";
 import { allowHeader } from "../rest/endpoint-description.ts";
-import { respondError } from "../rest/respond.ts";
+import { respondError, type FailureMembers } from "../rest/respond.ts";
 import type { Operation } from "./metrics.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 
 export type Handler = (request: Request, scope: HttpRequestScope, url: URL) => Response | Promise<Response>;
 
 /** The handlers of a path by method, and the operation that labels its requests in metrics. GET also handles HEAD. */
-export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & { readonly operation?: Operation };
+export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
+  readonly operation?: Operation;
+  readonly failureMembers?: FailureMembers;
+};
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
@@ -86,7 +89,7 @@ export function createRouter(
         }
         return await handle(request, scope, url, route);
       } catch (error) {
-        return respondFailure(error, scope);
+        return respondFailure(error, scope, route?.failureMembers);
       }
     });
     for (const [name, value] of Object.entries({ "cache-control": "no-store", ...scope.headers })) {
@@ -97,7 +100,7 @@ export function createRouter(
 }
 
 /** The response to a failed request. If the caller has disconnected, it is never sent. */
-export function respondFailure(error: unknown, scope: HttpRequestScope): Response {
+export function respondFailure(error: unknown, scope: HttpRequestScope, members?: FailureMembers): Response {
   if (scope.signal.aborted) {
     scope.log.debug({ err: error }, "the caller disconnected");
     scope.recordCode("ABORTED");
@@ -105,7 +108,7 @@ export function respondFailure(error: unknown, scope: HttpRequestScope): Respons
   }
   const shown = scope.toCallerError(error);
   scope.recordCode(shown.code);
-  return respondError(shown);
+  return respondError(shown, { members });
 }
 
 function toGet(request: Request): Request {

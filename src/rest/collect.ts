@@ -8,7 +8,7 @@ import { parseJson } from "../upstream/parse-json.ts";
 import { readBody } from "./body.ts";
 import type { EndpointDescription, EndpointAnswer } from "./endpoint-description.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
-import { respondError, respondJson } from "./respond.ts";
+import { respondJson } from "./respond.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
   mutation Collect($socialId: String!, $mints: [String!]) {
@@ -93,7 +93,7 @@ const NOTHING = {
 } as const satisfies EndpointAnswer;
 
 /** The description of `POST /collect`. */
-export const COLLECT_ENDPOINT: EndpointDescription = {
+export const COLLECT_ENDPOINT = {
   method: "POST",
   path: "/collect",
   contractOperation: "collect",
@@ -136,6 +136,7 @@ export const COLLECT_ENDPOINT: EndpointDescription = {
   },
   graphqlOperation: COLLECT_OPERATION,
   answers: [COLLECTED, NOTHING],
+  failure: { name: "CollectError", members: { success: false } },
   errorExamples: [
     invalidSocialId("creator"),
     invalidMint("nonsense"),
@@ -143,7 +144,7 @@ export const COLLECT_ENDPOINT: EndpointDescription = {
     budgetUsed(),
     new ContractError("COLLECT_FAILED"),
   ],
-};
+} satisfies EndpointDescription;
 
 /** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
 export function createCollectHandler(
@@ -152,11 +153,7 @@ export function createCollectHandler(
   const run = prepare<CollectData>(COLLECT_OPERATION);
   return async (request, scope) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
-    if (body === "too large") {
-      const error = tooLarge();
-      scope.recordCode(error.code);
-      return respondError(error);
-    }
+    if (body === "too large") throw tooLarge();
     const { socialId, mints } = readMembers(body);
 
     const { collect } = await run({ socialId, mints }, scope).catch((cause: unknown) => {

@@ -1,5 +1,6 @@
 import type { ContractError } from "../contract/contract-error.ts";
 import type { ContractOperation } from "../contract/error-codes.ts";
+import type { FailureMembers } from "./respond.ts";
 
 /** The description of a REST endpoint, from which the OpenAPI document is generated. */
 export interface EndpointDescription {
@@ -18,6 +19,8 @@ export interface EndpointDescription {
    */
   readonly graphqlOperation: string;
   readonly answers: readonly EndpointAnswer[];
+  /** The name of the schema of its error bodies, and what they have besides `error` and `message`. Default: `Error`. */
+  readonly failure?: { readonly name: string; readonly members: FailureMembers };
   /** Examples of the errors whose message or status is not that of the table in error-codes.ts. */
   readonly errorExamples: readonly ContractError[];
 }

@@ -25,6 +25,8 @@ interface OpenApiNeeds {
   readonly endpoints: readonly EndpointDescription[];
 }
 
+const PLAIN_ERROR: NonNullable<EndpointDescription["failure"]> = { name: "Error", members: {} };
+
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const REQUEST_ID = headerRef("X-Request-Id");
 
@@ -91,24 +93,28 @@ function toSchemas(schema: GraphQLSchema, endpoints: readonly EndpointDescriptio
     }
   }
   const answered = endpoints.flatMap(({ answers }) => answers.map(({ fixed }) => fixed?.error));
-  schemas.Error = {
-    type: "object",
-    required: ["error", "message"],
-    properties: {
-      error: {
-        type: "string",
-        // Without the codes of answers, so that a body never matches two schemas of a response.
-        enum: Object.keys(ERROR_CODES).filter((code) => !answered.includes(code)),
-        description: "The stable code, for programs. Each response lists its codes.",
-      },
-      message: { type: "string", description: "What went wrong and what to do, for people." },
+  const error = {
+    error: {
+      type: "string",
+      // Without the codes of answers, so that a body never matches two schemas of a response.
+      enum: Object.keys(ERROR_CODES).filter((code) => !answered.includes(code)),
+      description: "The stable code, for programs. Each response lists its codes.",
     },
+    message: { type: "string", description: "What went wrong and what to do, for people." },
   };
+  for (const { name, members } of [PLAIN_ERROR, ...endpoints.flatMap(({ failure = [] }) => failure)]) {
+    const fixed = Object.entries(members).map(([member, value]) => [
+      member,
+      { type: typeof value, const: value, description: "Always, for an error." },
+    ]);
+    const properties = { ...(Object.fromEntries(fixed) as Record<string, object>), ...error };
+    schemas[name] = { type: "object", required: Object.keys(properties), properties };
+  }
   return schemas;
 }
 
 function toOperation(rateLimit: RateLimitDescription, endpoint: EndpointDescription): object {
-  const { method, operationId, summary, description, request, answers } = endpoint;
+  const { method, operationId, summary, description, request, answers, failure } = endpoint;
   const errors = errorsOf(endpoint, rateLimit);
   const statuses = [...new Set([...answers, ...errors].map(({ status }) => status))];
   const allow = allowHeader({ [method]: true });
@@ -128,6 +134,7 @@ function toOperation(rateLimit: RateLimitDescription, endpoint: EndpointDescript
             answers.filter(({ status }) => status === wanted),
             errors.filter(({ status }) => status === wanted),
             Object.assign({}, REQUEST_ID, ...rateLimitHeaders) as object,
+            failure,
           ),
         ]),
       ),
@@ -162,8 +169,9 @@ function toResponse(
   answers: readonly EndpointAnswer[],
   errors: readonly ContractError[],
   headers: object,
+  failure = PLAIN_ERROR,
 ): object {
-  const schemas = [...answers.map(({ name }) => name), ...(errors.length > 0 ? ["Error"] : [])].map(
+  const schemas = [...answers.map(({ name }) => name), ...(errors.length > 0 ? [failure.name] : [])].map(
     schemaRef,
   );
   const examples = [
@@ -174,7 +182,7 @@ function toResponse(
       if (ifKnown) examples.push([`${name}_with_${ifKnown.member}`, { value: ifKnown.example }]);
       return examples;
     }),
-    ...errors.map((error): [string, object] => [error.code, { value: toErrorBody(error) }]),
+    ...errors.map((error): [string, object] => [error.code, { value: toErrorBody(error, failure.members) }]),
   ];
   return {
     description: [

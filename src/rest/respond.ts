@@ -14,15 +14,18 @@ export function respondJson(status: number, body: unknown, headers: Record<strin
   });
 }
 
+/** Members that all error bodies of a route have besides `error` and `message`. */
+export type FailureMembers = Readonly<Record<string, boolean>>;
+
 /** The contract's error body. */
-export function toErrorBody({ code, message }: ContractError) {
-  return { error: code, message };
+export function toErrorBody({ code, message }: ContractError, members?: FailureMembers) {
+  return { ...members, error: code, message };
 }
 
 /** An error as a response, with its own headers and the given ones. */
 export function respondError(
   error: ContractError,
-  { headers = {} }: { headers?: Record<string, string> } = {},
+  { headers = {}, members }: { headers?: Record<string, string>; members?: FailureMembers | undefined } = {},
 ): Response {
-  return respondJson(error.status, toErrorBody(error), { ...errorHeaders(error), ...headers });
+  return respondJson(error.status, toErrorBody(error, members), { ...errorHeaders(error), ...headers });
 }

@@ -175,7 +175,7 @@ describe("attackers who refill vaults", () => {
   function expectRefusal({ status, body, headers }: Answer, message: RegExp): void {
     expect([status, body]).toEqual([
       500,
-      { error: "COLLECT_FAILED", message: expect.stringMatching(message) },
+      { success: false, error: "COLLECT_FAILED", message: expect.stringMatching(message) },
     ]);
     const [, seconds] = message.exec(body.message)!;
     expect(headers.get("retry-after")).toBe(seconds);

@@ -52,7 +52,9 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     expect(first.data).toMatchObject({ success: true, collected: balance.vault });
 
     const { error } = await client.POST("/collect", { body: { socialId } });
-    expectTypeOf(error).toEqualTypeOf<Schemas["NothingToCollect"] | Schemas["Error"] | undefined>();
+    expectTypeOf(error).toEqualTypeOf<
+      Schemas["NothingToCollect"] | Schemas["CollectError"] | Schemas["Error"] | undefined
+    >();
     if (error?.error !== "NOTHING_TO_COLLECT") expect.fail(error?.error);
     expectTypeOf(error.success).toEqualTypeOf<false>();
     expect(error.collected).toBe("0.0000");

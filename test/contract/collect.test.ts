@@ -13,7 +13,11 @@ afterEach(() => {
 });
 afterAll(() => world.close());
 
-const error = (code: string, message: unknown = expect.any(String)) => ({ error: code, message });
+const error = (code: string, message: unknown = expect.any(String)) => ({
+  success: false,
+  error: code,
+  message,
+});
 const NOTHING = {
   success: false,
   error: "NOTHING_TO_COLLECT",

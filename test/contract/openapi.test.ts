@@ -111,6 +111,7 @@ describe("/openapi.json", () => {
     expect(Object.keys(document.components.schemas).sort()).toEqual([
       "Balance",
       "Coin",
+      "CollectError",
       "CollectResult",
       "Error",
       "LastCollect",
@@ -127,12 +128,14 @@ describe("/openapi.json", () => {
         ]),
       ),
     );
-    const errors = names.filter(([, schemas]) => schemas.join() === "Error").map(([key]) => key);
+    const errors = names.filter(([, schemas]) => schemas.join().endsWith("Error")).map(([key]) => key);
     expect(Object.fromEntries(names)).toEqual({
-      ...Object.fromEntries(errors.map((key) => [key, ["Error"]])),
+      ...Object.fromEntries(
+        errors.map((key) => [key, [/collect (?!405)/.test(key) ? "CollectError" : "Error"]]),
+      ),
       "/wallet/lookup 200": ["Wallet"],
       "/collect 200": ["CollectResult"],
-      "/collect 400": ["NothingToCollect", "Error"],
+      "/collect 400": ["NothingToCollect", "CollectError"],
     });
     const { Wallet, Error } = document.components.schemas;
     expect(Wallet.properties.balance.$ref).toBe("#/components/schemas/Balance");

@@ -52,13 +52,14 @@ describe("a refusal", () => {
     const caller = newCaller();
     await atOnce(20, () => world.lookup("creator", caller));
     world.forgetCalls();
-    for (const refuse of [
-      () => world.lookup("artist001", caller),
-      () => world.request("/wallet/lookup", { headers: caller }),
-      () => world.collect("x", caller),
-    ]) {
+    for (const [refuse, members] of [
+      [() => world.lookup("artist001", caller), {}],
+      [() => world.request("/wallet/lookup", { headers: caller }), {}],
+      [() => world.collect("x", caller), { success: false }],
+    ] as const) {
       const { status, headers, body } = await refuse();
-      expect([status, body]).toEqual([429, { error: "RATE_LIMITED", message: expect.any(String) }]);
+      const expected = { ...members, error: "RATE_LIMITED", message: expect.any(String) };
+      expect([status, body]).toEqual([429, expected]);
       expect(Number(headers.get("retry-after"))).toBeGreaterThan(WINDOW_SECONDS - 600);
       expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(WINDOW_SECONDS);
     }
