@@ -49,7 +49,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Balance: {
-            /** @description The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             vault: string;
             /** @description The lamports at the account's address that its owner can withdraw. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             pda: string;

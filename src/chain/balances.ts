@@ -22,6 +22,8 @@ export interface UncollectedFees {
   readonly sweeps: readonly Sweep[];
   /** The lamports at the address that its owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
+  /** What the address needs to be rent-exempt: it cannot receive less. */
+  readonly missingRent: Lamports;
 }
 
 /** An account's balance: what a collect would move, and what its owner can withdraw. */
@@ -113,7 +115,12 @@ export function createBalances(needs: {
       const accounts = await readWallet(wallet);
       const vaults = toVaults(accounts);
       const sweeps = toCoinFees(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []);
-      return { vaults, sweeps, unwithdrawable: unwithdrawableIn(accounts) };
+      return {
+        vaults,
+        sweeps,
+        unwithdrawable: unwithdrawableIn(accounts),
+        missingRent: missingRentOf(accounts),
+      };
     },
 
     /**
@@ -134,6 +141,10 @@ export function createBalances(needs: {
     getUnwithdrawable: async (account: AccountAddresses) =>
       unwithdrawableIn(await readWallet({ account, coins: [] })),
   };
+}
+
+function missingRentOf({ address: { lamports, space = 0 }, rent }: WalletAccounts): Lamports {
+  return saturatingSubtract(rentMinimumOf(rent, space), lamports);
 }
 
 function toVaults({ creatorVault, ammVault, rent }: WalletAccounts): Vaults {

@@ -18,7 +18,7 @@ export const BalanceType = builder.objectRef<Balance>("Balance").implement({
   fields: (t) => ({
     vault: t.string({
       ...solField(
-        "The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum.",
+        "The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address.",
       ),
       resolve: ({ vault }) => formatSol(vault),
     }),

@@ -25,6 +25,11 @@ function remaining(result: CollectResult): Lamports {
   );
 }
 
+function explain(missing: Lamports | undefined): string {
+  if (!missing) return ERROR_CODES[NOTHING].message;
+  return `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`;
+}
+
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
   description: "The last transaction of this service that moved fees of an account.",
   fields: (t) => ({
@@ -101,7 +106,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     message: t.string({
       nullable: true,
       description: "Explains `error` to a person. Null on success.",
-      resolve: ({ kind }) => (kind === "nothing" ? ERROR_CODES[NOTHING].message : null),
+      resolve: (result) => (result.kind === "nothing" ? explain(result.missing) : null),
     }),
     lastCollect: t.field({
       type: LastCollectType,

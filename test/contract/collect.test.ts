@@ -96,8 +96,13 @@ describe("POST /collect", () => {
     chain.setBalance(address, 0n);
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     world.forgetCalls();
-    expect((await world.collect(id)).body).toEqual(NOTHING);
+    const missing = chain.rentExemptMinimum(0) - 100_000n;
+    const message = `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`;
+    expect((await world.collect(id)).body).toEqual({ ...NOTHING, message });
+    expect((await world.lookup("artist012")).body.balance.vault).toBe("0.0001");
     expect(sent()).toBe(0);
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + missing);
+    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0006" });
   });
 
   it("sends one transaction for concurrent collects of one account, and gives each its result", async () => {

@@ -22,7 +22,7 @@ import {
 } from "./landed-outcome.ts";
 import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
-import type { Prospects } from "./prepare/prospect.ts";
+import type { Prospect, Prospects } from "./prepare/prospect.ts";
 import type { Simulator } from "./prepare/simulator.ts";
 import type { Composer } from "./message/composer.ts";
 import { POLL_MS } from "./signature-poller.ts";
@@ -103,11 +103,12 @@ export function createStartCollect(needs: CollectNeeds) {
     let progress: Progress = { kind: "preparing" };
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
+    /** As read last. */
+    let prospect: Prospect | undefined;
 
     /** Undefined when a collect would move too little. */
     async function sign(): Promise<SignedCollect | undefined> {
-      const leftOutMs = (mint: string) => backoff.leftOutMs(address, mint, blocksOf(mint));
-      const prospect = await prospects.read(wallet, leftOutMs);
+      prospect = await prospects.read(wallet, (mint) => backoff.leftOutMs(address, mint, blocksOf(mint)));
       if (!prospect) return undefined;
       backoff.assertReady(address);
       return packer.sign({ prospect, payers, endsAt }, { isAlone });
@@ -157,7 +158,9 @@ export function createStartCollect(needs: CollectNeeds) {
           // The transaction that this collect followed may have moved everything.
           if (progress.kind === "sent")
             throw new CollectError({ kind: "unknown", signature: progress.signature });
-          return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : { kind: "nothing" };
+          return earlier
+            ? landedOutcome.readEarlier(account, earlier, endsAt)
+            : { kind: "nothing", missing: prospect?.missing };
         }
         const { transaction } = signed;
         if (!(await storeToSend(lease, signed))) {

@@ -30,6 +30,8 @@ export type CollectOutcome =
     }
   | {
       readonly kind: "nothing";
+      /** What is missing until the address can receive the fees; undefined if that is not the reason. */
+      readonly missing?: Lamports | undefined;
       /** The account's last collect, if within the last hour. */
       readonly lastCollect?: LastCollect | undefined;
     };

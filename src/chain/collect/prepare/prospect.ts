@@ -1,7 +1,7 @@
 import type { AccountAddresses } from "../../addresses.ts";
 import type { Balances, UncollectedFees } from "../../balances.ts";
 import { CollectError } from "../../collect-error.ts";
-import type { Lamports } from "../../lamports.ts";
+import { saturatingSubtract, type Lamports } from "../../lamports.ts";
 import {
   chooseSweeps,
   collectableWith,
@@ -20,6 +20,8 @@ export interface Prospect {
   readonly fees: UncollectedFees;
   /** What a transaction does for the account, unless its simulation fails. */
   readonly part: CollectPart;
+  /** What is missing until the address can receive the fees: an empty one cannot receive less than its rent. */
+  readonly missing: Lamports | undefined;
 }
 
 export type Prospects = ReturnType<typeof createProspects>;
@@ -64,7 +66,10 @@ export function createProspects(needs: {
       const waits = fees.sweeps.map(({ coin }) => leftOutMs(coin.mint));
       const sweeps = fees.sweeps.filter((_, i) => waits[i]! <= 0);
       const part = choosePart(wallet.account, sweeps, fees.vaults);
-      if (part) return { wallet, fees: { ...fees, sweeps }, part };
+      if (part) {
+        const missing = saturatingSubtract(fees.missingRent, collectableWith(part.sweeps, fees.vaults));
+        return { wallet, fees: { ...fees, sweeps }, part, missing: missing > 0n ? missing : undefined };
+      }
       const leftOut = waits.filter((ms) => ms > 0);
       if (leftOut.length > 0 && choosePart(wallet.account, fees.sweeps, fees.vaults))
         throw new CollectError({ kind: "coins-backing-off", leftMs: Math.min(...leftOut) });
