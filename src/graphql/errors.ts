@@ -1,12 +1,11 @@
 import { GraphQLError } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
-import type { ErrorCode } from "../contract/error-codes.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets one of its own. */
 const BAD_REQUEST = "BAD_REQUEST";
-/** The code of a request that names too many coins. */
-const INVALID_MINT = "INVALID_MINT" satisfies ErrorCode;
+/** Codes of a well-formed request whose operation cannot run. Errors with a place in the text are such too. */
+const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
 
 /** The largest GraphQL request body. */
 export const MAX_BODY_BYTES = 100_000;
@@ -35,9 +34,8 @@ export function toGraphQLError(
     if (extensions.code === YOGA_BODY_TOO_LARGE) {
       return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
     }
-    // Without this, Yoga would answer a malformed request with 200 if the caller prefers application/json.
-    if ((extensions.code === BAD_REQUEST || extensions.code === INVALID_MINT) && extensions.http)
-      extensions.http = { ...extensions.http, spec: false };
+    // In application/json, only errors of the operation itself have status 200: Yoga's meaning of `spec`.
+    if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
     // Yoga's JSON error, which quotes the request's body.
     delete extensions.originalError;
     extensions.code ??= BAD_REQUEST;
@@ -58,6 +56,11 @@ export function toGraphQLError(
       ...(code === "RATE_LIMITED" ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
+}
+
+/** Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the text is missing. */
+function isOfOperation({ extensions, locations, path }: GraphQLError): boolean {
+  return (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code);
 }
 
 /** An error that refuses the whole request as invalid; `code` replaces BAD_REQUEST. */

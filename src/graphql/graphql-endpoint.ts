@@ -1,10 +1,4 @@
-import {
-  GraphQLError,
-  type DocumentNode,
-  type ExecutionArgs,
-  type ExecutionResult,
-  type GraphQLSchema,
-} from "graphql";
+import type { GraphQLError, DocumentNode, ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
@@ -49,14 +43,15 @@ export function createGraphQLEndpoint(needs: {
     return type;
   }
 
-  /** Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text. */
-  const refusePersistedQueries: Plugin = {
-    onParams({ params: { query, extensions } }) {
+  /**
+   * Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text.
+   * Also refuses an operation name of another type, which Yoga would not find.
+   */
+  const checkParams: Plugin = {
+    onParams({ params: { query, operationName, extensions } }) {
+      if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
-      const http = { spec: true, status: 400 };
-      throw new GraphQLError("PersistedQueryNotSupported", {
-        extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED", http },
-      });
+      throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
     },
   };
 
@@ -100,7 +95,7 @@ export function createGraphQLEndpoint(needs: {
   const yoga = createYoga<Context & AcceptingContext>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [refusePersistedQueries, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
+    plugins: [checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),

@@ -75,9 +75,26 @@ describe("the media type of a GraphQL response", () => {
   it.each([
     ["a syntax error", { query: "{" }, 200, 400],
     ["an invalid document", { query: "{ nothing }" }, 200, 400],
-    ["an invalid variable", { query: QUERY, variables: { handle: 5 } }, 400, 400],
-    ["an unknown operation name", { query: QUERY, operationName: "Other" }, 400, 400],
+    ["an invalid variable", { query: QUERY, variables: { handle: 5 } }, 200, 400],
+    ["a missing variable", { query: QUERY }, 200, 400],
+    ["an unknown operation name", { query: QUERY, operationName: "Other" }, 200, 400],
+    ["no operation name for several operations", { query: `${QUERY} query Other { __typename }` }, 200, 400],
     ["a request without a query", {}, 400, 400],
+    ["variables that are no object", { query: QUERY, variables: "x" }, 400, 400],
+    [
+      "an operation above a limit",
+      { query: `{ wallets(handles: ["${'a","'.repeat(100)}a"]) { address } }` },
+      400,
+      400,
+    ],
+    [
+      "an operation above the rate limit",
+      {
+        query: `mutation { ${[1, 2, 3].map((i) => `c${i}: collect(socialId: "1") { success }`).join(" ")} }`,
+      },
+      400,
+      400,
+    ],
     ["a failed field", { query: QUERY, variables: { handle: "nobody" } }, 200, 200],
   ])("decides the status of %s", async (_name, body, asJson, asGraphQL) => {
     const headers = [{}, { accept: URQL }];
