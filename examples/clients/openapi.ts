@@ -79,7 +79,7 @@ export interface components {
             socialId: string;
             /** @description The address to set as the creator of a token on the launch platform, in base58. */
             address: string;
-            /** @description The balance, read from the chain for this request, in one read for all `mints`. Fails with LOOKUP_FAILED or INVALID_MINT. */
+            /** @description The balance, read from the chain for this request. */
             balance: components["schemas"]["Balance"];
             /** @description The fees that wait on these coins, read from the chain together with `balance`. */
             coins?: components["schemas"]["Coin"][];
@@ -92,9 +92,9 @@ export interface components {
             success: true;
             /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
-            /** @description The lamports at the account's address that its owner can withdraw, right after the transaction. Null if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description The lamports at the account's address that its owner can withdraw, right after the transaction. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             newBalance: string;
-            /** @description The signature of the transaction, in base58. Null if there was nothing to collect. */
+            /** @description The signature of the transaction, in base58. */
             txSignature: string;
             /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
@@ -120,13 +120,13 @@ export interface components {
             /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
             /**
-             * @description NOTHING_TO_COLLECT, or null on success.
+             * @description NOTHING_TO_COLLECT.
              * @constant
              */
             error: "NOTHING_TO_COLLECT";
-            /** @description Explains `error` to a person. Null on success. */
+            /** @description Explains `error` to a person. */
             message: string;
-            /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. Otherwise null. */
+            /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. */
             lastCollect?: components["schemas"]["LastCollect"];
         };
         Error: {
@@ -372,7 +372,7 @@ export interface operations {
             /**
              * @description `NOTHING_TO_COLLECT`: The vault is empty, or holds too little to be worth a transaction. Try again after more trading. No transaction was sent, unless another party emptied the vault on the chain at the same moment.
              *
-             *     `INVALID_SOCIAL_ID`: `socialId` must be a JSON string of 1 to 20 decimal digits, not zero, at most 18446744073709551615. Received "creator". Get it from GET /wallet/lookup.
+             *     `INVALID_SOCIAL_ID`: `socialId` must be a string of 1 to 20 decimal digits, not zero, at most 18446744073709551615. Received "creator". A lookup returns it.
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
              */

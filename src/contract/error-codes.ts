@@ -74,7 +74,7 @@ export const ERROR_CODES = {
 
   INVALID_SOCIAL_ID: {
     status: 400,
-    message: "`socialId` must be the numeric id of an account. Get it from GET /wallet/lookup.",
+    message: "`socialId` must be the numeric id of an account. A lookup returns it.",
     retry: CHANGE_REQUEST,
     operations: COLLECT,
   },

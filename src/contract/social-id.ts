@@ -24,8 +24,8 @@ export function invalidSocialId(received: unknown): ContractError {
   const problem =
     received === undefined
       ? "is missing"
-      : `must be a JSON string of ${SOCIAL_ID_EXPECTED}. Received ${quote(received)}`;
+      : `must be a string of ${SOCIAL_ID_EXPECTED}. Received ${quote(received)}`;
   return new ContractError("INVALID_SOCIAL_ID", {
-    message: `\`socialId\` ${problem}. Get it from GET /wallet/lookup.`,
+    message: `\`socialId\` ${problem}. A lookup returns it.`,
   });
 }

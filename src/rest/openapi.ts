@@ -178,8 +178,8 @@ function toResponse(
     ...answers.flatMap(({ fixed, example, withMints, ifKnown }): [string, object][] => {
       const name = String(fixed?.error ?? "OK");
       const examples: [string, object][] = [[name, { value: example }]];
-      if (withMints) examples.push([`${name}_with_mints`, { value: withMints.example }]);
-      if (ifKnown) examples.push([`${name}_with_${ifKnown.member}`, { value: ifKnown.example }]);
+      for (const { member, example } of [withMints ?? [], ifKnown ?? []].flat())
+        examples.push([`${name}_with_${member}`, { value: example }]);
       return examples;
     }),
     ...errors.map((error): [string, object] => [error.code, { value: toErrorBody(error, failure.members) }]),

@@ -46,13 +46,14 @@ export function resultSchema(
       const name = (node.alias ?? node.name).value;
       if (only && !only.includes(name)) continue;
       const field = type.getFields()[node.name.value]!;
-      const { pattern, isNullOnlyOnError } = metadataOf(field);
+      const { pattern, isNullOnlyOnError, presentDescription } = metadataOf(field);
       // A REST response to a failed operation contains only the error.
       const isNonNull = only !== undefined || isNullOnlyOnError;
       const value = isNonNull
         ? toNonNull(getNullableType(field.type), node, pattern)
         : toValue(field.type, node, pattern);
-      properties[name] = { ...value, description: field.description };
+      const description = (isNonNull && presentDescription) || field.description;
+      properties[name] = { ...value, description };
     }
     return { type: "object" as const, required: Object.keys(properties), properties };
   }

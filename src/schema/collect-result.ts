@@ -7,7 +7,13 @@ import type { Context } from "../resolvers/context.ts";
 import type { Mints } from "../resolvers/named-coins.ts";
 import { builder } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
-import { MAX_COLLECTS, MAX_LISTED_COLLECTS, solField, withMetadata } from "./field-metadata.ts";
+import {
+  MAX_COLLECTS,
+  MAX_LISTED_COLLECTS,
+  nullableField,
+  solField,
+  withMetadata,
+} from "./field-metadata.ts";
 import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
@@ -53,6 +59,9 @@ const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement(
   }),
 });
 
+const NULL_IF_NOTHING = "Null if there was nothing to collect.";
+const NULL_ON_SUCCESS = "Null on success.";
+
 const CollectResultType = builder.objectRef<CollectResult>("CollectResult").implement({
   description:
     "The result of a collect. Nothing to collect (the vault is empty or holds too little) is a result, not an error: `success` is false.",
@@ -71,21 +80,21 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       resolve: collected,
     }),
     newBalance: t.string({
-      nullable: true,
-      ...solField(
-        "The lamports at the account's address that its owner can withdraw, right after the transaction. Null if there was nothing to collect.",
+      ...nullableField(
+        solField(
+          "The lamports at the account's address that its owner can withdraw, right after the transaction.",
+        ),
+        NULL_IF_NOTHING,
       ),
       resolve: (result) => (result.kind === "collected" ? formatSol(result.newBalance) : null),
     }),
     newBalanceLamports: t.field({
       type: "Lamports",
-      nullable: true,
-      description: "The exact `newBalance`. Null if there was nothing to collect.",
+      ...nullableField({ description: "The exact `newBalance`." }, NULL_IF_NOTHING),
       resolve: (result) => (result.kind === "collected" ? result.newBalance : null),
     }),
     txSignature: t.string({
-      nullable: true,
-      description: "The signature of the transaction, in base58. Null if there was nothing to collect.",
+      ...nullableField({ description: "The signature of the transaction, in base58." }, NULL_IF_NOTHING),
       resolve: (result) => (result.kind === "collected" ? result.signature : null),
     }),
     remaining: t.string({
@@ -99,20 +108,22 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     }),
     error: t.field({
       type: ErrorCodeType,
-      nullable: true,
-      description: "NOTHING_TO_COLLECT, or null on success.",
+      ...nullableField({ description: "NOTHING_TO_COLLECT." }, NULL_ON_SUCCESS),
       resolve: ({ kind }) => (kind === "nothing" ? NOTHING : null),
     }),
     message: t.string({
-      nullable: true,
-      description: "Explains `error` to a person. Null on success.",
+      ...nullableField({ description: "Explains `error` to a person." }, NULL_ON_SUCCESS),
       resolve: (result) => (result.kind === "nothing" ? explain(result.missing) : null),
     }),
     lastCollect: t.field({
       type: LastCollectType,
-      nullable: true,
-      description:
-        "If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. Otherwise null.",
+      ...nullableField(
+        {
+          description:
+            "If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`.",
+        },
+        "Otherwise null.",
+      ),
       resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
     }),
     wallet: t.field({

@@ -47,6 +47,8 @@ export interface FieldMetadata {
   readonly pattern?: RegExp;
   /** Null means that the field failed, and an error says why. */
   readonly isNullOnlyOnError?: true;
+  /** The description for REST, where the member is never null. */
+  readonly presentDescription?: string;
 }
 
 /** Field options that store the metadata where {@link metadataOf} finds it. */
@@ -64,5 +66,17 @@ export function solField(description: string) {
   return {
     ...withMetadata({ pattern: SOL_PATTERN }),
     description: `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`,
+  };
+}
+
+/** Options of a nullable field; appends to its description when it is null. */
+export function nullableField(
+  { description, extensions }: { description: string; extensions?: FieldMetadata },
+  nullIf: string,
+) {
+  return {
+    nullable: true as const,
+    ...withMetadata({ ...extensions, presentDescription: description }),
+    description: `${description} ${nullIf}`,
   };
 }

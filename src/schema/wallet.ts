@@ -23,7 +23,7 @@ import { ProfileType } from "./profile.ts";
 import { fieldsOf } from "./selected-fields.ts";
 import { TransferConnectionType } from "./transfer.ts";
 
-export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, ${MAX_MINTS_PER_WALLET} for one wallet and ${MAX_MINTS_PER_OPERATION} per operation.`;
+export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, ${MAX_MINTS_PER_WALLET} for one wallet and ${MAX_MINTS_PER_OPERATION} per operation; others are INVALID_MINT.`;
 
 export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   description: "The wallet of a social-network account.",
@@ -60,8 +60,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       type: BalanceType,
       nullable: true,
       ...withMetadata({ isNullOnlyOnError: true, cost: { mintsIn: "mints" } }),
-      description:
-        "The balance, read from the chain for this request, in one read for all `mints`. Fails with LOOKUP_FAILED or INVALID_MINT.",
+      description: "The balance, read from the chain for this request.",
       args: { mints: t.arg.stringList({ description: MINTS }) },
       resolve: (wallet, { mints }, { useCases, scope }) => useCases.readBalance(wallet, mints, scope),
     }),

@@ -167,7 +167,7 @@ describe("INVALID_SOCIAL_ID", () => {
     ['{"socialId":"creator"}', "`socialId` must be", 'Received "creator".'],
     [`{"socialId":"${"7".repeat(5_000)}"}`, "`socialId` must be", `Received "${"7".repeat(40)}…".`],
     ['{"socialId":1523400000000000123}', "`socialId` must be", "Received a number."],
-    ["{}", "`socialId` is missing.", "Get it from GET /wallet/lookup."],
+    ["{}", "`socialId` is missing.", "A lookup returns it."],
     ["socialId=123", "The body must be a JSON object such as", 'Received "socialId=123".'],
   ])("names the expected and the received value: %#", async (sent, expected, received) => {
     const { message } = (await post(sent)).body;

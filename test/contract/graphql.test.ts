@@ -166,6 +166,16 @@ describe("wallets(handles)", () => {
   });
 });
 
+it("the errors do not mention REST", async () => {
+  const { body } = await world.graphql(`mutation {
+    bad: collect(socialId: "creator") { success }
+    empty: collect(socialId: "") { success }
+    coin: collect(socialId: "1", mints: "nonsense") { success }
+  }`);
+  expect(body.errors).toHaveLength(3);
+  for (const { message } of body.errors) expect(message).not.toMatch(/GET |POST |JSON|\/wallet/);
+});
+
 describe("walletsById(socialIds)", () => {
   it("returns wallets in the requested order, with the id in the error of each that fails", async () => {
     const query = "query ($ids: [String!]!) { walletsById(socialIds: $ids) { socialId handle } }";

@@ -187,6 +187,16 @@ describe("/openapi.json", () => {
     }
   });
 
+  it("describes members as REST has them: none that is never null says when, and a lookup has no `mints`", () => {
+    const { schemas } = document.components;
+    for (const [name, { properties }] of Object.entries<any>(schemas))
+      for (const [member, { anyOf, description }] of Object.entries<any>(properties))
+        if (!anyOf && !("$ref" in properties[member]))
+          expect([name, member, description]).toEqual([name, member, expect.not.stringMatching(/\bnull\b/i)]);
+    const { Wallet, Balance, Coin } = schemas;
+    expect(JSON.stringify([document.paths["/wallet/lookup"], Wallet, Balance, Coin])).not.toContain("mints");
+  });
+
   it("has the sandbox's responses as examples, and follows HANDLE_ALLOW_UNDERSCORE", async () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     try {
@@ -198,7 +208,7 @@ describe("/openapi.json", () => {
       const examplesOf200 = responses[200].content["application/json"].examples;
       const exampleOf = ({ content }: any) => content["application/json"].examples.OK.value;
       expect((await wide.lookup(parameters[0].example)).body).toEqual(exampleOf(responses[200]));
-      const withMints = examplesOf200.OK_with_mints.value;
+      const withMints = examplesOf200.OK_with_coins.value;
       const [{ mint }] = withMints.coins;
       const path = `/wallet/lookup?handle=${withMints.handle}&mint=${mint}`;
       expect((await wide.request(path)).body).toEqual(withMints);
