@@ -1,7 +1,9 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
+import { MAX_WALLETS } from "../../src/schema/field-metadata.ts";
+import { decayed, drained, isAllowed } from "../../src/social/read-rule.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
@@ -73,6 +75,49 @@ describe("the examples", () => {
       const [real, expected] = [output, shown!].map((text) => text.replaceAll(SIGNATURES, "<signature>"));
       expect(real).toBe(expected);
     }
+  });
+
+  it("examples/indexer.ts: resolves handles once, reads by id, and collects what is worth it", async () => {
+    const limited = await startWorld({ RATE_LIMIT_MAX: "20", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+    onTestFinished(() => limited.close());
+    const artists = Array.from({ length: 100 }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
+    const file = join(temporaryFolder(), "handles");
+    writeFileSync(file, ["creator", ...artists, "nobodyatall", "no handle", "newcomer"].join("\n"));
+    const index = () => shell(`node examples/indexer.ts ${limited.url} ${file} 40 1`);
+
+    const first = await index();
+    expect(first.output).toContain("Round 1: 102 of 104 creators");
+    const collected = [...first.output.matchAll(/^(\w+): collected (\S+) SOL: \S+$/gm)];
+    expect(collected.map(([, handle, sol]) => [handle, sol])).toContainEqual(["artist003", "41.0000"]);
+    for (const [, , sol] of collected) expect(Number(sol)).toBeGreaterThanOrEqual(40);
+    expect(first.exitCode).toBe(0);
+
+    limited.forgetCalls();
+    const second = await index();
+    expect(second.output).toBe("Round 1: 102 of 104 creators, 0 to collect\n");
+    expect(limited.sandbox.social.calls).toEqual([]);
+    expect(limited.chainCalls()).toHaveLength(5);
+  });
+
+  it("have the arithmetic that the service's limits give", () => {
+    const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
+    const limit = 10_000;
+    let [used, own, read, seconds] = [0, 0, 0, 0];
+    let inFirstHour = 0;
+    for (; read < 5_000; seconds++) {
+      [used, own] = [drained(limit, used, 1), decayed(own, 1)];
+      for (; isAllowed(limit, used, own); read++) [used, own] = [used + 1, own + 1];
+      if (seconds < 3_600) inFirstHour = read;
+    }
+    expect(readme).toContain(
+      `reads ${(Math.round(inFirstHour / 100) * 100).toLocaleString("en")} in the first hour`,
+    );
+    expect(readme).toContain(`5,000 in ${Math.ceil(seconds / 60)} minutes`);
+    const perMinute = 20;
+    const requests = 5_000 / MAX_WALLETS;
+    expect(readme).toContain(`${requests} requests, ${requests / perMinute} minutes a round`);
+    expect(readme).toContain(`With 50 collects a round takes ${(requests + 50) / perMinute} minutes`);
+    expect(readme).toContain(`a round of 5,000 takes ${5_000 / perMinute} minutes`);
   });
 
   it.each(commands)("%s: collects the fees in a transaction on the chain", async (command) => {
