@@ -17,8 +17,6 @@ export interface Reads {
   chain: number;
 }
 
-const READY = Promise.resolve();
-
 /** What loaders read from. */
 export interface LoaderSources {
   readonly accountLookup: Pick<AccountLookup, "cached" | "cachedById" | "findByHandles" | "findByIds">;
@@ -85,10 +83,11 @@ export class Loaders {
     return (this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
       cacheKeyFn: identityOf,
       batchScheduleFn: (dispatch) => {
-        // A handle that is still being looked up may lead to the same account, with other coins.
-        const lookups = this.#loadsByHandle ? Promise.allSettled(this.#loadsByHandle.values()) : READY;
-        void lookups.then(() => {
-          process.nextTick(dispatch);
+        onNextTick(() => {
+          // A handle that is still being looked up may lead to the same account, with other coins.
+          const lookups = this.#loadsByHandle;
+          if (!lookups) dispatch();
+          else onNextTick(dispatch, Promise.allSettled(lookups.values()));
         });
       },
     }));
@@ -188,6 +187,15 @@ function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWit
   } catch (error) {
     return error as Error;
   }
+}
+
+const READY = Promise.resolve();
+
+/** Runs `next` after `ready` and all that follows from it, as DataLoader schedules a batch. */
+function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
+  void ready.then(() => {
+    process.nextTick(next);
+  });
 }
 
 function toLoaded(account: SocialAccount | Error): SocialAccount | Error {

@@ -34,6 +34,24 @@ describe("within one request", () => {
     expect(balanceReads(address)).toBe(1);
   });
 
+  it("a wallet is read once with all its coins, even when a slow handle names some of them later", async () => {
+    const { id, address, coins, creatorVault } = world.account("launcher");
+    const [first, second] = coins.map(({ mint }) => JSON.stringify([mint]));
+    const { chain, social } = world.sandbox;
+    social.faults.add({ delayMs: 1_000 });
+    const answer = world.graphql(`{
+      byId: walletById(socialId: "${id}") { none: balance { vault } balance(mints: ${first}) { vault } }
+      byHandle: wallet(handle: "launcher") { balance(mints: ${second}) { vault } coins(mints: ${first}) { waiting } }
+    }`);
+    await expect.poll(() => social.calls).toHaveLength(1);
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + 1_000_000_000n);
+    expect((await answer).body.data).toEqual({
+      byId: { none: { vault: "2.2500" }, balance: { vault: "7.2500" } },
+      byHandle: { balance: { vault: "4.7500" }, coins: [{ waiting: "5.0000" }] },
+    });
+    expect(balanceReads(address)).toBe(1);
+  });
+
   it.each([
     ["first", (wallet: string, byId: string) => `{ ${wallet} ${byId} }`],
     ["last", (wallet: string, byId: string) => `{ ${byId} ${wallet} }`],
