@@ -148,7 +148,7 @@ export interface components {
              * @description The stable code, for programs. Each response lists its codes.
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED";
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
         };

@@ -131,7 +131,7 @@ describe("/openapi.json", () => {
     const errors = names.filter(([, schemas]) => schemas.join().endsWith("Error")).map(([key]) => key);
     expect(Object.fromEntries(names)).toEqual({
       ...Object.fromEntries(
-        errors.map((key) => [key, [/collect (?!405)/.test(key) ? "CollectError" : "Error"]]),
+        errors.map((key) => [key, [/collect (?!403|405)/.test(key) ? "CollectError" : "Error"]]),
       ),
       "/wallet/lookup 200": ["Wallet"],
       "/collect 200": ["CollectResult"],

@@ -124,6 +124,17 @@ describe("the cost of a request", () => {
     }
   });
 
+  it("is shown as null to a trusted caller", async () => {
+    const trusting = await startWorld({ TRUSTED_CALLERS: "192.0.2.0/24" });
+    try {
+      const caller = { "x-forwarded-for": "192.0.2.1" };
+      const { body } = await trusting.graphql("{ rateLimit { limit } }", {}, caller);
+      expect(body).toEqual({ data: { rateLimit: null } });
+    } finally {
+      await trusting.close();
+    }
+  });
+
   it("is what `rateLimit` shows, with what is left, as the headers do", async () => {
     const caller = newCaller();
     const ask = (cost: number) => {
