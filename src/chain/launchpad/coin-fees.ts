@@ -7,7 +7,8 @@ import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from ".
 export const UNCOLLECTABLE = {
   NO_SUCH_COIN: "The launch platform has no coin with this mint.",
   HOLDER_REWARDS: "The coin's creator fees go to its holders.",
-  SHARED: "The coin's creator fees go to the accounts in its sharing config.",
+  SHARED:
+    "The coin's creator fees go to the accounts in its sharing config, when someone distributes them on the launch platform.",
   OTHER_CREATOR: "The coin names another address as its creator.",
   CASHBACK: "The coin's creator fees go back to its traders.",
   OTHER_CURRENCY: "The coin trades in a currency other than SOL.",
