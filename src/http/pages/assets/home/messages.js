@@ -86,7 +86,10 @@ const NEVER = "Never pays this address";
 const REASONS = {
   NO_SUCH_COIN: ["No such coin", "The launch platform has no coin with this mint. Check the mint."],
   HOLDER_REWARDS: [NEVER, "Its creator fees go to its holders."],
-  SHARED: [NEVER, "Its creator fees go to the accounts that share them."],
+  SHARED: [
+    "Shared",
+    "Its creator fees go to the accounts that share them, when someone distributes them on the launch platform.",
+  ],
   OTHER_CREATOR: [NEVER, "It was launched with another address as its creator."],
   CASHBACK: [NEVER, "Its creator fees go back to its traders."],
   OTHER_CURRENCY: ["Not in SOL", "It trades in another currency. Only SOL can be collected here."],
