@@ -155,6 +155,22 @@ describeWithRedis("with Redis", () => {
     clearInterval(slots);
     await redis.stop();
   });
+
+  it("the slot of a collect that a rollback has undone stops lookups and collects once, however often it is read", async () => {
+    const redis = await startRedis();
+    await start({ withHonest: true, env: { REDIS_URL: redis.url, RPC_TIMEOUT_MS: "5000" } });
+    await world.gateway.start();
+    const { chain, feePayer } = world.sandbox;
+    const key = `tributary:v2:landed:{${feePayer}:${world.account("creator").address}}`;
+    await redis.command("SET", key, chain.slot("confirmed") + 1_000);
+    expect((await collect("creator")).body.error).toBe("COLLECT_FAILED");
+    await expect.poll(() => vaultOf("creator")).toBe("3.1000");
+    expect((await collect("creator")).body).toMatchObject({ success: true, collected: "3.1000" });
+    expect(await vaultOf("creator")).toBe("0.0000");
+    await world.gateway.settled();
+    clearInterval(slots);
+    await redis.stop();
+  });
 });
 
 it("a balance never goes back, in a stream neither, when the preferred endpoint is 12 s behind", async () => {

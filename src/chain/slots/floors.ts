@@ -65,21 +65,23 @@ export function createFloors({
 
     /**
      * Call when a transaction has changed a wallet in `slot`, which this or another replica has found supported: what
-     * is older is not shown. Ignores 0.
+     * is older is not shown. Ignores 0, and a slot that does not become the newest although it is above it.
      */
     require(address: string, slot: number): void {
-      if (slot === 0) return;
       takeSlot(slot);
+      const newest = newestSlot();
+      if (slot === 0 || slot > newest) return;
       const floor = floors.get(address) ?? { slot: 0, amounts: undefined, landedSlot: 0 };
-      floor.landedSlot = Math.max(floor.landedSlot, slot);
-      if (slot > floor.slot) Object.assign(floor, { slot, amounts: undefined });
+      if (slot > floor.landedSlot || floor.landedSlot > newest) floor.landedSlot = slot;
+      if (slot > floor.slot || floor.slot > newest) Object.assign(floor, { slot, amounts: undefined });
       floors.set(address, floor);
     },
 
     /** Call with the newest collect's slot when this replica may have missed some: nothing older is shown for a minute. */
     requireOfAll(slot: number): void {
       takeSlot(slot);
-      unheard = { slot, until: performance.now() + UNHEARD_MS };
+      // A Redis that lost its newest data may return an older slot than before.
+      unheard = { slot: Math.max(slot, unheardSlot()), until: performance.now() + UNHEARD_MS };
     },
 
     /** The slot of the last collect that a wallet's reads must show; 0 without one that endpoints can have reached. */

@@ -55,6 +55,8 @@ export function createTip(now: () => number = createSteadyClock()) {
   let tip: { readonly value: number; readonly at: number; readonly isFirst?: boolean } | undefined;
   /** Since when all answers are below the tip. */
   let belowSince: number | undefined;
+  /** The highest value from which the tip has fallen. */
+  let lost = 0;
   const sources = new Map<unknown, Source>();
   const startedAt = now();
 
@@ -128,14 +130,20 @@ export function createTip(now: () => number = createSteadyClock()) {
       if (value >= tip!.value) belowSince = undefined;
       else belowSince ??= at;
       if (belowSince !== undefined && isLost(series, belowSince) && isFurthest(source, value)) {
+        lost = Math.max(lost, tip!.value);
         tip = { value, at };
         belowSince = undefined;
       }
       return value >= tip!.value - BEHIND ? "current" : "behind";
     },
 
-    /** Takes a value that is supported elsewhere. */
-    raise,
+    /**
+     * Takes a value that is supported elsewhere. Ignores one from which the tip has fallen: it may be stored there for
+     * longer, and would stop reads again.
+     */
+    raise(value: number): void {
+      if (value > lost || isCredible(value)) raise(value);
+    },
 
     /** Whether a value that is not a source's newest, such as the slot of a transaction, is within the tip's reach. */
     isCredible,

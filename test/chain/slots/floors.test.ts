@@ -71,6 +71,20 @@ it("a slot that is announced counts as reached", () => {
   expect([newest, floors.landedSlotOf("alice"), take(1_999, 5)]).toEqual([2_000, 2_000, false]);
 });
 
+it("a collect's slot that was too high is replaced by that of the next collect", () => {
+  floors.require("alice", 2_000);
+  newest = 1_000;
+  floors.require("alice", 990);
+  expect([floors.landedSlotOf("alice"), take(989, 5), take(990, 5)]).toEqual([990, false, true]);
+});
+
+it("a slot that does not become the newest changes nothing", () => {
+  const limited = createFloors({ newestSlot: () => 1_000, takeSlot: () => undefined });
+  limited.require("alice", 900);
+  limited.require("alice", 10 ** 15);
+  expect([limited.landedSlotOf("alice"), limited.take(899, [["alice", [5]]])]).toEqual([900, false]);
+});
+
 it("a collect in slot 0, which is unknown, changes nothing", () => {
   take(900, 5);
   floors.require("alice", 0);
@@ -86,6 +100,8 @@ it("the newest announced slot is every wallet's floor for a minute after announc
     true,
     950,
   ]);
+  floors.requireOfAll(940);
+  expect([take(949, 1, "bob"), take(950, 5)]).toEqual([false, true]);
   vi.advanceTimersByTime(60_000);
   expect([take(949, 1, "bob"), floors.landedSlotOf("bob")]).toEqual([true, 0]);
 });

@@ -119,6 +119,14 @@ describe("a newest slot that nobody reaches any more", () => {
     expect([say("a", 1_023), tip.value()]).toEqual(["current", 1_023]);
   });
 
+  it("does not rise to it again because it is still stored elsewhere", () => {
+    goOn(9, { a: 1_000 });
+    for (const stored of [10 ** 9, 10 ** 9 - 1]) tip.raise(stored);
+    expect([say("a", 1_023), tip.value()]).toEqual(["current", 1_023]);
+    tip.raise(1_030);
+    expect(tip.value()).toBe(1_030);
+  });
+
   it("falls to the furthest of those that advance", () => {
     goOn(9, { a: 1_000, b: 3_000 });
     expect([tip.value() > 3_000, say("a", 1_023)]).toEqual([true, "behind"]);
