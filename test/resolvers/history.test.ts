@@ -170,6 +170,43 @@ describe("the history of a wallet", () => {
     expect(await kinds()).toEqual(["RECEIVED"]);
   });
 
+  it("shows what a transaction did that names the address and the vault in a lookup table", async () => {
+    send(2n * SOL);
+    addFees(SOL);
+    await collect();
+    confirm();
+    const { nodes } = await history();
+    const isLoaded = (key: string) => key === account.address || key === account.creatorVault;
+    node.lie({
+      getTransaction(tellTruth) {
+        const { transaction, meta, ...truth } = tellTruth();
+        const keys: string[] = transaction.message.accountKeys;
+        const loaded = keys.filter(isLoaded);
+        const accountKeys = keys.filter((key) => !isLoaded(key));
+        const order = [...accountKeys, ...loaded].map((key) => keys.indexOf(key));
+        const move = (index: number) => order.indexOf(index);
+        const instructions = transaction.message.instructions.map((each: any) => ({
+          programIdIndex: move(each.programIdIndex),
+          accounts: each.accounts.map(move),
+        }));
+        return {
+          ...truth,
+          version: 0,
+          transaction: { ...transaction, message: { accountKeys, instructions } },
+          meta: {
+            ...meta,
+            preBalances: order.map((i) => meta.preBalances[i]),
+            postBalances: order.map((i) => meta.postBalances[i]),
+            innerInstructions: [],
+            loadedAddresses: { writable: loaded, readonly: [] },
+          },
+        };
+      },
+    });
+    expect(nodes).toHaveLength(2);
+    expect((await history()).nodes).toEqual(nodes);
+  });
+
   it("is a bad request after a transaction that does not exist", async () => {
     send(SOL);
     confirm();
