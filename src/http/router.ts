@@ -23,8 +23,10 @@ export function withRateLimit(handler: Handler): Handler {
   };
 }
 
-/** What the server knows of a request's connection. */
+/** What the server knows of a request and its connection. */
 export interface RequestContext {
+  /** The request as received. Absent for a Request without a socket. */
+  readonly req?: { readonly url?: string | undefined } | undefined;
   readonly remoteAddress?: string | undefined;
   /** The header `Host` as received. */
   readonly host?: string | undefined;
@@ -67,7 +69,7 @@ export function createRouter(
 
   return async (
     request: Request,
-    { remoteAddress, host, signal = request.signal, disconnect }: RequestContext,
+    { req, remoteAddress, host, signal = request.signal, disconnect }: RequestContext,
   ): Promise<Response> => {
     const { headers } = request;
     const origin = {
@@ -78,8 +80,9 @@ export function createRouter(
     };
     const scope = new HttpRequestScope(needs, origin, { signal, disconnect });
     const url = URL.parse(request.url);
-    const route = url ? needs.routes.get(url.pathname) : undefined;
-    const path = url?.pathname ?? "";
+    // Not `url.pathname`: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
+    const path = req?.url?.replace(/\?.*$/s, "") ?? url?.pathname ?? "";
+    const route = needs.routes.get(path);
     const received = () => ({ method: request.method, path, route: route && path, headers: request.headers });
     const response = await scope.answer(route?.operation ?? "other", received, async () => {
       try {

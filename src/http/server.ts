@@ -170,9 +170,9 @@ export async function listen(
   };
 }
 
-/** The path and query of a request's target. Clients that expect a proxy send the whole URL. */
+/** The path and query of a request's target, as sent. Clients that expect a proxy send the whole URL. */
 function toOriginForm(target: string): string {
   if (target.startsWith("/")) return target;
-  const url = URL.parse(target);
-  return url ? url.pathname + url.search : "/";
+  const pathAndQuery = target.replace(/^[a-z]+:\/\/[^/?#]*|^\*$/i, "");
+  return pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`;
 }

@@ -332,7 +332,7 @@ describe("a body", () => {
   ])("of %s is INVALID_SOCIAL_ID for collect", async (_name, bytes) => {
     const { status, body } = await world.request("/collect", { method: "POST", body: new Uint8Array(bytes) });
     expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
-    expect(Object.keys(body).sort()).toEqual(["error", "message"]);
+    expect(Object.keys(body).sort()).toEqual(["error", "message", "success"]);
   });
 
   it.each([
