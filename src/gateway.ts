@@ -14,6 +14,7 @@ import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
+import { createRespondRefusal } from "./http/refusals.ts";
 import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
 import { createSandboxFeesHandler, type SandboxTrade } from "./http/sandbox-fees.ts";
 import { createStreams } from "./http/streams.ts";
@@ -169,9 +170,10 @@ export function createGateway(
     metrics: createRequestMetrics(registry, log),
     log,
   };
+  const respondRefusal = createRespondRefusal({ basePath: config.basePath, format });
   const serve = (served: Record<string, Route>, notFound: (request: Request) => Response) => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
-    const router = createRouter({ ...scopeNeeds, routes: new Map(paths), notFound });
+    const router = createRouter({ ...scopeNeeds, routes: new Map(paths), notFound, respondRefusal });
     return createServerAdapter<RequestContext>(router);
   };
   const adapter = serve(

@@ -3,7 +3,7 @@ import { errorHeaders, type ContractError } from "../contract/contract-error.ts"
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets one of its own. */
-const BAD_REQUEST = "BAD_REQUEST";
+export const BAD_REQUEST = "BAD_REQUEST";
 /** Codes of a well-formed request whose operation cannot run. Errors with a place in the text are such too. */
 const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
 

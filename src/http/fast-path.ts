@@ -72,7 +72,7 @@ export function createFastPath(
     const isOperation =
       method === "POST" ? isPlainJson(request) : method === "GET" && !PAGE_TYPE.test(headers.accept ?? "");
     const type = isGraphQL && isOperation ? graphql.responseType(headers.accept) : undefined;
-    if (!isLookup && !type) return fallback(request, response, context);
+    if (context.refusal || (!isLookup && !type)) return fallback(request, response, context);
 
     const forwardedFor = headers["x-forwarded-for"] ?? null;
     const origin = {

@@ -7,8 +7,7 @@ const MAX_DRAINED_BYTES = 16_384;
  * Pieces are chunks, or what one read of the socket returns. However small, each takes microseconds. A body of 100 kB
  * has 69 TCP segments.
  */
-const MAX_PIECES = 256;
-const TOO_MANY_PIECES = "HTTP/1.1 413 Payload Too Large\r\nConnection: close\r\n\r\n";
+export const MAX_PIECES = 256;
 
 /** What a closing connection discards at most. A read takes as long for one byte as for all. */
 const MAX_DISCARDED_BYTES = 65_536;
@@ -18,9 +17,9 @@ const LINGER_MS = 500;
 /**
  * Bounds what the body of a request costs, whether or not a handler reads it: Node would read what no handler wants for
  * as long as the caller sends it. A response before the end of a body that is long, or of unknown length, closes the
- * connection.
+ * connection. Calls `refuse` for a body in too many pieces.
  */
-export function boundBody(request: IncomingMessage, response: ServerResponse): void {
+export function boundBody(request: IncomingMessage, response: ServerResponse, refuse: () => void): void {
   const { headers, socket } = request;
   if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
   const length = Number(headers["content-length"] ?? Infinity);
@@ -45,21 +44,22 @@ export function boundBody(request: IncomingMessage, response: ServerResponse): v
   const push = request.push.bind(request);
   request.push = (piece: Buffer | null) => {
     if (piece === null || ++pieces <= MAX_PIECES) return push(piece);
-    if (pieces === MAX_PIECES + 1) {
-      if (response.socket && !response.headersSent) socket.write(TOO_MANY_PIECES);
-      linger(socket);
-    }
+    if (pieces === MAX_PIECES + 1) refuse();
     return true;
   };
 }
 
-/**
- * Ends the response's side of a connection, and closes the connection when the caller does, or soon: closing it while
- * the caller sends would reset it, and the caller might lose the response. What arrives bypasses the HTTP parser, which
- * would run code for each chunk.
- */
-function linger(socket: Socket): void {
+/** Ends the response's side of a connection. */
+export function linger(socket: Socket): void {
   socket.end();
+  discardInput(socket);
+}
+
+/**
+ * Closes a connection when the caller does, or soon: closing it while the caller sends would reset it, and the caller
+ * might lose the response. What arrives bypasses the HTTP parser, which would run code for each chunk.
+ */
+export function discardInput(socket: Socket): void {
   let bytes = 0;
   let reads = 0;
   socket

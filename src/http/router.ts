@@ -2,6 +2,7 @@ import { ContractError } from "../contract/contract-error.ts";
 import { allowHeader } from "../rest/endpoint-description.ts";
 import { respondError, type FailureMembers } from "../rest/respond.ts";
 import type { Operation } from "./metrics.ts";
+import type { Refusal } from "./refusals.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 
 export type Handler = (request: Request, scope: HttpRequestScope, url: URL) => Response | Promise<Response>;
@@ -33,6 +34,8 @@ export interface RequestContext {
   /** Aborts when the connection closes. Default: the request's own. */
   readonly signal?: AbortSignal | undefined;
   readonly disconnect?: (() => void) | undefined;
+  /** Set if the request is not valid HTTP. */
+  readonly refusal?: Refusal | undefined;
 }
 
 /** Finds the route of a request, runs its handler, and adds the headers that every response has. */
@@ -41,6 +44,8 @@ export function createRouter(
     routes: ReadonlyMap<string, Route>;
     /** Answers at unknown paths. */
     notFound: (request: Request) => Response;
+    /** Answers requests that are not valid HTTP. */
+    respondRefusal: (refusal: Refusal, scope: HttpRequestScope) => Response;
   },
 ) {
   async function handle(
@@ -69,7 +74,7 @@ export function createRouter(
 
   return async (
     request: Request,
-    { req, remoteAddress, host, signal = request.signal, disconnect }: RequestContext,
+    { req, remoteAddress, host, signal = request.signal, disconnect, refusal }: RequestContext,
   ): Promise<Response> => {
     const { headers } = request;
     const origin = {
@@ -82,10 +87,11 @@ export function createRouter(
     const url = URL.parse(request.url);
     // Not `url.pathname`: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
     const path = req?.url?.replace(/\?.*$/s, "") ?? url?.pathname ?? "";
-    const route = needs.routes.get(path);
+    const route = refusal ? undefined : needs.routes.get(path);
     const received = () => ({ method: request.method, path, route: route && path, headers: request.headers });
     const response = await scope.answer(route?.operation ?? "other", received, async () => {
       try {
+        if (refusal) return needs.respondRefusal(refusal, scope);
         if (!url || !route) {
           scope.recordCode("NOT_FOUND");
           return needs.notFound(request);

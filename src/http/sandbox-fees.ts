@@ -1,5 +1,6 @@
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
+import { BAD_REQUEST } from "../graphql/errors.ts";
 import { isJson } from "../graphql/media-types.ts";
 import { readBody } from "../rest/body.ts";
 import { respondJson } from "../rest/respond.ts";
@@ -28,8 +29,8 @@ export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
     const { socialId, source } = (value ?? {}) as { socialId?: unknown; source?: unknown };
     if (!isSource(source)) {
       // No error code of the contract fits, and the contract does not know this route.
-      scope.recordCode("BAD_REQUEST");
-      return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED });
+      scope.recordCode(BAD_REQUEST);
+      return respondJson(400, { error: BAD_REQUEST, message: EXPECTED });
     }
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);

@@ -1,6 +1,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { boundBody } from "./request-body.ts";
+import {
+  createRefusalResponse,
+  NO_HOST,
+  toRefusal,
+  TOO_MANY_PIECES,
+  UNKNOWN_EXPECTATION,
+  type ParseError,
+  type Refusal,
+} from "./refusals.ts";
+import { boundBody, linger } from "./request-body.ts";
 
 /** The gateway's handler for node:http. */
 export type HandleNode = (
@@ -13,6 +22,8 @@ export type HandleNode = (
     /** Aborts when the connection closes. */
     signal: AbortSignal;
     disconnect: () => void;
+    /** Set if the request is not valid HTTP. */
+    refusal?: Refusal | undefined;
   },
 ) => Promise<void>;
 
@@ -59,8 +70,9 @@ export interface Listening {
 }
 
 interface Connection {
-  /** The one in flight. */
-  request: IncomingMessage | undefined;
+  /** That to the request in flight, or to one whose body still arrives. */
+  response: ServerResponse | undefined;
+  isRefused: boolean;
   /** The pipelined requests that wait. */
   pipelined: number;
   /** The bytes written at the last check, if the caller had not read all of them. */
@@ -79,11 +91,24 @@ export async function listen(
   /** The requests in flight. Not a set of them: V8 would keep them alive until a full garbage collection. */
   let inFlight = 0;
   let isClosing = false;
-  const server = createServer({ ...limits, optimizeEmptyRequests: true }, (request, response) => {
-    boundBody(request, response);
+  const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
+  const server = createServer(options, (request, response) => {
+    receive(request, response);
+  });
+  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    receive(request, response, UNKNOWN_EXPECTATION);
+  });
+  server.on("clientError", (error: ParseError, socket: Socket) => {
+    refuse(socket, toRefusal(error));
+  });
+
+  function receive(request: IncomingMessage, response: ServerResponse, refusal?: Refusal): void {
+    boundBody(request, response, () => {
+      refuse(request.socket, TOO_MANY_PIECES);
+    });
     // Answer pipelined requests one at a time: a flood of them must not produce responses that nobody reads.
     if (response.socket) {
-      answer(request, response);
+      answer(request, response, refusal);
       return;
     }
     const connection = connections.get(request.socket);
@@ -94,23 +119,56 @@ export async function listen(
     connection.pipelined++;
     response.once("socket", () => {
       connection.pipelined--;
-      answer(request, response);
+      answer(request, response, refusal);
     });
-  });
+  }
 
-  function answer(request: IncomingMessage, response: ServerResponse): void {
+  function answer(request: IncomingMessage, response: ServerResponse, refusal: Refusal | undefined): void {
     const connection = connections.get(request.socket);
     if (!connection) return;
-    connection.request = request;
+    connection.response = response;
     inFlight++;
     response.once("close", () => {
       inFlight--;
       // A pipelined request may already be in flight.
-      if (connection.request === request) connection.request = undefined;
+      if (connection.response === response && request.complete) connection.response = undefined;
       closeIdle();
     });
-    if (isClosing) response.setHeader("connection", "close");
     const { host } = request.headers;
+    if (host === undefined && request.httpVersion === "1.1") refusal ??= NO_HOST;
+    if (isClosing || refusal) response.setHeader("connection", "close");
+    pass(request, response, connection, { host, refusal });
+  }
+
+  /**
+   * Answers a request that is not valid HTTP, and closes the connection. Only closes it while an earlier response is
+   * pending, or this request's own is sent: a caller or a proxy would take the answer for that of another request.
+   */
+  function refuse(socket: Socket, refusal: Refusal): void {
+    const connection = connections.get(socket);
+    if (!connection || connection.isRefused) return;
+    connection.isRefused = true;
+    const { response, pipelined } = connection;
+    const isInBody = response?.req.complete === false;
+    const isPending = response && (isInBody ? response.headersSent : !response.writableFinished);
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    if (pipelined > 0 || isPending) {
+      linger(socket);
+      return;
+    }
+    const answer = createRefusalResponse(socket);
+    pass(answer.req, answer, connection, { host: undefined, refusal });
+  }
+
+  function pass(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { closed: { signal } }: Connection,
+    { host, refusal }: { host: string | undefined; refusal: Refusal | undefined },
+  ): void {
     // Only the path and the query are used: the caller's Host header must not become part of the URL.
     request.headers.host = HOST;
     request.url = toOriginForm(request.url ?? "/");
@@ -118,14 +176,19 @@ export async function listen(
       response.destroy();
     };
     const { remoteAddress } = request.socket;
-    const { signal } = connection.closed;
-    handle(request, response, { remoteAddress, host, signal, disconnect }).catch(disconnect);
+    handle(request, response, { remoteAddress, host, signal, disconnect, refusal }).catch(disconnect);
   }
 
   server.maxConnections = maxConnections;
   server.on("connection", (socket) => {
     const closed = new AbortController();
-    connections.set(socket, { request: undefined, pipelined: 0, unread: undefined, closed });
+    connections.set(socket, {
+      response: undefined,
+      isRefused: false,
+      pipelined: 0,
+      unread: undefined,
+      closed,
+    });
     socket.once("close", () => {
       connections.delete(socket);
       closed.abort();
@@ -148,7 +211,7 @@ export async function listen(
 
   /** A closing server no longer enforces `requestTimeout`, so this does. */
   function dropIncomplete(): void {
-    for (const [socket, { request }] of connections) if (request?.complete === false) socket.destroy();
+    for (const [socket, { response }] of connections) if (response?.req.complete === false) socket.destroy();
   }
 
   await new Promise<void>((resolve, reject) => {

@@ -9,9 +9,13 @@ const FLOOD_BYTES = 16_000_000;
 async function start(handle: HandleNode) {
   let serverSide: Socket | undefined;
   const server = await listen(
-    (request, ...rest) => {
+    (request, response, context) => {
+      if (context.refusal) {
+        response.writeHead(context.refusal.status).end();
+        return Promise.resolve();
+      }
       serverSide = request.socket;
-      return handle(request, ...rest);
+      return handle(request, response, context);
     },
     { host: "127.0.0.1", port: 0 },
   );

@@ -1,0 +1,121 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sendRaw } from "../support/raw-request.ts";
+import { hold } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000" }, { requestTimeout: 600_000, headersTimeout: 600_000 });
+});
+afterAll(() => world.close());
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/** The count of answered requests with this code. */
+async function counted(code: string): Promise<number> {
+  const metrics = await world.gateway.registry.metrics();
+  const line = new RegExp(`^tributary_requests_total\\{operation="other",code="${code}"\\} (\\d+)`, "m");
+  return Number(line.exec(metrics)?.[1] ?? 0);
+}
+
+describe("a request that is not valid HTTP", () => {
+  it.each([
+    ["with bytes that are not HTTP", "\x16\x03\x01\x02\r\n\r\n", 400, "BAD_REQUEST"],
+    ["with an unknown method", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
+    ["without Host", "GET /livez HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST"],
+    ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431, "BAD_REQUEST"],
+    ["with another expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: money\r\n\r\n", 417, "BAD_REQUEST"],
+    ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400, "BAD_REQUEST"],
+    [
+      "with long chunk extensions",
+      `POST /collect HTTP/1.1\r\n${chunked}2;${"x".repeat(20_000)}`,
+      413,
+      "BAD_REQUEST",
+    ],
+    ["in many pieces", `POST /collect HTTP/1.1\r\n${chunked}${"1\r\nx\r\n".repeat(300)}`, 413, "BAD_REQUEST"],
+    ["with a raw byte in the path", "GET /caf\xe9 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
+    [
+      "with raw UTF-8 as the handle",
+      "GET /wallet/lookup?handle=café HTTP/1.1\r\nHost: x\r\n\r\n",
+      400,
+      "INVALID_HANDLE",
+    ],
+    [
+      "with raw UTF-8 beside the handle",
+      "GET /wallet/lookup?handle=a&mint=é HTTP/1.1\r\nHost: x\r\n\r\n",
+      400,
+      "BAD_REQUEST",
+    ],
+  ])(
+    "%s gets the error body and the headers of every response, and is counted",
+    async (_, text, status, code) => {
+      const before = await counted(code);
+      const answer = await sendRaw(world.url, text.includes("caf\xe9 ") ? Buffer.from(text, "latin1") : text);
+      expect(answer.statuses).toEqual([status]);
+      expect(answer.headers).toMatchObject({
+        connection: "close",
+        "content-type": "application/json; charset=utf-8",
+        "cache-control": "no-store",
+        "access-control-allow-origin": "*",
+        "x-request-id": expect.stringMatching(UUID),
+      });
+      expect(answer.body).toMatch(new RegExp(`\\{"error":"${code}","message":"[^"\\\\]`));
+      expect(await counted(code)).toBe(before + 1);
+    },
+  );
+
+  it("quotes a handle of UTF-8, and not one of other bytes", async () => {
+    const lookup = (encoding: BufferEncoding) =>
+      sendRaw(world.url, Buffer.from("GET /wallet/lookup?handle=café HTTP/1.1\r\n\r\n", encoding));
+    expect((await lookup("utf8")).body).toContain('Received \\"café\\"');
+    expect((await lookup("latin1")).body).toContain("Received bytes that are not UTF-8");
+  });
+
+  it("that takes too long gets 408", async () => {
+    const slow = await startWorld(
+      {},
+      { requestTimeout: 100, headersTimeout: 100, connectionsCheckingInterval: 50 },
+    );
+    try {
+      for (const text of ["GET / HTTP/1.1\r\nX: ", `POST /collect HTTP/1.1\r\n${chunked}5\r\nab`]) {
+        const { statuses, body } = await sendRaw(slow.url, text);
+        expect(statuses).toEqual([408]);
+        expect(body).toContain('{"error":"BAD_REQUEST"');
+      }
+    } finally {
+      await slow.close();
+    }
+  });
+
+  it("is not answered, and its connection closes, while an earlier response is pending", async () => {
+    const release = hold(world.sandbox.social);
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    let received = "";
+    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    const calls = world.sandbox.social.calls.length;
+    const closed = once(socket, "close");
+    socket.write("GET /wallet/lookup?handle=artist HTTP/1.1\r\nHost: x\r\n\r\n");
+    await expect.poll(() => world.sandbox.social.calls.length).toBe(calls + 1);
+    socket.write("BREW / HTTP/1.1\r\n\r\n");
+    await closed;
+    release();
+    expect(received).toBe("");
+  });
+
+  it("is answered after earlier responses are sent", async () => {
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    let received = "";
+    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    const closed = once(socket, "close");
+    socket.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+    await expect.poll(() => received).toContain('"ok"');
+    socket.write("BREW / HTTP/1.1\r\n\r\n");
+    await closed;
+    expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "400"]);
+  });
+});
