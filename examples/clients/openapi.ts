@@ -352,7 +352,7 @@ export interface operations {
                     /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, not zero, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
                     socialId: string;
                     /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
-                    mints?: string[];
+                    mints?: string[] | null;
                 };
             };
         };

@@ -8,6 +8,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { badRequest, MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
+import { parseBody } from "./json-body.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
@@ -95,7 +96,7 @@ export function createGraphQLEndpoint(needs: {
   const yoga = createYoga<Context & AcceptingContext>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
+    plugins: [parseBody, checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),

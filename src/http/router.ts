@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import { ContractError } from "../contract/contract-error.ts";
 import { allowHeader } from "../rest/endpoint-description.ts";
 import { respondError, type FailureMembers } from "../rest/respond.ts";
@@ -101,6 +102,9 @@ export function createRouter(
         return respondFailure(error, scope, route?.failureMembers);
       }
     });
+    // The adapter would write an empty reason phrase.
+    if (!response.statusText)
+      Object.defineProperty(response, "statusText", { value: STATUS_CODES[response.status] });
     for (const [name, value] of Object.entries({ "cache-control": "no-store", ...scope.headers })) {
       if (!response.headers.has(name)) response.headers.set(name, value);
     }

@@ -4,6 +4,7 @@ import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { invalidMint, MAX_MINTS, MINT_PATTERN } from "../contract/mint.ts";
 import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
+import { encodingProblem } from "../graphql/json-body.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import { readBody } from "./body.ts";
 import type { EndpointDescription, EndpointAnswer } from "./endpoint-description.ts";
@@ -122,7 +123,7 @@ export const COLLECT_ENDPOINT = {
                 description: `The \`socialId\` from the lookup, not the handle: ${SOCIAL_ID_EXPECTED}. A string, because a JSON number cannot hold all digits.`,
               },
               mints: {
-                type: "array",
+                type: ["array", "null"],
                 maxItems: MAX_MINTS,
                 items: { type: "string", pattern: MINT_PATTERN.source },
                 description: "The mints of coins, in base58. The fees that wait on them are collected too.",
@@ -154,7 +155,7 @@ export function createCollectHandler(
   return async (request, scope) => {
     const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
     if (body === "too large") throw tooLarge();
-    const { socialId, mints } = readMembers(body);
+    const { socialId, mints } = readMembers(body, request);
 
     const { collect } = await run({ socialId, mints }, scope).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
@@ -186,15 +187,17 @@ function budgetUsed(): ContractError {
  * The id and the mints in the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has already
  * lost digits.
  */
-function readMembers(body: Uint8Array): { socialId: string; mints: readonly string[] } {
+function readMembers(body: Uint8Array, request: Request): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw new ContractError("INVALID_SOCIAL_ID", { message: `${BODY_EXPECTED}. Received ${quote(text)}.` });
+    throw new ContractError("INVALID_SOCIAL_ID", {
+      message: `${BODY_EXPECTED}. ${encodingProblem(body, request) ?? `Received ${quote(text)}.`}`,
+    });
   }
   const socialId = "socialId" in value ? value.socialId : undefined;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
-  const mints: unknown = "mints" in value ? value.mints : [];
+  const mints: unknown = ("mints" in value ? value.mints : null) ?? [];
   if (!Array.isArray(mints))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
