@@ -13,6 +13,7 @@ import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
+import { createStaticFile } from "./http/pages/static-file.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
 import { createRespondRefusal } from "./http/refusals.ts";
 import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
@@ -30,7 +31,7 @@ import { createWalletById } from "./resolvers/wallet-by-id.ts";
 import { createWatchWallet } from "./resolvers/watch-wallet.ts";
 import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
 import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
-import { createOpenApiDocument } from "./rest/openapi.ts";
+import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { JSON_HEADERS, respondError } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
@@ -103,14 +104,17 @@ export function createGateway(
   const handleLookup = createLookupHandler(lookUp, format);
   const handleCollect = createCollectHandler(prepare);
   const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
-  const openApi = JSON.stringify(
-    createOpenApiDocument({
-      schema,
-      basePath: config.basePath,
-      isOpenToAllPages: config.corsOrigins === undefined,
-      rateLimit: describeRateLimit(config.rateLimit),
-      endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
-    }),
+  const openApi = createStaticFile(
+    JSON.stringify(
+      createOpenApiDocument({
+        schema,
+        basePath: config.basePath,
+        isOpenToAllPages: config.corsOrigins === undefined,
+        rateLimit: describeRateLimit(config.rateLimit),
+        endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
+      }),
+    ),
+    { "content-type": JSON_HEADERS["content-type"] },
   );
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({
@@ -148,7 +152,7 @@ export function createGateway(
     },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
-    "/openapi.json": { GET: () => new Response(openApi, { headers: JSON_HEADERS }) },
+    "/openapi.json": { GET: openApi.handle },
     ...pages.routes,
     ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(createSandboxFeesHandler(sandbox.trade)) } }),
   };
@@ -169,6 +173,7 @@ export function createGateway(
     streams,
     metrics: createRequestMetrics(registry, log),
     log,
+    errorLink: descriptionLink(config.basePath),
   };
   const respondRefusal = createRespondRefusal({ basePath: config.basePath, format });
   const serve = (served: Record<string, Route>, notFound: (request: Request) => Response) => {

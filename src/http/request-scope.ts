@@ -24,6 +24,8 @@ export interface RequestScopeNeeds {
   readonly streams: Streams;
   readonly metrics: RequestMetrics;
   readonly log: Logger;
+  /** The header `Link` of REST errors. */
+  readonly errorLink?: string;
 }
 
 /** The policy keeps browsers from executing a response that is opened as a page; the real pages have their own. */
@@ -184,6 +186,8 @@ export class HttpRequestScope implements RequestScope {
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
     const status = typeof answer === "string" ? 200 : answer.status;
+    if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)
+      this.headers.link = this.#needs.errorLink;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
     // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
     const label = this.#identified === undefined ? "other" : operation;

@@ -30,6 +30,11 @@ const PLAIN_ERROR: NonNullable<EndpointDescription["failure"]> = { name: "Error"
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const REQUEST_ID = headerRef("X-Request-Id");
 
+/** The value of the header `Link` that leads to the OpenAPI document. */
+export function descriptionLink(basePath: string): string {
+  return `<${basePath}/openapi.json>; rel="service-desc"`;
+}
+
 /** The OpenAPI 3.1 document of the REST endpoints, generated from the schema and the table of error codes. */
 export function createOpenApiDocument(needs: OpenApiNeeds): object {
   const { schema, basePath, isOpenToAllPages, rateLimit, endpoints } = needs;
@@ -67,6 +72,12 @@ export function createOpenApiDocument(needs: OpenApiNeeds): object {
           required: true,
           schema: { type: "string", format: "uuid" },
           example: "6f1c1a52-8d0e-4d4b-9a54-0f8d6f0f2b7e",
+        },
+        Link: {
+          description: "Leads to this document.",
+          required: true,
+          schema: { type: "string" },
+          example: descriptionLink(basePath),
         },
         ...Object.fromEntries(
           Object.entries(headers).map(([name, header]) => [name, { required: true, ...header }]),
@@ -191,7 +202,7 @@ function toResponse(
       ),
       ...errors.map(({ code, message }) => `\`${code}\`: ${toMarkdown(message)}`),
     ].join("\n\n"),
-    headers: { ...headers, ...toRetryAfter(errors) },
+    headers: { ...headers, ...(errors.length > 0 && headerRef("Link")), ...toRetryAfter(errors) },
     content: {
       "application/json": {
         schema: schemas.length === 1 ? schemas[0] : { oneOf: schemas },

@@ -93,6 +93,29 @@ describe("/openapi.json", () => {
     expect((await world.request("/openapi.json", { method: "POST" })).status).toBe(405);
   });
 
+  it("revalidates by ETag, and is compressed", async () => {
+    const { headers, body } = await world.request("/openapi.json");
+    expect(body).toEqual(document);
+    expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual(["no-cache", "gzip"]);
+    const etag = headers.get("etag")!;
+    const again = await world.request("/openapi.json", { headers: { "if-none-match": etag } });
+    expect([again.status, again.body]).toEqual([304, ""]);
+  });
+
+  it("is named by the header Link of the first page and of REST errors", async () => {
+    const link = '</api/openapi.json>; rel="service-desc"';
+    for (const path of [
+      "/",
+      "/nowhere",
+      "/wallet/lookup",
+      "/wallet/lookup?handle=%40",
+      "/wallet/lookup?handle=a_b",
+    ])
+      expect([path, (await world.request(path)).headers.get("link")]).toEqual([path, link]);
+    for (const path of ["/livez", "/wallet/lookup?handle=creator", "/graphql"])
+      expect([path, (await world.request(path)).headers.get("link")]).toEqual([path, null]);
+  });
+
   it("has exactly the codes of the error table, with their statuses", () => {
     const responses = [
       ...operations().map((operation) => operation.responses),

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
+import { descriptionLink } from "../../rest/openapi.ts";
 import { memoize } from "../../upstream/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
@@ -110,7 +111,11 @@ export function createPages(needs: {
   const home = createHomePage({
     ...needs,
     html: readPage("home/home.html").replace("<!-- sandbox -->", sandboxNotice(needs.sandboxAccounts)),
-    headers: { "content-type": CONTENT_TYPES[".html"]!, ...pageHeaders(HOME_POLICY) },
+    headers: {
+      "content-type": CONTENT_TYPES[".html"]!,
+      link: descriptionLink(needs.basePath),
+      ...pageHeaders(HOME_POLICY),
+    },
     previewImage: urlOf("home/preview.png"),
     isSandbox: needs.sandboxAccounts.length > 0,
   });
