@@ -55,6 +55,18 @@ export interface components {
             pda: string;
             /** @description `vault` plus `pda`, added before they are truncated. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             total: string;
+            /** @description What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            withdrawable: string;
+        };
+        Profile: {
+            /** @description The display name. Its owner chooses it, and anyone can choose the same. */
+            name?: string;
+            /** @description Whether the network has verified the account. */
+            verified?: boolean;
+            /** @description How many accounts follow it. */
+            followers?: number;
+            /** @description An https URL of its picture, at the network. */
+            pictureUrl?: string;
         };
         Coin: {
             /** @description The coin's mint, in base58. */
@@ -81,6 +93,8 @@ export interface components {
             address: string;
             /** @description The balance, read from the chain for this request. */
             balance: components["schemas"]["Balance"];
+            /** @description What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles. */
+            profile: components["schemas"]["Profile"];
             /** @description The fees that wait on these coins, read from the chain together with `balance`. */
             coins?: components["schemas"]["Coin"][];
         };
@@ -158,6 +172,7 @@ export interface components {
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -173,6 +188,11 @@ export interface components {
          * @example 6f1c1a52-8d0e-4d4b-9a54-0f8d6f0f2b7e
          */
         "X-Request-Id": string;
+        /**
+         * @description Leads to this document.
+         * @example </openapi.json>; rel="service-desc"
+         */
+        Link: string;
         /**
          * @description What is left of the caller's limit: `r` requests now, more in `t` seconds.
          * @example "address";r=19;t=60
@@ -232,6 +252,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -242,6 +263,7 @@ export interface operations {
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -254,6 +276,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -269,6 +292,7 @@ export interface operations {
                      * @example GET, HEAD, OPTIONS
                      */
                     Allow: "GET, HEAD, OPTIONS";
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -285,6 +309,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     /**
                      * @description Seconds to wait before you try again; sent with `SOCIAL_RATE_LIMITED` and `RATE_LIMITED`.
                      * @example 300
@@ -302,6 +327,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -320,6 +346,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     /**
                      * @description Seconds to wait before you try again; sent with `SOCIAL_API_UNAVAILABLE` and `SERVICE_BUSY`.
                      * @example 30
@@ -381,6 +408,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -391,6 +419,7 @@ export interface operations {
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -406,6 +435,7 @@ export interface operations {
                      * @example POST, OPTIONS
                      */
                     Allow: "POST, OPTIONS";
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -418,6 +448,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -430,6 +461,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     /**
                      * @description Seconds to wait before you try again; sent with `RATE_LIMITED`.
                      * @example 60
@@ -453,6 +485,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     /**
                      * @description Seconds to wait before you try again; sent with `COLLECT_FAILED`.
                      * @example 312

@@ -16,6 +16,13 @@ const LOOKUP_OPERATION = /* GraphQL */ `
         vault
         pda
         total
+        withdrawable
+      }
+      profile {
+        name
+        verified
+        followers
+        pictureUrl
       }
     }
   }
@@ -31,6 +38,13 @@ const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
         vault
         pda
         total
+        withdrawable
+      }
+      profile {
+        name
+        verified
+        followers
+        pictureUrl
       }
       coins(mints: $mints) {
         mint
@@ -50,7 +64,8 @@ const EXAMPLE = {
   handle: "creator",
   socialId: "1523400000000000123",
   address: "gfDqkYvEaRSVA9choWTZJPPyHhp2mJ1GFZnU5AuZUk6",
-  balance: { vault: "3.1000", pda: "5.2000", total: "8.3000" },
+  balance: { vault: "3.1000", pda: "5.2000", total: "8.3000", withdrawable: "8.1340" },
+  profile: { name: "The Creator", verified: true, followers: 1284000 },
 };
 
 /** The response of a fresh sandbox for `launcher` and a coin of that account. */
@@ -58,7 +73,8 @@ const EXAMPLE_WITH_COINS = {
   handle: "launcher",
   socialId: "1477850023391002",
   address: "FBPDdfpbMweBco4nhqyCKX8Agvq7oNGiDkng6EdHfyvp",
-  balance: { vault: "6.2500", pda: "1.5000", total: "7.7500" },
+  balance: { vault: "6.2500", pda: "1.5000", total: "7.7500", withdrawable: "7.5950" },
+  profile: { name: "Launcher", verified: false, followers: 0 },
   coins: [
     {
       mint: "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y",
@@ -137,12 +153,19 @@ export function lookupEndpoint(format: HandleFormat): EndpointDescription {
 /** Runs the lookup's GraphQL operation; returns its `wallet`, with `coins` if there are mints. */
 export type LookUp = (handle: string, scope: RequestScope, mints?: readonly string[]) => Promise<object>;
 
+interface LookupData {
+  readonly wallet: { readonly profile: Record<string, unknown> };
+}
+
 export function createLookUp(prepare: PrepareOperation): LookUp {
-  const run = prepare<{ wallet: object }>(LOOKUP_OPERATION);
-  const runWithCoins = prepare<{ wallet: object }>(LOOKUP_WITH_COINS_OPERATION);
+  const run = prepare<LookupData>(LOOKUP_OPERATION);
+  const runWithCoins = prepare<LookupData>(LOOKUP_WITH_COINS_OPERATION);
   return async (handle, scope, mints = []) => {
     const { wallet } =
       mints.length === 0 ? await run({ handle }, scope) : await runWithCoins({ handle, mints }, scope);
+    const { profile } = wallet;
+    // JSON.stringify omits undefined members.
+    for (const name in profile) profile[name] ??= undefined;
     return wallet;
   };
 }

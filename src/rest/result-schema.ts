@@ -25,7 +25,7 @@ export interface ObjectSchema {
 /** A reference to a schema of the OpenAPI document. */
 export const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
-const SCALARS: Readonly<Record<string, string>> = { String: "string", Boolean: "boolean" };
+const SCALARS: Readonly<Record<string, string>> = { String: "string", Boolean: "boolean", Int: "integer" };
 
 /**
  * The JSON Schema of the result of an operation's only root field: the selected members, with the types and
@@ -42,20 +42,22 @@ export function resultSchema(
 
   function toObject(type: GraphQLObjectType, { selectionSet }: FieldNode, only?: readonly string[]) {
     const properties: Record<string, object> = {};
+    const required: string[] = [];
     for (const node of fieldsOf(fragments, [selectionSet!])) {
       const name = (node.alias ?? node.name).value;
       if (only && !only.includes(name)) continue;
       const field = type.getFields()[node.name.value]!;
-      const { pattern, isNullOnlyOnError, presentDescription } = metadataOf(field);
+      const { pattern, isNullOnlyOnError, isOmittedIfNull, presentDescription } = metadataOf(field);
       // A REST response to a failed operation contains only the error.
-      const isNonNull = only !== undefined || isNullOnlyOnError;
+      const isNonNull = only !== undefined || isNullOnlyOnError || isOmittedIfNull;
       const value = isNonNull
         ? toNonNull(getNullableType(field.type), node, pattern)
         : toValue(field.type, node, pattern);
       const description = (isNonNull && presentDescription) || field.description;
       properties[name] = { ...value, description };
+      if (!isOmittedIfNull) required.push(name);
     }
-    return { type: "object" as const, required: Object.keys(properties), properties };
+    return { type: "object" as const, required, properties };
   }
 
   function toValue(type: GraphQLOutputType, node: FieldNode, pattern?: RegExp): object {

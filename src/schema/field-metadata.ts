@@ -47,6 +47,8 @@ export interface FieldMetadata {
   readonly pattern?: RegExp;
   /** Null means that the field failed, and an error says why. */
   readonly isNullOnlyOnError?: true;
+  /** REST omits the member if it is null. */
+  readonly isOmittedIfNull?: true;
   /** The description for REST, where the member is never null. */
   readonly presentDescription?: string;
 }

@@ -46,7 +46,10 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       ...withMetadata({ isNullOnlyOnError: true }),
       description:
         "What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles.",
-      resolve: async (wallet, _args, { scope }) => (await accountOf(wallet, scope)).profile,
+      resolve: (wallet, _args, { scope }) => {
+        const account = accountOf(wallet, scope);
+        return account instanceof Promise ? account.then(({ profile }) => profile) : account.profile;
+      },
     }),
     socialId: t.exposeString("socialId", {
       ...withMetadata({ pattern: SOCIAL_ID_PATTERN }),

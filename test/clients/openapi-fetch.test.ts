@@ -33,7 +33,12 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     expectTypeOf(data).toEqualTypeOf<Schemas["Wallet"] | undefined>();
     expect(error).toBeUndefined();
     expect(data?.address).toBe(world.account("creator").address);
-    expect(data?.balance).toEqual({ vault: "3.1000", pda: "5.2000", total: "8.3000" });
+    expect(data?.balance).toEqual({
+      vault: "3.1000",
+      pda: "5.2000",
+      total: "8.3000",
+      withdrawable: "8.1340",
+    });
   });
 
   it("gets an error with its code and status", async () => {

@@ -41,10 +41,15 @@ describe("a lookup that names a coin", () => {
   it("shows what waits on its curve, and counts it in the vault", async () => {
     const [curveCoin] = mintsOf("launcher");
     const plain = (await world.lookup("launcher")).body;
-    expect(plain.balance).toEqual({ vault: "1.2500", pda: "1.5000", total: "2.7500" });
+    expect(plain.balance).toEqual({
+      vault: "1.2500",
+      pda: "1.5000",
+      total: "2.7500",
+      withdrawable: "2.6950",
+    });
     expect(await see("launcher", [curveCoin!])).toEqual({
       ...plain,
-      balance: { vault: "6.2500", pda: "1.5000", total: "7.7500" },
+      balance: { vault: "6.2500", pda: "1.5000", total: "7.7500", withdrawable: "7.5950" },
       coins: [
         {
           mint: curveCoin,

@@ -31,7 +31,9 @@ describe("GET /wallet/lookup", () => {
       handle: "creator",
       socialId: id,
       address,
-      balance: { vault: "3.1000", pda: "5.2000", total: "8.3000" },
+      balance: { vault: "3.1000", pda: "5.2000", total: "8.3000", withdrawable: "8.1340" },
+      // The sandbox's picture is no https URL, so the profile has none.
+      profile: { name: "The Creator", verified: true, followers: 1_284_000 },
     });
     expect(BigInt(id)).toBeGreaterThan(2n ** 53n);
     expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -50,11 +52,13 @@ describe("GET /wallet/lookup", () => {
       vault: "0.0000",
       pda: "0.0000",
       total: "0.0000",
+      withdrawable: "0.0000",
     });
     expect((await world.lookup("dusty")).body.balance).toEqual({
       vault: "0.0000",
       pda: "1.5000",
       total: "1.5000",
+      withdrawable: "1.4700",
     });
   });
 

@@ -139,6 +139,7 @@ describe("/openapi.json", () => {
       "Error",
       "LastCollect",
       "NothingToCollect",
+      "Profile",
       "Wallet",
     ]);
     const namesIn = (schema: any) =>

@@ -30,7 +30,7 @@ describe("npm start with nothing configured", () => {
     expect(program.output().match(/^ +curl /gm)).toHaveLength(3);
 
     const found = await get(`${url}/wallet/lookup?handle=creator`);
-    expect(found.body.balance).toEqual({ vault: "3.1000", pda: "5.2000", total: "8.3000" });
+    expect(found.body.balance).toMatchObject({ vault: "3.1000", pda: "5.2000", total: "8.3000" });
     const collected = await collect(url, found.body.socialId);
     expect(collected.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
 
@@ -215,7 +215,8 @@ describe("the service", () => {
         handle: "Rich",
         socialId: accounts[0]!.id,
         address,
-        balance: { vault: "2.5000", pda: "1.0000", total: "3.5000" },
+        balance: { vault: "2.5000", pda: "1.0000", total: "3.5000", withdrawable: "3.4300" },
+        profile: expect.any(Object),
       });
       expect((await get(`${url}/wallet/lookup?handle=nobody`)).status).toBe(404);
 
