@@ -28,11 +28,21 @@ function walletOperation(type, { socialId }, fields) {
     : `${type} Page($socialId: String!, $mints: [String!]!) { wallet: walletById(socialId: $socialId) {${fields} } }`;
 }
 
-/** Reads a wallet, with its history if that is asked for, which costs a second request. */
-export async function readWallet(target, { withHistory, signal }) {
-  const query = walletOperation("query", target, withHistory ? WALLET + HISTORY : WALLET);
-  const { data, errors } = await run({ query, variables: target }, signal);
+/** Reads a wallet. Costs one request. */
+export async function readWallet(target, signal) {
+  const { data, errors } = await run(
+    { query: walletOperation("query", target, WALLET), variables: target },
+    signal,
+  );
   return { wallet: data.wallet, errors };
+}
+
+/** Reads the last transfers of an account. Costs two requests. */
+export async function readHistory(socialId, signal) {
+  const query = `query History($socialId: String!) { wallet: walletById(socialId: $socialId) {${HISTORY} } }`;
+  const { data, errors } = await run({ query, variables: { socialId } }, signal);
+  if (!data.wallet.history) throw errors[0];
+  return data.wallet.history;
 }
 
 /** Moves the fees. Costs one request. */
@@ -47,26 +57,32 @@ export async function collect({ socialId, mints }) {
 }
 
 /**
- * Watches a wallet: calls `show` with each event, and `setLive` when the stream opens or breaks, until `signal` aborts.
- * Connects again after a break, later each time. An error that does not pass ends it: the query shows it.
+ * Watches a wallet: calls `show` with each event, the first at once, and `setLive` when the stream opens or breaks, until
+ * `signal` aborts. Connects again after a break, later each time. Throws an error that does not pass. Costs one request.
  */
 export async function watchWallet(target, { show, setLive, signal }) {
   const body = { query: walletOperation("subscription", target, WALLET), variables: target };
   for (let failures = 0; !signal.aborted; failures++) {
     let retryAfterSeconds = 0;
+    let lastError;
     try {
       const response = await send(body, "text/event-stream", signal);
       if (!response.ok) throw await toError(response);
-      for await (const { data } of readEvents(response.body)) {
-        if (!data?.wallet) return;
+      for await (const event of readEvents(response.body)) {
+        const { data, errors } = toResult(event, response);
+        if (!data?.wallet) {
+          lastError = errors[0] ?? new ApiError({});
+          break;
+        }
         failures = 0;
         setLive(true);
-        show(data.wallet);
+        show({ wallet: data.wallet, errors });
       }
     } catch (error) {
       retryAfterSeconds = error.retryAfterSeconds ?? 0;
     }
     if (signal.aborted) return;
+    if (lastError) throw lastError;
     setLive(false);
     const backoffSeconds = Math.min(MAX_RECONNECT_SECONDS, 2 ** failures) + Math.random();
     await sleep(Math.max(backoffSeconds, retryAfterSeconds) * 1000, signal);
@@ -96,20 +112,24 @@ async function* toChunks(stream) {
 /** Runs an operation. Throws an ApiError if there is no data or its root field is null. */
 async function run(body, signal) {
   const response = await send(body, "application/json", signal);
-  const requestId = response.headers.get("x-request-id") ?? undefined;
-  const { data, errors = [] } = await response.json().catch(() => ({}));
-  const problems = errors.map((error) => toApiError(error, requestId));
-  if (!data || Object.values(data).includes(null)) throw problems[0] ?? new ApiError({ requestId });
-  return { data, errors: problems };
+  const { data, errors } = toResult(await response.json().catch(() => ({})), response);
+  if (!data || Object.values(data).includes(null)) throw errors[0] ?? toApiError({}, response);
+  return { data, errors };
+}
+
+/** A result of GraphQL, its errors as ApiErrors. */
+function toResult({ data, errors = [] }, response) {
+  return { data, errors: errors.map((error) => toApiError(error, response)) };
 }
 
 async function toError(response) {
-  const { errors } = await response.json().catch(() => ({}));
-  return errors ? toApiError(errors[0]) : new ApiError({});
+  const { errors = [{}] } = await response.json().catch(() => ({}));
+  return toApiError(errors[0], response);
 }
 
-function toApiError({ message, path, extensions }, requestId) {
+function toApiError({ message, path, extensions }, { headers }) {
   const { code, retryAfterSeconds } = extensions ?? {};
+  const requestId = headers.get("x-request-id") ?? undefined;
   return new ApiError({ message, path, code, retryAfterSeconds, requestId });
 }
 

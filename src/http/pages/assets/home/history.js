@@ -1,6 +1,10 @@
-import { byId, create, signatureLink, toSol } from "./dom.js";
+import { readHistory } from "./api.js";
+import { byId, create, signatureLink, sleep, toSol } from "./dom.js";
+import { describeLookup } from "./messages.js";
 import { drawPlot } from "./plot.js";
 
+/** The history is read again when something arrives, but not more often: it costs two requests. */
+const PAUSE_SECONDS = 30;
 /** Rows before the rest is shown on demand. */
 const SHOWN = 5;
 const KINDS = {
@@ -9,43 +13,95 @@ const KINDS = {
   WITHDRAWN: { name: "Withdrawn", sign: "−" },
 };
 
-/** The transfers that are shown, newest first. */
+/** The view whose account has this history. */
+let current;
+let isInView = false;
+/** Newest first. Until the history is read, only what this page has collected. */
 let transfers = [];
+let isRead = false;
 let hasOlder = false;
+
+new IntersectionObserver((entries) => {
+  isInView = entries.at(-1).isIntersecting;
+  if (current) void updateHistory(current);
+}).observe(byId("history"));
 
 /** Shows a placeholder. */
 export function showHistoryLoading() {
   transfers = [];
+  isRead = false;
   byId("history").replaceChildren(create("div", { className: "plot skeleton" }));
 }
 
-/** Shows a page of transfers, newest first. */
-export function showHistory({ nodes, pageInfo }) {
+/**
+ * Reads the history of a view's wallet if it is in view, and the address holds something that the shown transfers do not
+ * explain. Called at each change of the wallet.
+ */
+export async function updateHistory(view) {
+  current = view;
+  const { signal } = view.closing;
+  const isWanted = () =>
+    !signal.aborted && isInView && view.wallet && view.historyPda !== view.wallet.balance.pdaLamports;
+  if (view.isReadingHistory || !isWanted()) return;
+  view.isReadingHistory = true;
+  const isFirst = view.historyPda === undefined;
+  // A collect of this page explains the change within moments.
+  if (!isFirst) await sleep(3_000, signal);
+  if (isWanted()) {
+    await read(view);
+    if (!isFirst) await sleep(PAUSE_SECONDS * 1000, signal);
+  }
+  view.isReadingHistory = false;
+  void updateHistory(view);
+}
+
+async function read(view) {
+  const { signal } = view.closing;
+  const { socialId, balance } = view.wallet;
+  try {
+    const page = await readHistory(socialId, signal);
+    if (!signal.aborted) show(page);
+  } catch (error) {
+    if (!signal.aborted) showProblem(error);
+  }
+  if (!signal.aborted) view.historyPda = balance.pdaLamports;
+}
+
+function show({ nodes, pageInfo }) {
   const known = new Set(nodes.map(({ signature }) => signature));
   // One that this page has just collected may be missing in the chain's list.
   const own = transfers.filter(({ isOwn, signature }) => isOwn && !known.has(signature));
   transfers = [...own, ...nodes];
   hasOlder = pageInfo.hasNextPage;
+  isRead = true;
   render();
 }
 
+/** Says that the history could not be read, with a button to try again. */
+function showProblem(error) {
+  const { title } = describeLookup(error);
+  const retry = () => {
+    showHistoryLoading();
+    current.historyPda = undefined;
+    void updateHistory(current);
+  };
+  byId("history").replaceChildren(
+    create("p", { className: "hint" }, `The transfers could not be read: ${title.toLowerCase()}.`),
+    create("button", { type: "button", className: "quiet", onclick: retry }, "Try again"),
+  );
+}
+
 /** Adds what this page has just collected. */
-export function addCollected({ txSignature, collected, collectedLamports }) {
+export function addCollected(view, { txSignature, collected, collectedLamports, newBalanceLamports }) {
   const at = new Date().toISOString();
   const own = {
     ...{ kind: "COLLECTED", amount: collected, lamports: collectedLamports },
     ...{ signature: txSignature, at, isOwn: true },
   };
   transfers = [own, ...transfers.filter(({ signature }) => signature !== txSignature)];
+  if (!isRead) return;
+  view.historyPda = newBalanceLamports;
   render();
-}
-
-/** Says that the history could not be read, with a button to try again. */
-export function showHistoryProblem(text, retry) {
-  byId("history").replaceChildren(
-    create("p", { className: "hint" }, text),
-    create("button", { type: "button", className: "quiet", onclick: retry }, "Try again"),
-  );
 }
 
 function render() {

@@ -3,21 +3,23 @@ import { setLoading, showDoubt, showFigures, showIdentity, showLoading } from ".
 import { showCoins, showCoinsLoading } from "./coins.js";
 import { offerCollect, resetCollect, startCollect } from "./collect.js";
 import { byId, copies, countDown, say, sleep } from "./dom.js";
-import { addCollected, showHistory, showHistoryLoading, showHistoryProblem } from "./history.js";
+import { addCollected, showHistoryLoading, updateHistory } from "./history.js";
 import { describeLookup } from "./messages.js";
 import { readAccount, readMint, readParameters, toPageUrl } from "./pasted.js";
 import { startSandbox } from "./sandbox.js";
 
 /** How long a hidden page stays connected. Browsers allow few connections to a server. */
 const HIDDEN_SECONDS = 60;
-/** The history is read again when something arrives, but not more often: it costs two requests. */
-const HISTORY_SECONDS = 30;
+/** The stream shows a wallet within moments, unless a proxy holds it back: then a query shows it. */
+const STREAM_SECONDS = 10;
 /** The most that the API takes. */
 const MAX_COINS = 10;
 
 /**
  * The account that the page shows: `target` is what the URL names, `wallet` what is known of it, and `historyPda` the
- * lamports at the address that the shown history explains. `closing` aborts when another takes its place.
+ * lamports at the address that the shown history explains. `query` settles when the result of
+ * a query is shown.
+ * `closing` aborts when another takes its place.
  */
 let view;
 
@@ -49,38 +51,47 @@ function open(target) {
     showHistoryLoading();
     showCoinsLoading(target);
   }
-  void load(view, view.historyPda === undefined);
   void follow(view);
+  void queryIfLate(view);
 }
 
-/** Reads the wallet once. The stream may show it earlier. */
-async function load(of, withHistory) {
-  const { signal } = of.closing;
+/** Shows the wallet and each change of it, until the page shows another account. */
+async function follow(of) {
   try {
-    const { wallet, errors } = await readWallet(of.target, { withHistory, signal });
-    if (signal.aborted) return;
-    const problemOf = (field) => errors.find(({ path }) => path[1] === field);
-    if (wallet.balance) show(of, wallet, { isOld: true });
-    else if (!of.wallet) throw problemOf("balance");
-    showDoubt(problemOf("handle") ?? problemOf("profile"));
-    if (wallet.history) {
-      of.historyPda = wallet.balance?.pdaLamports;
-      showHistory(wallet.history);
-    } else if (withHistory) failHistory(problemOf("history"));
+    await watchWallet(of.target, {
+      signal: of.following.signal,
+      show: (result) => show(of, result),
+      setLive(isLive) {
+        setLive(isLive);
+        if (!isLive) query(of);
+      },
+    });
   } catch (error) {
-    if (signal.aborted) return;
-    if (!of.wallet) await showNotice(of, error);
-    else if (withHistory) failHistory(error);
+    if (of.wallet) setLive(false);
+    else of.query ??= showNotice(of, error);
   }
 }
 
-/** Shows each change of the wallet, until the page shows another account. */
-function follow(of) {
-  return watchWallet(of.target, {
-    signal: of.following.signal,
-    show: (wallet) => show(of, wallet),
-    setLive,
-  });
+async function queryIfLate(of) {
+  await sleep(STREAM_SECONDS * 1000, of.closing.signal);
+  if (!of.closing.signal.aborted) query(of);
+}
+
+/** Reads the wallet once if the stream has shown neither it nor an error. */
+function query(of) {
+  if (!of.wallet) of.query ??= load(of);
+}
+
+async function load(of) {
+  const { signal } = of.closing;
+  try {
+    const result = await readWallet(of.target, signal);
+    if (signal.aborted || of.wallet) return;
+    if (!result.wallet.balance) throw result.errors.find(({ path }) => path[1] === "balance");
+    show(of, result);
+  } catch (error) {
+    if (!signal.aborted && !of.wallet) await showNotice(of, error);
+  }
 }
 
 function setLive(isLive) {
@@ -88,14 +99,15 @@ function setLive(isLive) {
   byId("live").classList.toggle("on", isLive);
 }
 
-/** Shows a wallet. One read by query `isOld` if the stream was faster. */
-function show(of, wallet, { isOld = false } = {}) {
+/** Shows a result with a wallet. */
+function show(of, { wallet, errors }) {
+  if (of !== view || !wallet.balance) return;
   const isFirst = !of.wallet;
-  if (of !== view || (isOld && !isFirst) || !wallet.balance) return;
   of.wallet = wallet;
   byId("notice").hidden = true;
   byId("creator").hidden = false;
   if (isFirst) showIdentity(wallet);
+  showDoubt(errors.find(({ path }) => ["handle", "profile"].includes(path[1])));
   showBalance(of, wallet);
   if (isFirst) {
     setLoading(false);
@@ -108,30 +120,6 @@ function showBalance({ target }, { socialId, balance, coins }) {
   showFigures(balance, coins);
   showCoins(coins, removeCoin);
   offerCollect({ socialId, mints: target.mints, vault: balance.vault });
-}
-
-/** Reads the history again when the address holds something that the history does not explain. */
-async function updateHistory(of) {
-  const isExplained = () => of.historyPda === undefined || of.historyPda === of.wallet.balance.pdaLamports;
-  if (of.isUpdating || isExplained()) return;
-  of.isUpdating = true;
-  // A collect of this page explains it within moments.
-  await sleep(3_000, of.closing.signal);
-  if (!isExplained() && !of.closing.signal.aborted) {
-    of.historyPda = of.wallet.balance.pdaLamports;
-    await load(of, true);
-    await sleep(HISTORY_SECONDS * 1000, of.closing.signal);
-  }
-  of.isUpdating = false;
-  if (!of.closing.signal.aborted) void updateHistory(of);
-}
-
-function failHistory(error) {
-  const { title } = describeLookup(error ?? {});
-  showHistoryProblem(`The transfers could not be read: ${title.toLowerCase()}.`, () => {
-    showHistoryLoading();
-    void load(view, true);
-  });
 }
 
 /** Shows why there is no account to show. Tries again by itself after an error that passes. */
@@ -162,8 +150,7 @@ function showCollected({ success, wallet, ...result }) {
     showBalance(view, view.wallet);
   }
   if (!success) return;
-  view.historyPda = result.newBalanceLamports;
-  addCollected(result);
+  addCollected(view, result);
 }
 
 /** Goes to another account, or to the same one with other coins. */
