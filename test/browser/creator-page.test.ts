@@ -239,7 +239,11 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(await link.getAttribute("href")).toBe(toUrl(signature));
     expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
     await scrollToHistory(page);
-    expect(await history.getByRole("link").getAttribute("href")).toBe(toUrl(signature));
+    const shown = history.getByRole("link");
+    expect(await shown.getAttribute("href")).toBe(toUrl(signature));
+    await page.setViewportSize({ width: 390, height: 844 });
+    const [transfer, list] = [await shown.boundingBox(), await history.locator(".rows").boundingBox()];
+    expect(transfer!.x + transfer!.width).toBeLessThanOrEqual(list!.x + list!.width);
     expect(await violationsOn(page)).toEqual([]);
   });
 
