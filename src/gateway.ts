@@ -104,18 +104,17 @@ export function createGateway(
   const handleLookup = createLookupHandler(lookUp, format);
   const handleCollect = createCollectHandler(prepare);
   const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
-  const openApi = createStaticFile(
-    JSON.stringify(
-      createOpenApiDocument({
-        schema,
-        basePath: config.basePath,
-        isOpenToAllPages: config.corsOrigins === undefined,
-        rateLimit: describeRateLimit(config.rateLimit),
-        endpoints: [lookupEndpoint(format), COLLECT_ENDPOINT],
-      }),
-    ),
-    { "content-type": JSON_HEADERS["content-type"] },
-  );
+  const endpoints = [lookupEndpoint(format), COLLECT_ENDPOINT];
+  const openApiDocument = createOpenApiDocument({
+    schema,
+    basePath: config.basePath,
+    isOpenToAllPages: config.corsOrigins === undefined,
+    rateLimit: describeRateLimit(config.rateLimit),
+    endpoints,
+  });
+  const openApi = createStaticFile(JSON.stringify(openApiDocument), {
+    "content-type": JSON_HEADERS["content-type"],
+  });
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({
     rpc: chain.rpc,
@@ -129,6 +128,7 @@ export function createGateway(
     basePath: config.basePath,
     publicUrl: config.publicUrl,
     schema,
+    rest: { description: openApiDocument.info.description, endpoints },
     handlePattern: format.pattern,
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
     sandboxAccounts: sandbox?.accounts ?? [],

@@ -16,6 +16,12 @@ export interface RateLimitDescription {
   readonly refusal: ContractError;
 }
 
+/** Other descriptions of the service repeat `description`: paragraphs of Markdown. */
+interface OpenApiDocument {
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly [member: string]: unknown;
+}
+
 interface OpenApiNeeds {
   readonly schema: GraphQLSchema;
   readonly basePath: string;
@@ -36,7 +42,7 @@ export function descriptionLink(basePath: string): string {
 }
 
 /** The OpenAPI 3.1 document of the REST endpoints, generated from the schema and the table of error codes. */
-export function createOpenApiDocument(needs: OpenApiNeeds): object {
+export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
   const { schema, basePath, isOpenToAllPages, rateLimit, endpoints } = needs;
   const { max, windowSeconds, headers } = rateLimit;
   const notFound = new ContractError("NOT_FOUND");

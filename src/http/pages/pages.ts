@@ -6,6 +6,7 @@ import { memoize } from "../../upstream/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
+import { createLlmsText, type ApiDescription } from "./llms-text.ts";
 import { createNotFound } from "./not-found.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
@@ -42,6 +43,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".png": "image/png",
   ".svg": "image/svg+xml",
+  ".txt": "text/plain; charset=utf-8",
 };
 
 /** Read and hashed once per process: some are large, and none changes. */
@@ -85,6 +87,7 @@ const MAX_SHOWN_ACCOUNTS = 5;
 export function createPages(needs: {
   basePath: string;
   schema: GraphQLSchema;
+  rest: ApiDescription["rest"];
   handlePattern: RegExp;
   publicUrl: URL | undefined;
   /** The chain's cluster, such as `devnet`. */
@@ -121,6 +124,7 @@ export function createPages(needs: {
   });
   const files: Record<string, StaticFile> = {
     "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
+    "/llms.txt": toFile("llms.txt", createLlmsText(needs)),
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
   for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;

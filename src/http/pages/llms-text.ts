@@ -1,0 +1,135 @@
+import {
+  isEnumType,
+  isInputObjectType,
+  isObjectType,
+  type GraphQLArgument,
+  type GraphQLNamedType,
+  type GraphQLSchema,
+} from "graphql";
+import { codesOf, ERROR_CODES, type ErrorCode } from "../../contract/error-codes.ts";
+import { MAX_MINTS } from "../../contract/mint.ts";
+import type { EndpointDescription } from "../../rest/endpoint-description.ts";
+
+/** What the text describes. */
+export interface ApiDescription {
+  readonly basePath: string;
+  readonly publicUrl: URL | undefined;
+  readonly schema: GraphQLSchema;
+  readonly rest: {
+    /** Paragraphs of Markdown: what the API does, then its limit, amounts and errors. */
+    readonly description: string;
+    readonly endpoints: readonly EndpointDescription[];
+  };
+}
+
+const LINKS = {
+  "openapi.json": "the REST endpoints, as an OpenAPI document",
+  "schema.graphql": "the GraphQL schema, with descriptions",
+  "errors.md": "the errors in detail",
+  docs: "REST in a browser",
+  graphql: "GraphiQL in a browser",
+};
+
+/**
+ * The text of `/llms.txt`, in the format of https://llmstxt.org. It describes, and never tells a reader to do
+ * something: agents may take it for instructions.
+ */
+export function createLlmsText({ basePath, publicUrl, schema, rest }: ApiDescription): string {
+  const [, ...rules] = rest.description.split("\n\n");
+  const links = Object.entries(LINKS).map(([path, text]) => {
+    const url = publicUrl ? new URL(path, publicUrl).href : `${basePath}/${path}`;
+    return `[${path}](${url}): ${text}`;
+  });
+  const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL.`;
+  return `# Tributary
+
+> Finds the Solana address of a social-network account, shows its trading fees, and collects them to this address. An account has an address even if its owner has no wallet. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.
+
+REST and GraphQL do the same. GraphQL also has many wallets in one request, transfers, and live balances.
+
+## REST
+
+${rest.endpoints.map((endpoint) => describeEndpoint(basePath, endpoint)).join("\n\n")}
+
+## GraphQL
+
+\`POST ${basePath}/graphql\`. Subscriptions are server-sent events. \`collect\` with nothing to collect is a result, with \`success: false\`.
+
+${describeSchema(schema)}
+
+## Limits
+
+${toList([...rules, coins, ...describeCosts(schema)])}
+
+## Error codes
+
+\`error\` in REST, \`extensions.code\` in GraphQL, with the status, and whether the same request may succeed later.
+
+${describeErrors()}
+
+## Links
+
+${toList(links)}
+`;
+}
+
+function describeEndpoint(basePath: string, endpoint: EndpointDescription): string {
+  const { method, path, summary, request, answers } = endpoint;
+  const { parameters = [], requestBody } = request as {
+    parameters?: { name: string; required: boolean; example: unknown }[];
+    requestBody?: { content: { "application/json": { example: object } } };
+  };
+  const query = parameters
+    .filter(({ required }) => required)
+    .map(({ name, example }) => `${name}=${String(example)}`);
+  const url = [basePath + path, ...query].join("?");
+  const body = requestBody ? ` ${JSON.stringify(requestBody.content["application/json"].example)}` : "";
+  const results = answers.map(({ status, example }) => `- ${status}: \`${JSON.stringify(example)}\``);
+  return [`\`${method} ${url}${body}\`: ${summary}`, "", ...results].join("\n");
+}
+
+/** All types, each on a line, the root types first. The error codes have their own section. */
+function describeSchema(schema: GraphQLSchema): string {
+  const roots: GraphQLNamedType[] = rootTypes(schema);
+  const others = Object.values(schema.getTypeMap()).filter(
+    (type) => !type.name.startsWith("__") && type.name !== "ErrorCode" && !roots.includes(type),
+  );
+  return ["```graphql", ...[...roots, ...others].flatMap(toLine), "```"].join("\n");
+}
+
+function toLine(type: GraphQLNamedType): string[] {
+  if (isEnumType(type)) {
+    const values = type.getValues().map(({ name }) => name);
+    return [`enum ${type.name} { ${values.join(" ")} }`];
+  }
+  if (!isObjectType(type) && !isInputObjectType(type)) return [];
+  const fields = Object.values(type.getFields()).map(
+    (field) => `${field.name}${"args" in field ? toArguments(field.args) : ""}: ${String(field.type)}`,
+  );
+  return [`${isObjectType(type) ? "type" : "input"} ${type.name} { ${fields.join(", ")} }`];
+}
+
+function toArguments(all: readonly GraphQLArgument[]): string {
+  if (all.length === 0) return "";
+  return `(${all.map(({ name, type }) => `${name}: ${String(type)}`).join(", ")})`;
+}
+
+function describeCosts(schema: GraphQLSchema): string[] {
+  return rootTypes(schema).map(({ name, description }) => `GraphQL ${name}: ${description}`);
+}
+
+function rootTypes(schema: GraphQLSchema) {
+  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  return types.filter((type) => type !== null && type !== undefined);
+}
+
+function describeErrors(): string {
+  const codes = new Set<ErrorCode>([...codesOf("lookup"), ...codesOf("collect")]);
+  return toList(
+    [...codes].map((code) => `\`${code}\` ${ERROR_CODES[code].status}: ${ERROR_CODES[code].retry}`),
+  );
+}
+
+function toList(items: readonly string[]): string {
+  return items.map((item) => `- ${item}`).join("\n");
+}

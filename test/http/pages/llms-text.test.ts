@@ -1,0 +1,79 @@
+import { buildSchema, findBreakingChanges } from "graphql";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readConfig } from "../../../src/config.ts";
+import { codesOf, ERROR_CODES, rowOf } from "../../../src/contract/error-codes.ts";
+import { createGateway } from "../../../src/gateway.ts";
+import { schema } from "../../../src/schema/schema.ts";
+import type { Answer } from "../../support/client.ts";
+import { startWorld, type World } from "../../support/world.ts";
+
+let world: World;
+let page: Answer;
+let text: string;
+beforeAll(async () => {
+  world = await startWorld({ BASE_PATH: "/base", RATE_LIMIT_MAX: "4" });
+  page = await world.request("/llms.txt");
+  text = page.body;
+});
+afterAll(() => world.close());
+
+/** The text below a heading. */
+const section = (name: string) => text.split("\n## ").find((part) => part.startsWith(`${name}\n`))!;
+
+it("/llms.txt is at most 8,000 bytes of plain text, and has both APIs in 60 lines", () => {
+  expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/plain; charset=utf-8"]);
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(8_000);
+  expect(`${section("REST")}${section("GraphQL")}`.split("\n").length).toBeLessThanOrEqual(60);
+});
+
+it("/llms.txt revalidates, and does not count against the rate limit", async () => {
+  const headers = { "if-none-match": page.headers.get("etag")!, "x-forwarded-for": "192.0.2.1" };
+  for (let i = 0; i < 6; i++) expect((await world.request("/llms.txt", { headers })).status).toBe(304);
+});
+
+it("/llms.txt states the limit, and each contract code with its status", () => {
+  expect(section("Limits")).toContain("Rate limit: 4 requests in 60 seconds");
+  for (const code of [...codesOf("lookup"), ...codesOf("collect")])
+    expect(section("Error codes")).toContain(`\n- \`${code}\` ${rowOf(code).status}: ${rowOf(code).retry}`);
+});
+
+it("/llms.txt has REST requests that are answered as it says", async () => {
+  const examples = section("REST").matchAll(/^`(GET|POST) \/base(\S+)(?: (.+))?`: .+\n\n- 200: `(.+)`/gm);
+  let count = 0;
+  for (const [, method, path, body, shown] of examples) {
+    const answer = await world.request(path!, { method: method!, ...(body && { body }) });
+    const expected = JSON.parse(shown!) as Record<string, unknown>;
+    if (expected.txSignature) expected.txSignature = expect.any(String);
+    expect([path, answer.status, answer.body]).toEqual([path, 200, expected]);
+    count++;
+  }
+  expect(count).toBe(2);
+});
+
+it("/llms.txt has the whole GraphQL schema", () => {
+  const [, types] = /```graphql\n([^]+?)```/.exec(text)!;
+  const built = buildSchema(
+    `${types} scalar Lamports enum ErrorCode { ${Object.keys(ERROR_CODES).join(" ")} }`,
+  );
+  const missing = findBreakingChanges(schema, built).map(({ description }) => description);
+  // Every schema of Pothos has this scalar.
+  expect(missing).toEqual([expect.stringContaining("Standard scalar Float was removed")]);
+  expect(findBreakingChanges(built, schema)).toEqual([]);
+});
+
+it("/llms.txt links only to the service's own addresses, which exist", async () => {
+  const urls = [...text.matchAll(/\]\((.+?)\)/g)].map(([, url]) => url!);
+  expect(urls).toHaveLength(5);
+  for (const url of urls) {
+    const { status } = await world.request(url.replace("/base", ""), { headers: { accept: "text/html" } });
+    expect([url, status]).toEqual([url, 200]);
+  }
+  expect(text).not.toContain("://");
+
+  const gateway = createGateway(
+    readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent", PUBLIC_URL: "https://tributary.example/base" }),
+  );
+  const published = await (await gateway.fetch("http://localhost/llms.txt")).text();
+  gateway.close();
+  expect(published).toContain("(https://tributary.example/base/openapi.json)");
+});
