@@ -10,10 +10,13 @@ describeWithBrowser("in a browser", (visit) => {
     });
     afterAll(() => world.close());
 
-    it("the API reference sends a request", async () => {
+    it("the API reference opens with an example of a lookup in sight, and sends a request", async () => {
       const page = await visit(`${world.url}/docs`);
       const lookup = page.locator(".opblock-get", { hasText: "/wallet/lookup" });
-      await lookup.getByRole("button", { name: "/wallet/lookup" }).first().click();
+      const example = `curl '${world.url}/wallet/lookup?handle=creator'`;
+      const box = await lookup.getByText(example, { exact: true }).boundingBox();
+      expect(box!.y + box!.height).toBeLessThan(page.viewportSize()!.height);
+      expect(page.url()).toBe(`${world.url}/docs`);
       await lookup.getByPlaceholder("handle").fill("creator");
       await lookup.getByRole("button", { name: "Execute" }).click();
       const answer = lookup.locator(".live-responses-table .response").first();

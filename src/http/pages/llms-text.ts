@@ -102,11 +102,17 @@ function toLine(type: GraphQLNamedType): string[] {
     const values = type.getValues().map(({ name }) => name);
     return [`enum ${type.name} { ${values.join(" ")} }`];
   }
-  if (!isObjectType(type) && !isInputObjectType(type)) return [];
-  const fields = Object.values(type.getFields()).map(
-    (field) => `${field.name}${"args" in field ? toArguments(field.args) : ""}: ${String(field.type)}`,
-  );
-  return [`${isObjectType(type) ? "type" : "input"} ${type.name} { ${fields.join(", ")} }`];
+  if (isObjectType(type)) {
+    const fields = Object.values(type.getFields()).map(
+      ({ name, args, type }) => `${name}${toArguments(args)}: ${String(type)}`,
+    );
+    return [`type ${type.name} { ${fields.join(", ")} }`];
+  }
+  if (isInputObjectType(type)) {
+    const fields = Object.values(type.getFields()).map(({ name, type }) => `${name}: ${String(type)}`);
+    return [`input ${type.name} { ${fields.join(", ")} }`];
+  }
+  return [];
 }
 
 function toArguments(all: readonly GraphQLArgument[]): string {

@@ -1,7 +1,7 @@
 /* global SwaggerUIBundle */
 const viewer = document.getElementById("viewer");
 
-SwaggerUIBundle({
+const ui = SwaggerUIBundle({
   url: "openapi.json",
   domNode: viewer,
   tryItOutEnabled: true,
@@ -14,8 +14,37 @@ SwaggerUIBundle({
   syntaxHighlight: false,
   // The default would send the document to an external validator.
   validatorUrl: null,
-  plugins: [collapsibleHeaders],
+  plugins: [collapsibleHeaders, curlExample],
+  onComplete() {
+    if (!location.hash) open("lookUpWallet");
+  },
 });
+
+/** Opens an operation. Swagger UI's own action would also change the address. */
+function open(operationId) {
+  const thing = ["operations", "default", operationId];
+  ui.getStore().dispatch({ type: "layout_show", payload: { thing, shown: true } });
+}
+
+/** Shows how to call an operation without a body before any is sent. */
+function curlExample({ React }) {
+  const withExample = (Parameters) => (props) =>
+    React.createElement(
+      React.Fragment,
+      null,
+      props.pathMethod[1] === "get" &&
+        React.createElement("pre", { className: "curl-example" }, toCurl(props)),
+      React.createElement(Parameters, props),
+    );
+  return { wrapComponents: { parameters: withExample } };
+}
+
+function toCurl({ pathMethod: [path], operation }) {
+  const parameters = operation.get("parameters").filter((parameter) => parameter.get("required"));
+  const query = parameters.map((parameter) => [parameter.get("name"), parameter.get("example")]).toJS();
+  const base = new URL(".", location.href).href.slice(0, -1);
+  return `curl '${base}${path}?${new URLSearchParams(query)}'`;
+}
 
 /** Shows a response's headers, which nearly all responses share, only on demand. */
 function collapsibleHeaders({ React }) {
