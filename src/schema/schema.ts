@@ -1,3 +1,4 @@
+import { GraphQLSchema } from "graphql";
 import { builder } from "./builder.ts";
 import "./collect-result.ts";
 import "./error-code.ts";
@@ -18,4 +19,16 @@ builder.subscriptionType({
     "Streams of events, as server-sent events: GET or POST with `Accept: text/event-stream`. Opening one costs one request of the rate limit. A stream breaks off after some minutes, and when the service stops: connect again. RATE_LIMITED can also mean that the address, or its IPv4 /24 or IPv6 /48, has too many open streams, SERVICE_BUSY that the service has, or that it stops.",
 });
 
-export const schema = builder.toSchema({ sortSchema: false });
+const DESCRIPTION = `The address, the fees and the history of social-network accounts. Anyone can collect an account's fees to its address; only its owner can withdraw them.
+
+**Limits**: requests from one IP address are limited, for GraphQL and REST together. \`rateLimit\` and the header \`RateLimit\` show what is left. Each root type says what its fields cost.
+
+**Errors**: a field that fails is null, and the others resolve. \`extensions.code\` is an \`ErrorCode\`; \`extensions.retryAfterSeconds\` says when to try again.
+
+**Links**: [error codes](errors.md), [schema](schema.graphql), [REST](docs), [first page](./).`;
+
+// Pothos has no option for the description.
+export const schema = new GraphQLSchema({
+  ...builder.toSchema({ sortSchema: false }).toConfig(),
+  description: DESCRIPTION,
+});

@@ -25,17 +25,23 @@ describeWithBrowser("in a browser", (visit) => {
       expect(page.offences).toEqual([]);
     });
 
-    it("GraphiQL runs each of its examples", async () => {
+    it("GraphiQL opens with the documentation, and runs each of its examples", async () => {
       const page = await visit(`${world.url}/graphql`);
-      for (const [operation, shown] of [
-        ["OneWallet", world.account("creator").address],
-        ["ManyWallets", '"newcomer"'],
-        ["NamedWallets", '"theirs"'],
+      await page.getByText("requests from one IP address are limited").waitFor();
+      expect(await page.getByRole("link", { name: "REST" }).first().getAttribute("href")).toBe("docs");
+      expect(await page.getByRole("button", { name: "Headers" }).count()).toBe(0);
+      for (const [name, shown] of [
+        ["Wallet", '"withdrawable"'],
+        ["Wallets", '"newcomer"'],
+        ["Coins", '"collectable"'],
+        ["History", '"nodes"'],
         ["Collect", '"txSignature"'],
+        ["CollectMany", '"NOTHING_TO_COLLECT"'],
+        ["Live", '"pda"'],
       ] as const) {
         await page.getByRole("button", { name: /^Execute query/ }).click();
-        await page.getByRole("menuitem", { name: operation }).click();
-        await page.locator(".result-window").getByText(shown).waitFor();
+        await page.getByRole("menuitem", { name, exact: true }).click();
+        await page.locator(".result-window").getByText(shown).first().waitFor();
       }
       expect(page.offences).toEqual([]);
     });

@@ -34,23 +34,28 @@ export async function loadGraphiQL(): Promise<GraphiQLFiles> {
 /** GraphiQL's options, as JSON. It opens with the example operations. */
 export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
   return JSON.stringify({
-    title: '<a href="./">Tributary</a>',
-    logo: '<img src="assets/icon.svg" alt="" width="32" height="32" />',
+    title: '<a href="./">Tributary</a> <a href="docs">REST</a>',
+    logo: '<a href="./" aria-label="Tributary"><img src="assets/icon.svg" alt="" width="32" height="32" /></a>',
     defaultEditorToolsVisibility: false,
+    isHeadersEditorEnabled: false,
     defaultQuery: exampleOperations(accounts),
   });
 }
 
-/** Example operations with the first three accounts, or with placeholders if there are none. */
+/**
+ * Example operations with the sandbox's accounts, or with placeholders if there are none. In one document: GraphiQL runs
+ * the operation of the tab before after a change of tabs. Comments fit the editor on a phone.
+ */
 function exampleOperations(accounts: readonly ExampleAccount[]): string {
-  const [first = '"creator"', second = '"artist"', third = '"friend"'] = accounts.map(({ handle }) =>
-    JSON.stringify(handle),
-  );
-  const id = JSON.stringify(accounts[0]?.id ?? "the socialId of a wallet");
-  return `# Ctrl+Enter runs the operation at the cursor.
+  const launcher = accounts.find(({ coins = [] }) => coins.length > 0);
+  const [first = "creator", second = "artist", third = "friend"] = accounts.map(({ handle }) => handle);
+  const [id = "the socialId of a wallet", otherId = "another one"] = accounts.map(({ id }) => id);
+  const quote = (text: string) => JSON.stringify(text);
+  const mints = (launcher?.coins ?? []).slice(0, 1).map(({ mint }) => quote(mint));
+  return `# ▶ runs one of these.
 
-query OneWallet {
-  wallet(handle: ${first}) {
+query Wallet {
+  wallet(handle: ${quote(first)}) {
     handle
     socialId
     address
@@ -63,9 +68,14 @@ query OneWallet {
   }
 }
 
-# Many wallets in one operation count as one request.
-query ManyWallets {
-  wallets(handles: [${[first, second, third].join(", ")}]) {
+# All in one request, with
+# a variable.
+query Wallets(
+  $handles: [String!]! = [
+    ${[first, second, third].map(quote).join("\n    ")}
+  ]
+) {
+  wallets(handles: $handles) {
     handle
     balance {
       vault
@@ -74,31 +84,66 @@ query ManyWallets {
   }
 }
 
-# The same, with an alias for each wallet.
-query NamedWallets {
-  mine: wallet(handle: ${first}) {
-    balance {
-      vault
-      total
-    }
-  }
-  theirs: wallet(handle: ${second}) {
-    balance {
-      vault
-      total
+# Fees on these coins.
+query Coins {
+  wallet(handle: ${quote(launcher?.handle ?? first)}) {
+    coins(mints: [${mints.join(", ")}]) {
+      mint
+      stage
+      waiting
+      collectable
+      reason
     }
   }
 }
 
-# Moves the fees in the vault to the address. Takes a wallet's socialId.
+# One request more.
+query History {
+  wallet(handle: ${quote(first)}) {
+    history(first: 10) {
+      nodes {
+        kind
+        amount
+        signature
+        at
+      }
+    }
+  }
+}
+
+# Moves the fees. Takes a
+# wallet's socialId.
 mutation Collect {
-  collect(socialId: ${id}) {
+  collect(socialId: ${quote(id)}) {
     success
     collected
     newBalance
     txSignature
     error
     message
+  }
+}
+
+# One request each.
+mutation CollectMany {
+  collectMany(collects: [
+    { socialId: ${quote(id)} }
+    { socialId: ${quote(otherId)} }
+  ]) {
+    success
+    collected
+    txSignature
+    error
+  }
+}
+
+# Now, and each change.
+subscription Live {
+  wallet(handle: ${quote(first)}) {
+    balance {
+      vault
+      pda
+    }
   }
 }
 `;
