@@ -67,9 +67,13 @@ export function createRefusalResponse(socket: Socket): ServerResponse {
   });
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  // Not the socket itself, which has the response to a request whose body is malformed.
+  // Not the socket itself, which has the response to a request whose body is malformed. All at once: a caller that
+  // closes its side ends the socket between two writes, and a write's error, which the socket handles, would be thrown.
   const output = new Writable({
-    write: (bytes: Buffer, _encoding, done) => socket.write(bytes, done),
+    write: (bytes: Buffer, _encoding, done) => {
+      socket.write(bytes);
+      done();
+    },
   });
   response.assignSocket(output as unknown as Socket);
   response.once("finish", () => socket.end());

@@ -67,6 +67,22 @@ describe("a request that is not valid HTTP", () => {
     },
   );
 
+  it.each(["end", "resetAndDestroy"] as const)(
+    "harms nobody when its caller is gone before the answer (%s)",
+    async (leave) => {
+      const { port } = new URL(world.url);
+      for (let i = 0; i < 100; i++) {
+        const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
+        await once(socket, "connect");
+        socket.resume().write("BREW / HTTP/1.1\r\n\r\n");
+        if (i % 2) await new Promise(setImmediate);
+        socket[leave]();
+        await once(socket, "close");
+      }
+      expect((await world.request("/livez")).status).toBe(200);
+    },
+  );
+
   it("quotes a handle of UTF-8, and not one of other bytes", async () => {
     const lookup = (encoding: BufferEncoding) =>
       sendRaw(world.url, Buffer.from("GET /wallet/lookup?handle=café HTTP/1.1\r\n\r\n", encoding));
