@@ -68,9 +68,10 @@ export function createFloors({
      * is older is not shown. Ignores 0, and a slot that does not become the newest although it is above it.
      */
     require(address: string, slot: number): void {
+      if (slot === 0) return;
       takeSlot(slot);
       const newest = newestSlot();
-      if (slot === 0 || slot > newest) return;
+      if (slot > newest) return;
       const floor = floors.get(address) ?? { slot: 0, amounts: undefined, landedSlot: 0 };
       if (slot > floor.landedSlot || floor.landedSlot > newest) floor.landedSlot = slot;
       if (slot > floor.slot || floor.slot > newest) Object.assign(floor, { slot, amounts: undefined });

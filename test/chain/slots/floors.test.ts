@@ -86,6 +86,9 @@ it("a slot that does not become the newest changes nothing", () => {
 });
 
 it("a collect in slot 0, which is unknown, changes nothing", () => {
+  const takeSlot = vi.fn();
+  createFloors({ newestSlot: () => newest, takeSlot }).require("alice", 0);
+  expect(takeSlot).not.toHaveBeenCalled();
   take(900, 5);
   floors.require("alice", 0);
   expect([take(899, 5), floors.landedSlotOf("alice")]).toEqual([true, 0]);
