@@ -15,11 +15,21 @@ const COIN = z.strictObject({
   collectable: z.boolean(),
   reason: z.string().nullable(),
 });
-export const LOOKUP = z.strictObject({
+export const WALLET = z.strictObject({
   handle: z.string(),
   socialId: z.string(),
   address: z.string(),
   balance: BALANCE,
+});
+export const LOOKUP = WALLET.extend({
+  balance: BALANCE.extend({ withdrawable: sol }),
+  /** Without what the network leaves out. */
+  profile: z.strictObject({
+    name: z.string().optional(),
+    verified: z.boolean().optional(),
+    followers: z.int().optional(),
+    pictureUrl: z.string().optional(),
+  }),
   /** Only if the request names coins, as the next two. */
   coins: z.array(COIN).optional(),
 });
@@ -43,7 +53,7 @@ export const NOTHING = z.strictObject({
 /** `success` is only in errors of a collect. */
 const ERROR = z.strictObject({ success: z.literal(false).optional(), error: code, message });
 export const WALLETS = z.object({
-  wallets: z.array(LOOKUP.extend({ balance: BALANCE.nullable() }).nullable()),
+  wallets: z.array(WALLET.extend({ balance: BALANCE.nullable() }).nullable()),
 });
 const RESULT = z.object({
   success: z.boolean(),

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import type { WALLET } from "./answers.ts";
 import {
   assert,
   COLLECTED,
@@ -117,7 +118,11 @@ export function createCallers(
 
   const dataOf = ({ body }: Answer) => GRAPHQL.parse(body).data;
 
-  function checkWallet(wallet: z.infer<typeof LOOKUP>, call: Call, withCoin = false): void {
+  function checkWallet(
+    wallet: z.infer<typeof WALLET> & { coins?: unknown },
+    call: Call,
+    withCoin = false,
+  ): void {
     const account = byHandle.get(wallet.handle);
     assert(
       account?.id === wallet.socialId && account.address === wallet.address,

@@ -25,6 +25,7 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
       vault: "1.5000",
       pda: "0.7500",
       total: "2.2500",
+      withdrawable: "2.2050",
     });
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "1.5000", newBalance: "2.2500" });
@@ -33,6 +34,7 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
       vault: "0.0000",
       pda: "2.2500",
       total: "2.2500",
+      withdrawable: "2.2050",
     });
     expect((await world.collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
   });

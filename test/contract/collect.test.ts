@@ -50,6 +50,7 @@ describe("POST /collect", () => {
       vault: "0.0000",
       pda: "8.3000",
       total: "8.3000",
+      withdrawable: "8.1340",
     });
 
     world.forgetCalls();

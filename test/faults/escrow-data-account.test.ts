@@ -18,6 +18,7 @@ it("the rent of the escrow program's data is neither in the balance nor in the n
     vault: "3.1000",
     pda: "1.0000",
     total: "4.1000",
+    withdrawable: "4.0180",
   });
   expect((await world.collect(id)).body).toMatchObject({ collected: "3.1000", newBalance: "4.1000" });
   expect((await world.lookup("creator")).body.balance.pda).toBe("4.1000");

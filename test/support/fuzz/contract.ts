@@ -67,7 +67,8 @@ export function expectLookup(
     handle: expect.stringMatching(/^\w+$/),
     socialId: expect.stringMatching(/^(0|[1-9]\d{0,19})$/),
     address: addressesOf(body.socialId).address,
-    balance: { vault: sol, pda: sol, total: sol },
+    balance: { vault: sol, pda: sol, total: sol, withdrawable: sol },
+    profile: expect.any(Object),
   });
 }
 
