@@ -2,6 +2,7 @@ import { PublicKey } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
 import { deriveAddress, toAddress } from "../derive-address.ts";
 import { WRAPPED_SOL_MINT, wrappedSolAccountOf } from "../token-accounts.ts";
+import { DerivedCreator, type Creator, type VaultPrograms } from "./vaults.ts";
 
 /** The addresses of one coin on the launch platform, in base58. They never change. */
 export interface CoinAddresses {
@@ -14,22 +15,20 @@ export interface CoinAddresses {
   readonly pool: string;
   /** The pool's account of wrapped SOL. */
   readonly poolTokens: string;
-  /** The coin's creator once its fees are shared. */
-  readonly sharingConfig: string;
+  /** The coin's creator once its fees are shared: the address of its sharing config, with vaults of its own. */
+  readonly sharingConfig: Creator;
 }
 
 /** Derives the addresses of the coin with this mint, in base58. */
 export type CoinAddressesOf = (mint: string) => CoinAddresses;
 
-/** An entry with all addresses takes up to 3.5 kB. */
+/** An entry with all addresses takes up to 4.2 kB. */
 const MAX_CACHED_COINS = 10_000;
 
 /** A u16: 0. */
 const POOL_INDEX = Buffer.alloc(2);
 
-interface Programs {
-  readonly launchpad: PublicKey;
-  readonly amm: PublicKey;
+interface Programs extends VaultPrograms {
   readonly fees: PublicKey;
 }
 
@@ -69,7 +68,7 @@ class DerivedCoinAddresses implements CoinAddresses {
   #curveTokens: string | undefined;
   #pool: string | undefined;
   #poolTokens: string | undefined;
-  #sharingConfig: string | undefined;
+  #sharingConfig: Creator | undefined;
 
   constructor(mint: string, programs: Programs) {
     this.mint = mint;
@@ -93,8 +92,11 @@ class DerivedCoinAddresses implements CoinAddresses {
     return (this.#poolTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.pool))));
   }
 
-  get sharingConfig(): string {
-    return (this.#sharingConfig ??= this.#derive("sharing-config", this.#programs.fees));
+  get sharingConfig(): Creator {
+    return (this.#sharingConfig ??= new DerivedCreator(
+      this.#derive("sharing-config", this.#programs.fees),
+      this.#programs,
+    ));
   }
 
   #derive(seed: string, program: PublicKey): string {

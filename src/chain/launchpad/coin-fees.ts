@@ -78,7 +78,7 @@ export function createReadCoinFees(programs: {
 function reasonOf(coin: CoinAddresses, account: FeeAccount, creator: string): UncollectableReason | null {
   if (account.isHolderReward) return "HOLDER_REWARDS";
   if (account.creator !== creator) {
-    return account.creator === coin.sharingConfig ? "SHARED" : "OTHER_CREATOR";
+    return account.creator === coin.sharingConfig.address ? "SHARED" : "OTHER_CREATOR";
   }
   if (account.isCashback) return "CASHBACK";
   if (account.quoteMint !== WRAPPED_SOL_MINT.toBase58()) return "OTHER_CURRENCY";

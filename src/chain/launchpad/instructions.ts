@@ -8,7 +8,7 @@ import {
   wrappedSolAccountOf,
 } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
-import type { CreatorVaults } from "./vaults.ts";
+import type { Creator } from "./vaults.ts";
 
 // The Anchor discriminators of the instructions; their accounts are below. Both programs have a SWEEP_CREATOR_FEE.
 // Sources: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
@@ -19,11 +19,6 @@ const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
 
 const MAX_CACHED_VAULTS = 1_000;
-
-/** A creator (`address`) and its vaults. */
-interface Creator extends CreatorVaults {
-  readonly address: string;
-}
 
 export type Launchpad = ReturnType<typeof createLaunchpad>;
 

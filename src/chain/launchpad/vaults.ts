@@ -1,14 +1,52 @@
-import type { PublicKey } from "@solana/web3.js";
-import { deriveAddress } from "../derive-address.ts";
+import { PublicKey } from "@solana/web3.js";
+import { deriveAddress, toAddress } from "../derive-address.ts";
+import { wrappedSolAccountOf } from "../token-accounts.ts";
 
-/** The accounts that hold one creator's fees on the launch platform; addresses in base58. */
-export interface CreatorVaults {
+/** A creator of coins (`address`), and the accounts that hold its fees on the launch platform; in base58. */
+export interface Creator {
+  readonly address: string;
   /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
   readonly creatorVault: string;
   /** Owns {@link ammVault}. */
   readonly ammVaultAuthority: string;
   /** The fees of the creator's tokens that trade on the AMM: a wrapped SOL account. */
   readonly ammVault: string;
+}
+
+/** The launch platform's programs that keep vaults. */
+export interface VaultPrograms {
+  readonly launchpad: PublicKey;
+  readonly amm: PublicKey;
+}
+
+/** Derives each vault on first use. A class, because getters on a prototype cost no memory per creator. */
+export class DerivedCreator implements Creator {
+  readonly address: string;
+  readonly #programs: VaultPrograms;
+  #creatorVault: string | undefined;
+  #ammVaultAuthority: string | undefined;
+  #ammVault: string | undefined;
+
+  constructor(address: string, programs: VaultPrograms) {
+    this.address = address;
+    this.#programs = programs;
+  }
+
+  get creatorVault(): string {
+    return (this.#creatorVault ??= toAddress(
+      creatorVaultOf(new PublicKey(this.address), this.#programs.launchpad),
+    ));
+  }
+
+  get ammVaultAuthority(): string {
+    return (this.#ammVaultAuthority ??= toAddress(
+      ammVaultAuthorityOf(new PublicKey(this.address), this.#programs.amm),
+    ));
+  }
+
+  get ammVault(): string {
+    return (this.#ammVault ??= toAddress(wrappedSolAccountOf(new PublicKey(this.ammVaultAuthority))));
+  }
 }
 
 /** The launch platform's vault for the fees of every token whose creator is `creator`. */

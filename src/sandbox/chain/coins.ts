@@ -90,7 +90,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
   }
 
   function creatorFor({ kind, mint, creator }: NewCoin): string {
-    if (kind === "shared") return addressesOf(mint).sharingConfig;
+    if (kind === "shared") return addressesOf(mint).sharingConfig.address;
     if (kind !== "holderRewards") return creator;
     const seeds = [Buffer.from("holder-rewards"), new PublicKey(mint).toBuffer()];
     return deriveAddress(seeds, launchpad).toBase58();

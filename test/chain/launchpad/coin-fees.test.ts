@@ -97,7 +97,7 @@ const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fie
 describe("a coin's addresses", () => {
   it.each([MINT, DERIVED_MINT])("are the program-derived addresses of the documented seeds: %s", (mint) => {
     const { curve, curveTokens, pool, poolTokens, sharingConfig } = coinAddressesOf(mint);
-    expect({ curve, curveTokens, pool, poolTokens, sharingConfig }).toEqual({
+    expect({ curve, curveTokens, pool, poolTokens, sharingConfig: sharingConfig.address }).toEqual({
       curve: curveOf(mint),
       curveTokens: ata(curveOf(mint), WSOL),
       pool: poolOf(mint),

@@ -3,9 +3,8 @@ import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
 import { PLACES } from "../../launchpad/fee-accounts.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
-import { ammVaultAuthorityOf, creatorVaultOf } from "../../launchpad/vaults.ts";
+import { DerivedCreator } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
-import { wrappedSolAccountOf } from "../../token-accounts.ts";
 import type { Sweep } from "../../sweeps.ts";
 import { guardInstruction } from "./composer.ts";
 
@@ -44,23 +43,18 @@ export function createSigningRules(needs: {
     needs;
   const computeBudget = ComputeBudgetProgram.programId.toBase58();
   const allowedPrograms = new Set([launchpadProgramId, launchpadAmmProgramId, computeBudget]);
-  const launchpadProgram = new PublicKey(launchpadProgramId);
-  const ammProgram = new PublicKey(launchpadAmmProgramId);
+  const programs = {
+    launchpad: new PublicKey(launchpadProgramId),
+    amm: new PublicKey(launchpadAmmProgramId),
+  };
 
   function sweepInstruction({
     address,
     mint,
     stage,
   }: AllowedSweeps["sweeps"][number]): TransactionInstruction {
-    const creator = new PublicKey(address);
-    const authority = ammVaultAuthorityOf(creator, ammProgram);
-    const vaults = {
-      address,
-      creatorVault: creatorVaultOf(creator, launchpadProgram).toBase58(),
-      ammVaultAuthority: authority.toBase58(),
-      ammVault: wrappedSolAccountOf(authority).toBase58(),
-    };
-    return launchpad[PLACES[stage].sweep](feePayer.toBase58(), vaults, coinAddressesOf(mint));
+    const creator = new DerivedCreator(address, programs);
+    return launchpad[PLACES[stage].sweep](feePayer.toBase58(), creator, coinAddressesOf(mint));
   }
 
   return (message: Message, { sweeps, guard }: AllowedSweeps): Lamports => {
