@@ -12,13 +12,14 @@ import { createLastCollects } from "./chain/collect/last-collects.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
+import { createSimulateAlone } from "./chain/collect/prepare/simulate-alone.ts";
 import { createSimulator } from "./chain/collect/prepare/simulator.ts";
 import { createFloors } from "./chain/slots/floors.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/slots/landed-slots.ts";
 import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
-import { createReadCoinFees } from "./chain/launchpad/coin-fees.ts";
+import { createDecodeCoin } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
@@ -109,11 +110,15 @@ export function createChainServices(needs: CommonNeeds) {
     launchpadAmmProgramId,
     launchpadFeesProgramId,
   });
+  const decodeCoin = createDecodeCoin({ launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId });
   const floors = createFloors(rpc);
   const balances = createBalances({
-    readWallets: createReadWallets({ rpc, floors, metrics: batchMetrics("chain") }),
-    readCoinFees: createReadCoinFees({ launchpadProgramId, launchpadAmmProgramId }),
+    readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics: batchMetrics("chain") }),
+    decodeCoin,
+    getAccounts: rpc.getAccounts,
     escrowProgramId,
+    feePayer: feePayerAddress,
+    minLamports,
     maxRent,
   });
   const landedSlots = createLandedSlots({ feePayer: feePayerAddress, redis, floors });
@@ -154,20 +159,18 @@ export function createChainServices(needs: CommonNeeds) {
     rpc,
     floors,
     composer,
-    prospects,
     feePayer: keypair.publicKey,
     minLamports,
-    maxRent,
     priceFloor,
     pricePercentile,
     maxPriorityFee,
-    log,
   });
   const collector = createCollector({
     rpc,
     balances,
     prospects,
     simulator,
+    simulateAlone: createSimulateAlone({ simulator, composer, prospects, minLamports, maxRent, log }),
     priceFloor,
     composer,
     feePayer,

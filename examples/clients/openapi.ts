@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Look up the address and balance of a handle
-         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance` then also counts those that collects of the same coins move. Coins with holder rewards or cashback never pay the address. A coin with a sharing config pays the accounts in it when someone distributes its fees on the launch platform, which this service does not do.
+         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance` then also counts those that collects of the same coins move. Of a coin whose fees are shared, `coins` has the account's share. Coins with holder rewards or cashback never pay the address.
          */
         get: operations["lookUpWallet"];
         put?: never;
@@ -71,18 +71,20 @@ export interface components {
         Coin: {
             /** @description The coin's mint, in base58. */
             mint: string;
-            /** @description The place. A coin whose fees wait in both has two entries. Null if there is no such coin. */
-            stage: ("CURVE" | "POOL") | null;
+            /** @description The place. A coin whose fees wait in several has an entry for each. Null if there is no such coin. */
+            stage: ("CURVE" | "POOL" | "SHARED") | null;
             /** @description The waiting fees; null if the coin trades in another currency, or does not exist. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             waiting: string | null;
             /** @description The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin. */
             amount: string | null;
             /** @description The mint of the currency in which the coin trades; So11111111111111111111111111111111111111112 is SOL. Null if there is no such coin. */
             quoteMint: string | null;
+            /** @description The account's share of the coin's creator fees, in ten-thousandths: 10000 for the only creator, 0 if it has none. A collect of a shared coin pays all who share it. */
+            shareBps: number;
             /** @description Whether collects that name the coin move the fees. If so, `balance.vault` includes them. */
             collectable: boolean;
             /** @description Why collects do not move the fees; null if they do. */
-            reason: ("NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM") | null;
+            reason: ("NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM" | "PAUSED" | "BELOW_SHARING_MINIMUM" | "SHAREHOLDER_BLOCKED") | null;
         };
         Wallet: {
             /** @description The account's handle, in the network's spelling. */

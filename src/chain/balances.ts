@@ -1,19 +1,26 @@
 import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import type { CoinFees, ReadCoinFees, UncollectableReason } from "./launchpad/coin-fees.ts";
-import { PLACES } from "./launchpad/fee-accounts.ts";
-import { rentMinimumOf } from "./rent.ts";
+import {
+  toCoinFees,
+  type CoinFees,
+  type DecodeCoin,
+  type UncollectableReason,
+} from "./launchpad/coin-fees.ts";
+import { rentMinimumOf, type Rent } from "./rent.ts";
+import type { Rpc } from "./rpc/rpc-client.ts";
+import { toSharedFees, type Receivers } from "./shared-fees.ts";
 import {
   chooseSweeps,
   collectableWith,
   growthRentOf,
   isRentAcceptable,
+  vaultOf,
   type Sweep,
   type Vaults,
 } from "./sweeps.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
-import type { WalletWithCoins, ReadWallets, WalletAccounts } from "./wallets.ts";
+import type { ReadWallets, VaultAccounts, WalletAccounts, WalletWithCoins } from "./wallets.ts";
 
 /** The uncollected fees of an account: in its vaults, and on its coins. */
 export interface UncollectedFees {
@@ -33,67 +40,114 @@ export interface Balance {
   /** The lamports at the account's address that its owner can withdraw. */
   readonly pda: Lamports;
   /** The fees on the named coins, in their order. */
-  readonly coins: readonly CoinBalance[];
+  readonly coins: readonly CoinFees[];
 }
 
 /** The balance of an account with some of the coins that it was read with, all from one read. */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
-/** The fees in one place of a coin; `reason`: why collects do not move them, or null if they do. */
-export type CoinBalance = Omit<CoinFees, "missingBytes">;
+interface FeesWithSweep {
+  readonly fees: CoinFees;
+  readonly sweep: Sweep | undefined;
+}
 
 export type Balances = ReturnType<typeof createBalances>;
 
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: {
   readWallets: ReadWallets;
-  readCoinFees: ReadCoinFees;
+  decodeCoin: DecodeCoin;
+  getAccounts: Rpc["getAccounts"];
   escrowProgramId: string;
+  /** The fee payer's address. */
+  feePayer: string;
+  /** The least that is worth a collect. */
+  minLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRent: Lamports;
 }) {
-  const { readWallets, readCoinFees, escrowProgramId, maxRent } = needs;
+  const { readWallets, decodeCoin, getAccounts, escrowProgramId, feePayer, minLamports, maxRent } = needs;
 
   /** The fees on the wallet's coins, in their order, each with the sweep that moves them. */
-  function toCoinFees({ account, coins }: WalletWithCoins, accounts: WalletAccounts, vaults: Vaults) {
-    return coins.flatMap((coin, i) =>
-      readCoinFees(coin, accounts.coins[i]!, account.address).map((fees) => ({
-        fees,
-        sweep: toSweep(coin, fees, vaults),
-      })),
-    );
+  function toFeesWithSweeps(
+    { account: { address }, coins }: WalletWithCoins,
+    accounts: WalletAccounts,
+    vaults: Vaults,
+    receivers?: Receivers,
+  ): FeesWithSweep[] {
+    return coins.flatMap((addresses, i): FeesWithSweep[] => {
+      const coin = decodeCoin(addresses, accounts.coins[i]!);
+      const { sharedVaults } = accounts.coins[i]!;
+      if (!sharedVaults || !coin.sharing) {
+        return toCoinFees(coin, address).map(({ missingBytes, ...fees }) => ({
+          fees,
+          sweep: toSweep(addresses, fees, growthRentOf(missingBytes, vaults)),
+        }));
+      }
+      const { rent } = accounts;
+      const ofConfig = toVaults(sharedVaults, rent);
+      const { fees, distribution } = toSharedFees(coin, ofConfig, {
+        address,
+        feePayer,
+        minLamports,
+        rent,
+        receivers,
+      });
+      return fees.map((each) => ({ fees: each, sweep: distribution }));
+    });
+  }
+
+  /** The other accounts that share the fees of the wallets' coins. */
+  async function readReceivers(
+    wallets: readonly WalletWithCoins[],
+    read: readonly (WalletAccounts | Error)[],
+  ): Promise<Receivers | undefined> {
+    const groups = wallets.flatMap(({ account, coins }, i) => {
+      const accounts = read[i]!;
+      if (accounts instanceof Error) return [];
+      return accounts.coins.flatMap((each, j) => {
+        const shareholders = each.sharedVaults && decodeCoin(coins[j]!, each).sharing?.shareholders;
+        return shareholders
+          ? [shareholders.map(({ address }) => address).filter((a) => a !== account.address)]
+          : [];
+      });
+    });
+    if (groups.flat().length === 0) return undefined;
+    const found = await getAccounts(groups);
+    return new Map(groups.flatMap((group, i) => group.map((address, j) => [address, found[i]![j]] as const)));
   }
 
   function toBalance(
     wallet: WalletWithCoins,
     accounts: WalletAccounts,
     named: readonly CoinAddresses[],
+    receivers: Receivers | undefined,
   ): Balance {
-    const vaults = toVaults(accounts);
-    const all = named.length === 0 ? [] : toCoinFees(wallet, accounts, vaults);
+    const vaults = toVaults(accounts, accounts.rent);
+    const all = named.length === 0 ? [] : toFeesWithSweeps(wallet, accounts, vaults, receivers);
     const coins = named.flatMap(({ mint }) => all.filter(({ fees }) => fees.mint === mint));
-    const chosen = chooseSweeps(
-      coins.flatMap(({ sweep }) => sweep ?? []),
-      vaults,
-      maxRent,
+    // All places of a shared coin have one distribution.
+    const sweeps = new Set(
+      coins.flatMap(({ fees, sweep }) => (fees.reason === null && sweep ? [sweep] : [])),
     );
+    const chosen = chooseSweeps([...sweeps], vaults, maxRent);
     return {
       vault: collectableWith(chosen, vaults),
       pda: saturatingSubtract(accounts.address.lamports, unwithdrawableIn(accounts)),
       coins: coins.map(({ fees, sweep }) => {
-        const { mint, stage, quoteMint, amount } = fees;
+        if (fees.reason !== null || !sweep) return fees;
         const isChosen = chosen.some(
-          (each) => each.coin.mint === sweep?.coin.mint && each.stage === sweep.stage,
+          (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
         );
-        const reason = sweep && !isChosen ? refusalOf(sweep, vaults) : fees.reason;
-        return { mint, stage, quoteMint, amount, reason };
+        return isChosen ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
       }),
     };
   }
 
-  function refusalOf({ amount, stage, growthRent }: Sweep, { missingRent }: Vaults): UncollectableReason {
-    const rent = growthRent + missingRent[PLACES[stage].vault];
-    return rent > maxRent || !isRentAcceptable(rent, amount) ? "RENT_TOO_HIGH" : "BELOW_AMM_MINIMUM";
+  function refusalOf(sweep: Sweep, { missingRent }: Vaults): UncollectableReason {
+    const vault = vaultOf(sweep);
+    const rent = sweep.growthRent + (vault ? missingRent[vault] : 0n);
+    return rent > maxRent || !isRentAcceptable(rent, sweep.amount) ? "RENT_TOO_HIGH" : "BELOW_AMM_MINIMUM";
   }
 
   /**
@@ -113,11 +167,12 @@ export function createBalances(needs: {
   return {
     async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
       const accounts = await readWallet(wallet);
-      const vaults = toVaults(accounts);
-      const sweeps = toCoinFees(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []);
+      const vaults = toVaults(accounts, accounts.rent);
+      const sweeps = new Set(toFeesWithSweeps(wallet, accounts, vaults).flatMap(({ sweep }) => sweep ?? []));
       return {
         vaults,
-        sweeps,
+        // The fees of other shareholders justify nothing.
+        sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minLamports),
         unwithdrawable: unwithdrawableIn(accounts),
         missingRent: missingRentOf(accounts),
       };
@@ -132,8 +187,9 @@ export function createBalances(needs: {
       signal?: AbortSignal,
     ): Promise<(BalanceWith | Error)[]> {
       const read = await readWallets(wallets, signal);
+      const receivers = await readReceivers(wallets, read);
       return read.map((accounts, i) =>
-        accounts instanceof Error ? accounts : (coins) => toBalance(wallets[i]!, accounts, coins),
+        accounts instanceof Error ? accounts : (coins) => toBalance(wallets[i]!, accounts, coins, receivers),
       );
     },
 
@@ -147,7 +203,7 @@ function missingRentOf({ address: { lamports, space = 0 }, rent }: WalletAccount
   return saturatingSubtract(rentMinimumOf(rent, space), lamports);
 }
 
-function toVaults({ creatorVault, ammVault, rent }: WalletAccounts): Vaults {
+function toVaults({ creatorVault, ammVault }: VaultAccounts, rent: Rent): Vaults {
   const rentMinimum = rentMinimumOf(rent, 0);
   const tokenRentMinimum = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
   const wrapped = readWrappedSol(ammVault);
@@ -165,8 +221,8 @@ function toVaults({ creatorVault, ammVault, rent }: WalletAccounts): Vaults {
 }
 
 /** The sweep that moves the fees to the account's vaults; undefined if none can. */
-function toSweep(coin: CoinAddresses, fees: CoinFees, vaults: Vaults): Sweep | undefined {
-  const { stage, amount, reason, missingBytes } = fees;
-  if (reason !== null || stage === null || amount === null) return undefined;
-  return { coin, stage, amount: toLamports(amount), growthRent: growthRentOf(missingBytes, vaults) };
+function toSweep(coin: CoinAddresses, fees: CoinFees, growthRent: Lamports): Sweep | undefined {
+  const { stage, amount, reason } = fees;
+  if (reason !== null || stage === null || stage === "SHARED" || amount === null) return undefined;
+  return { coin, stage, amount: toLamports(amount), growthRent };
 }

@@ -1,9 +1,10 @@
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { PLACES, type Stage, type SweptVault } from "./launchpad/fee-accounts.ts";
+import type { Shareholder } from "./launchpad/sharing-config.ts";
 import { TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
-/** What an account's vaults hold. */
+/** What the vaults of an account, or of a sharing config, hold. */
 export interface Vaults {
   /** All lamports of the creator vault. */
   readonly creatorVault: Lamports;
@@ -18,7 +19,7 @@ export interface Vaults {
 }
 
 /** The fees that wait in one place of a coin, which a sweep can move to the account's vaults. */
-export interface Sweep {
+export interface PlaceSweep {
   readonly coin: CoinAddresses;
   readonly stage: Stage;
   readonly amount: Lamports;
@@ -26,10 +27,25 @@ export interface Sweep {
   readonly growthRent: Lamports;
 }
 
-/** A sweep that a collect does, and all that its payer pays. */
-export interface ChosenSweep extends Sweep {
-  readonly rent: Lamports;
+/** The fees of a coin that an account shares with others: sweeps of all its places, then a distribution to all. */
+export interface Distribution extends Omit<PlaceSweep, "stage"> {
+  readonly stage: "SHARED";
+  /** What arrives at the account. Only this justifies what the collect costs. */
+  readonly amount: Lamports;
+  /** What the payer pays to grow accounts, and for missing vaults. */
+  readonly growthRent: Lamports;
+  /** What arrives at all shareholders together, and what rounding leaves. */
+  readonly distributable: Lamports;
+  /** In the order in which the distribution names them. */
+  readonly shareholders: readonly Shareholder[];
+  /** Whether it also moves the fees in the coin's pool and in the AMM's vault of the sharing config. */
+  readonly withPool: boolean;
 }
+
+export type Sweep = PlaceSweep | Distribution;
+
+/** A sweep that a collect does, and all that its payer pays. */
+export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
 /** A sweep moves at least this many times its rent. */
 const MIN_AMOUNT_PER_RENT = 50n;
@@ -64,12 +80,12 @@ export function chooseSweeps(
   const missingRent = { ...vaults.missingRent };
 
   function choose(sweep: Sweep): boolean {
-    const { vault } = PLACES[sweep.stage];
-    const rent = toLamports(sweep.growthRent + missingRent[vault]);
+    const vault = vaultOf(sweep);
+    const rent = toLamports(sweep.growthRent + (vault ? missingRent[vault] : 0n));
     const candidate = { ...sweep, rent };
     if (rent > maxRent || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate])) return false;
     chosen.push(candidate);
-    missingRent[vault] = toLamports(0);
+    if (vault) missingRent[vault] = toLamports(0);
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
@@ -80,7 +96,7 @@ export function chooseSweeps(
   }
 
   if (amountInto("ammVault", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
-  return chooseSweeps(sweepsInto("creatorVault", sweeps), vaults, maxRent, fit);
+  return chooseSweeps(withoutPools(sweeps), vaults, maxRent, fit);
 }
 
 /** The lamports that the AMM moves to the creator vault after the sweeps; 0 if they are too few for the AMM. */
@@ -91,6 +107,12 @@ export function inAmm(sweeps: readonly Sweep[], { ammVault, tokenRentMinimum }: 
 
 /** What a transaction that does the sweeps and collects moves to the address. */
 export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
+  const shared = sweeps.reduce((sum, { stage, amount }) => (stage === "SHARED" ? sum + amount : sum), 0n);
+  return toLamports(inVaultsWith(sweeps, vaults) + shared);
+}
+
+/** The part of {@link collectableWith} that comes from the account's own vaults. */
+export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
   const swept = amountInto("creatorVault", sweeps);
   const paid = swept > 0n ? vaults.missingRent.creatorVault : 0n;
   return saturatingSubtract(
@@ -104,14 +126,24 @@ export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
   return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
 }
 
-/** The sweeps that move fees to a vault. */
-export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly S[]): S[] {
-  return sweeps.filter(({ stage }) => PLACES[stage].vault === vault);
+/** The vault of the account to which a sweep moves fees; undefined for a distribution. */
+export function vaultOf({ stage }: Sweep): SweptVault | undefined {
+  return stage === "SHARED" ? undefined : PLACES[stage].vault;
 }
 
-/** The address of the place that a sweep empties. */
-export function sweptAddressOf({ coin, stage }: Sweep): string {
-  return coin[PLACES[stage].account];
+/** The sweeps that move fees to a vault. */
+export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly S[]): (S & PlaceSweep)[] {
+  return sweeps.filter((sweep): sweep is S & PlaceSweep => vaultOf(sweep) === vault);
+}
+
+/** The sweeps that a collect can do without the AMM's part. */
+export function withoutPools(sweeps: readonly Sweep[]): Sweep[] {
+  return sweeps.filter((sweep) => vaultOf(sweep) !== "ammVault");
+}
+
+/** The distributions among sweeps. */
+export function distributionsOf<S extends Sweep>(sweeps: readonly S[]): (S & Distribution)[] {
+  return sweeps.filter((sweep): sweep is S & Distribution => sweep.stage === "SHARED");
 }
 
 function amountInto(vault: SweptVault, sweeps: readonly Sweep[]): bigint {

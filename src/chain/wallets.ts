@@ -4,10 +4,12 @@ import type { AccountAddresses } from "./addresses.ts";
 import type { Floors, ReadAmounts } from "./slots/floors.ts";
 import { toLamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { FEE_ACCOUNT_DATA } from "./launchpad/fee-accounts.ts";
+import type { CoinAccounts, DecodeCoin } from "./launchpad/coin-fees.ts";
+import { COIN_DATA } from "./launchpad/fee-accounts.ts";
 import { decodeRent, RENT_SYSVAR, type Rent } from "./rent.ts";
 import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
+import { RpcError } from "./rpc/rpc-error.ts";
 import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */
@@ -22,19 +24,28 @@ export function identityOf({ account, coins }: WalletWithCoins): string {
   return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
 }
 
-/** The accounts of one wallet and its coins, all read in one slot, so that they are consistent. */
-export interface WalletAccounts {
+/** The accounts that hold a creator's fees. */
+export interface VaultAccounts {
   readonly creatorVault: Account;
   readonly ammVault: Account;
+}
+
+/** The accounts of one wallet and its coins, all read in one slot, so that they are consistent. */
+export interface WalletAccounts extends VaultAccounts {
   readonly address: Account;
   readonly rent: Rent;
   /** In the order of the wallet's coins. */
-  readonly coins: readonly CoinAccounts[];
+  readonly coins: readonly WalletCoin[];
 }
 
-interface CoinAccounts {
-  readonly curve: Account | undefined;
-  readonly pool: Account | undefined;
+/** A coin's accounts, with the vaults of its sharing config if the wallet's account shares the fees. */
+export interface WalletCoin extends CoinAccounts {
+  readonly sharedVaults: VaultAccounts | undefined;
+}
+
+/** A wallet, and those of its coins of which the vaults of the sharing config are read. */
+interface WalletRead extends WalletWithCoins {
+  readonly shared?: readonly CoinAddresses[];
 }
 
 /**
@@ -49,7 +60,7 @@ export type ReadWallets = (
 /** The rent sysvar, which all wallets of a call share. */
 const SHARED_ACCOUNTS = 1;
 const ACCOUNTS_PER_WALLET = 3;
-const ACCOUNTS_PER_COIN = 2;
+const ACCOUNTS_PER_COIN = 3;
 /** A call of this many wallets without coins is full. */
 const MAX_WALLETS_PER_CALL = Math.floor((MAX_ACCOUNTS_PER_CALL - SHARED_ACCOUNTS) / ACCOUNTS_PER_WALLET);
 /** What a call without coins reads of each account: enough for the amount of a token account, and for the rent. */
@@ -62,6 +73,8 @@ const MAX_CALLS = 32;
  * the latency.
  */
 const MAX_WAIT_MS = 20;
+/** How many times a wallet is read until its account shares the fees of the same coins as before. */
+const MAX_READS = 3;
 
 const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
@@ -70,26 +83,31 @@ const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
  * fewer if they name coins. The accounts of a wallet and its coins are read in one slot: a collect between them would
  * show a total that never existed. No wallet goes back in time: one that is below its floor is read again, while the
  * others of the call are answered. Caches nothing, and no caller joins a call that was sent before it asked. The only
- * account data it reads is the amount of a token account, a coin's curve and pool, and the rent sysvar.
+ * account data it reads is the amount of a token account, a coin's curve, pool and sharing config, and the rent sysvar.
+ *
+ * Whether an account shares the fees of a coin is known only after a read. Then the wallet is read again, with the
+ * vaults of the coin's sharing config.
  */
 export function createReadWallets({
   rpc,
   floors,
+  decodeCoin,
   metrics,
 }: {
   rpc: Rpc;
   floors: Floors;
+  decodeCoin: DecodeCoin;
   metrics: BatchMetrics;
 }): ReadWallets {
-  const batcher = createBatcher<WalletWithCoins, WalletAccounts>({
+  const batcher = createBatcher<WalletRead, WalletAccounts>({
     async ask(wallets, answer) {
       const hasCoins = wallets.some(({ coins }) => coins.length > 0);
       await rpc.readAccounts({
         groups: wallets.map(toAddresses),
-        dataSlice: hasCoins ? FEE_ACCOUNT_DATA : WALLET_DATA,
-        minSlotOf: (i) => floors.landedSlotOf(wallets[i]!.account.address),
+        dataSlice: hasCoins ? COIN_DATA : WALLET_DATA,
+        minSlotOf: (i) => minSlotOf(wallets[i]!),
         take(i, accounts, slot) {
-          const wallet = toWallet(accounts);
+          const wallet = toWallet(wallets[i]!, accounts);
           if (!wallet) return "unreadable";
           if (!floors.take(slot, toAmounts(wallets[i]!, wallet))) return false;
           answer(i, wallet);
@@ -97,13 +115,55 @@ export function createReadWallets({
         },
       });
     },
-    idOf: identityOf,
+    idOf: (wallet) =>
+      wallet.shared
+        ? `${identityOf(wallet)} ${wallet.shared.map(({ mint }) => mint).join()}`
+        : identityOf(wallet),
     maxKeys: MAX_WALLETS_PER_CALL,
     maxCalls: MAX_CALLS,
     maxWaitMs: MAX_WAIT_MS,
     metrics,
   });
-  return (wallets, signal) => batcher.load(wallets, { signal });
+
+  /** A collect of any shareholder changes a shared coin. */
+  function minSlotOf({ account, shared = [] }: WalletRead): number {
+    return Math.max(
+      floors.landedSlotOf(account.address),
+      ...shared.map(({ curve }) => floors.landedSlotOf(curve)),
+    );
+  }
+
+  async function withSharedVaults(
+    wallet: WalletWithCoins,
+    first: WalletAccounts,
+    signal: AbortSignal | undefined,
+  ): Promise<WalletAccounts | Error> {
+    const { account, coins } = wallet;
+    let accounts = first;
+    for (let reads = 1; ; reads++) {
+      const shared = coins.filter((coin, i) => {
+        const { sharing } = decodeCoin(coin, accounts.coins[i]!);
+        return sharing?.shareholders.some(({ address }) => address === account.address);
+      });
+      if (shared.every((coin) => accounts.coins[coins.indexOf(coin)]!.sharedVaults)) return accounts;
+      if (reads === MAX_READS) return new RpcError("unreadable", "getMultipleAccounts", "an endpoint");
+      const [read] = await batcher.load([{ ...wallet, shared }], { signal });
+      if (!read || read instanceof Error) return read ?? new Error("a wallet is missing");
+      accounts = read;
+    }
+  }
+
+  return async (wallets, signal) => {
+    const read = await batcher.load(wallets, { signal });
+    if (wallets.every(({ coins }) => coins.length === 0)) return read;
+    return Promise.all(
+      read.map(async (accounts, i) => {
+        const wallet = wallets[i]!;
+        const isDone = accounts instanceof Error || wallet.coins.length === 0;
+        return isDone ? accounts : withSharedVaults(wallet, accounts, signal);
+      }),
+    );
+  };
 }
 
 /** As many of the first wallets as one call can read, at least one. */
@@ -118,34 +178,53 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   return taken;
 }
 
-function toAddresses({ account, coins }: WalletWithCoins): string[] {
+function toAddresses({ account, coins, shared = [] }: WalletRead): string[] {
   const { creatorVault, ammVault, address } = account;
-  return [RENT_SYSVAR, creatorVault, ammVault, address, ...coins.flatMap(({ curve, pool }) => [curve, pool])];
+  return [
+    ...[RENT_SYSVAR, creatorVault, ammVault, address],
+    ...coins.flatMap(({ curve, pool, sharingConfig }) => [curve, pool, sharingConfig.address]),
+    ...shared.flatMap(({ sharingConfig }) => [sharingConfig.creatorVault, sharingConfig.ammVault]),
+  ];
 }
 
-/** What can change of a wallet, and of each of its coins. */
+/** What can change of a wallet, of each of its coins, and of the vaults of its shared ones. */
 function toAmounts({ account, coins }: WalletWithCoins, found: WalletAccounts): ReadAmounts {
-  const { creatorVault, ammVault, address } = found;
-  const ofWallet = [creatorVault.lamports, readWrappedSol(ammVault), address.lamports];
+  const ofWallet = [...ofVaults(found), found.address.lamports];
   return [
     [account.address, ofWallet],
-    ...coins.map(({ curve }, i) => {
-      const ofCoin = [found.coins[i]!.curve, found.coins[i]!.pool].flatMap((each) => [
+    ...found.coins.flatMap(({ curve, pool, sharingConfig, sharedVaults }, i) => {
+      const ofCoin = [curve, pool, sharingConfig].flatMap((each) => [
         each?.lamports,
         each?.data.toString("base64"),
       ]);
-      return [curve, ofCoin] as const;
+      const { curve: key, sharingConfig: config } = coins[i]!;
+      const ofShared = sharedVaults ? [[config.address, ofVaults(sharedVaults)] as const] : [];
+      return [[key, ofCoin] as const, ...ofShared];
     }),
   ];
 }
 
+const ofVaults = ({ creatorVault, ammVault }: VaultAccounts) => [
+  creatorVault.lamports,
+  readWrappedSol(ammVault),
+];
+
 /** The accounts in the order of {@link toAddresses}; undefined if the rent is unreadable. */
-function toWallet(accounts: readonly (Account | undefined)[]): WalletAccounts | undefined {
+function toWallet(
+  { coins, shared = [] }: WalletRead,
+  accounts: readonly (Account | undefined)[],
+): WalletAccounts | undefined {
   const [sysvar, creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
   const rent = decodeRent(sysvar);
   if (!rent) return undefined;
-  const coins: CoinAccounts[] = [];
-  for (let i = SHARED_ACCOUNTS + ACCOUNTS_PER_WALLET; i < accounts.length; i += ACCOUNTS_PER_COIN)
-    coins.push({ curve: accounts[i], pool: accounts[i + 1] });
-  return { creatorVault, ammVault, address, rent, coins };
+  const ofCoins = SHARED_ACCOUNTS + ACCOUNTS_PER_WALLET;
+  const ofShared = ofCoins + ACCOUNTS_PER_COIN * coins.length;
+  const found = coins.map((coin, i): WalletCoin => {
+    const [curve, pool, sharingConfig] = accounts.slice(ofCoins + ACCOUNTS_PER_COIN * i);
+    const index = shared.indexOf(coin);
+    if (index < 0) return { curve, pool, sharingConfig, sharedVaults: undefined };
+    const [creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT] = accounts.slice(ofShared + 2 * index);
+    return { curve, pool, sharingConfig, sharedVaults: { creatorVault, ammVault } };
+  });
+  return { creatorVault, ammVault, address, rent, coins: found };
 }

@@ -52,6 +52,7 @@ const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
         waiting
         amount
         quoteMint
+        shareBps
         collectable
         reason
       }
@@ -82,6 +83,7 @@ const EXAMPLE_WITH_COINS = {
       waiting: "5.0000",
       amount: "5000000000",
       quoteMint: "So11111111111111111111111111111111111111112",
+      shareBps: 10000,
       collectable: true,
       reason: null,
     },
@@ -101,7 +103,7 @@ export function lookupEndpoint(format: HandleFormat): EndpointDescription {
       "Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. " +
       "The balance is read from the chain for every response. " +
       `Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name up to ${MAX_MINTS} coins, each with a \`mint\`, to see the fees that wait on them. \`balance\` then also counts those that collects of the same coins move. ` +
-      "Coins with holder rewards or cashback never pay the address. A coin with a sharing config pays the accounts in it when someone distributes its fees on the launch platform, which this service does not do.",
+      "Of a coin whose fees are shared, `coins` has the account's share. Coins with holder rewards or cashback never pay the address.",
     request: {
       parameters: [
         {

@@ -1,6 +1,5 @@
-import type { CoinBalance } from "../chain/balances.ts";
 import { formatSol, toLamports } from "../chain/lamports.ts";
-import { UNCOLLECTABLE } from "../chain/launchpad/coin-fees.ts";
+import { UNCOLLECTABLE, type CoinFees } from "../chain/launchpad/coin-fees.ts";
 import { WRAPPED_SOL_MINT } from "../chain/token-accounts.ts";
 import { MINT_PATTERN } from "../contract/mint.ts";
 import { builder } from "./builder.ts";
@@ -13,6 +12,7 @@ const StageType = builder.enumType("CoinStage", {
   values: {
     CURVE: { description: "On the bonding curve." },
     POOL: { description: "In the pool on the AMM." },
+    SHARED: { description: "In the vaults of the coin's sharing config." },
   },
 });
 
@@ -26,9 +26,9 @@ const ReasonType = builder.enumType("UncollectableReason", {
   values: reasons,
 });
 
-export const CoinType = builder.objectRef<CoinBalance>("Coin").implement({
+export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
   description:
-    "The fees that wait in one place of a coin, until a collect that names the coin, or anyone else, sweeps them to the vault.",
+    "The fees that wait for the account in one place of a coin, until a collect that names the coin, or anyone else, moves them. If the account shares the coin's fees, they are its share.",
   fields: (t) => ({
     mint: t.exposeString("mint", {
       ...withMetadata({ pattern: MINT_PATTERN }),
@@ -38,7 +38,7 @@ export const CoinType = builder.objectRef<CoinBalance>("Coin").implement({
       type: StageType,
       nullable: true,
       description:
-        "The place. A coin whose fees wait in both has two entries. Null if there is no such coin.",
+        "The place. A coin whose fees wait in several has an entry for each. Null if there is no such coin.",
     }),
     waiting: t.string({
       nullable: true,
@@ -57,6 +57,10 @@ export const CoinType = builder.objectRef<CoinBalance>("Coin").implement({
       nullable: true,
       ...withMetadata({ pattern: MINT_PATTERN }),
       description: `The mint of the currency in which the coin trades; ${SOL} is SOL. Null if there is no such coin.`,
+    }),
+    shareBps: t.exposeInt("shareBps", {
+      description:
+        "The account's share of the coin's creator fees, in ten-thousandths: 10000 for the only creator, 0 if it has none. A collect of a shared coin pays all who share it.",
     }),
     collectable: t.boolean({
       description: "Whether collects that name the coin move the fees. If so, `balance.vault` includes them.",

@@ -57,6 +57,7 @@ describe("a lookup that names a coin", () => {
           waiting: "5.0000",
           amount: "5000000000",
           quoteMint: WSOL,
+          shareBps: 10_000,
           collectable: true,
           reason: null,
         },
@@ -95,8 +96,8 @@ describe("a lookup that names a coin", () => {
     const mints = [usdc, shared, holders, cashback, unknown, others].map((mint) => mint!);
     const { balance, coins } = await see("variety", mints);
     expect(balance.vault).toBe("0.4000");
-    const nowhere = { stage: null, waiting: null, amount: null, quoteMint: null };
-    const onCurve = { stage: "CURVE", quoteMint: WSOL };
+    const nowhere = { stage: null, waiting: null, amount: null, quoteMint: null, shareBps: 0 };
+    const onCurve = { stage: "CURVE", quoteMint: WSOL, shareBps: 0 };
     const expected = [
       {
         mint: usdc,
@@ -105,6 +106,7 @@ describe("a lookup that names a coin", () => {
         waiting: null,
         amount: "120500000",
         quoteMint: USDC,
+        shareBps: 10_000,
       },
       { mint: shared, reason: "SHARED", ...onCurve, waiting: "0.6000", amount: "600000000" },
       {
@@ -114,9 +116,10 @@ describe("a lookup that names a coin", () => {
         quoteMint: WSOL,
         waiting: "0.4000",
         amount: "400000000",
+        shareBps: 0,
       },
       { mint: holders, reason: "HOLDER_REWARDS", ...onCurve, waiting: "0.7000", amount: "700000000" },
-      { mint: cashback, reason: "CASHBACK", ...onCurve, waiting: "0.0000", amount: "0" },
+      { mint: cashback, reason: "CASHBACK", ...onCurve, shareBps: 10_000, waiting: "0.0000", amount: "0" },
       { mint: unknown, reason: "NO_SUCH_COIN", ...nowhere },
       { mint: others, reason: "OTHER_CREATOR", ...onCurve, waiting: "5.0000", amount: "5000000000" },
     ];
@@ -251,8 +254,8 @@ it("fees in pools count only if the AMM moves as much", async () => {
 describe("the chain is read", () => {
   it.each([
     [0, 4],
-    [1, 6],
-    [10, 24],
+    [1, 7],
+    [10, 34],
   ])("once for a lookup with %i coins, with %i keys", async (count, keys) => {
     const mints = mintsOf("prolific").slice(0, count);
     await lookup("prolific", mints);
@@ -319,7 +322,7 @@ describe("within one operation", () => {
       [poolCoin, curveCoin],
     ]);
     expect(accountReads()).toHaveLength(1);
-    expect(new Set(accountReads()[0]!.params[0] as string[]).size).toBe(4 + 2 * 2);
+    expect(new Set(accountReads()[0]!.params[0] as string[]).size).toBe(4 + 2 * 3);
   });
 
   it("`coins` and `balance` come from one read", async () => {

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { CollectError } from "../collect-error.ts";
+import type { Sweep } from "../sweeps.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
@@ -10,6 +11,9 @@ const MAX_COIN_FAILURES = 3;
 const COIN_FAILURES_MS = 3_600_000;
 /** Evicting an entry takes 10,000 paid failures, which the hourly fee budget limits. */
 const MAX_ENTRIES = 10_000;
+
+/** Stands for all accounts that share a coin's fees: one distribution pays all. */
+const ANY_ACCOUNT = "";
 
 export type FailureBackoff = ReturnType<typeof createFailureBackoff>;
 
@@ -22,7 +26,7 @@ export type FailureBackoff = ReturnType<typeof createFailureBackoff>;
  * account; and an address block that repeats it can name no more coins of that account for a while.
  */
 export function createFailureBackoff() {
-  /** By address, or for coins by address and mint. */
+  /** By address, or for coins by address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
     max: MAX_ENTRIES,
   });
@@ -60,12 +64,17 @@ export function createFailureBackoff() {
     },
 
     /**
-     * For how many ms collects of the account leave out a coin that these address blocks name: while the coin backs
-     * off, or each of the blocks has caused too many failures. Not positive if they do not.
+     * For how many ms collects of the account leave out the sweep of a coin that these address blocks name: while the
+     * coin backs off, for a distribution also because of another account, or each of the blocks has caused too many
+     * failures. Not positive if they do not.
      */
-    leftOutMs(address: string, mint: string, blocks: ReadonlySet<string>): number {
-      return Math.max(leftMs(keyOf(address, mint)), leftMsOfBlocks(address, blocks));
+    leftOutMs(address: string, { coin: { mint }, stage }: Sweep, blocks: ReadonlySet<string>): number {
+      const ofAll = stage === "SHARED" ? leftMs(keyOf(ANY_ACCOUNT, mint)) : 0;
+      return Math.max(leftMs(keyOf(address, mint)), ofAll, leftMsOfBlocks(address, blocks));
     },
+
+    /** Whether a coin's distribution, or its sweep for another account, has failed within the last hours. */
+    mayFail: ({ coin: { mint } }: Sweep): boolean => backoffs.has(keyOf(ANY_ACCOUNT, mint)),
 
     /** Whether collects of the account with coins that these blocks name do not leave out all of them. */
     mayNameCoins: (address: string, blocks: ReadonlySet<string>): boolean =>
@@ -79,7 +88,10 @@ export function createFailureBackoff() {
      * no other one can be the reason.
      */
     coinsFailed(address: string, mints: readonly string[], blocks: ReadonlySet<string>): void {
-      for (const mint of mints) backOff(keyOf(address, mint));
+      for (const mint of mints) {
+        backOff(keyOf(address, mint));
+        backOff(keyOf(ANY_ACCOUNT, mint));
+      }
       const [block] = blocks;
       if (block === undefined || blocks.size > 1) return;
       const times = failuresOfBlocks.get(keyOf(address, block)) ?? [];
@@ -89,7 +101,10 @@ export function createFailureBackoff() {
     /** Forgets the failures of the account, and of the coins in its transaction. */
     succeeded(address: string, mints: readonly string[] = []): void {
       backoffs.delete(address);
-      for (const mint of mints) backoffs.delete(keyOf(address, mint));
+      for (const mint of mints) {
+        backoffs.delete(keyOf(address, mint));
+        backoffs.delete(keyOf(ANY_ACCOUNT, mint));
+      }
     },
   };
 }

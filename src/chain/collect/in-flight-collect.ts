@@ -6,9 +6,11 @@ import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { WalletWithCoins } from "../wallets.ts";
+import { distributionsOf } from "../sweeps.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
+import { createDistributionLocks } from "./distribution-locks.ts";
 import type { LastCollects } from "./last-collects.ts";
 import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
@@ -23,6 +25,7 @@ import {
 import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
 import type { Prospect, Prospects } from "./prepare/prospect.ts";
+import type { SimulateAlone } from "./prepare/simulate-alone.ts";
 import type { Simulator } from "./prepare/simulator.ts";
 import type { Composer } from "./message/composer.ts";
 import { POLL_MS } from "./signature-poller.ts";
@@ -52,6 +55,7 @@ export interface CollectNeeds extends ConfirmationWaits {
   balances: Balances;
   prospects: Prospects;
   simulator: Simulator;
+  simulateAlone: SimulateAlone;
   priceFloor: bigint;
   composer: Composer;
   feePayer: FeePayer;
@@ -93,6 +97,7 @@ export function createStartCollect(needs: CollectNeeds) {
     return latest;
   }, BLOCKHASH_MAX_AGE * pollMs);
   const packer = createPacker({ ...needs, getBlockhash });
+  const distributionLocks = createDistributionLocks(locks);
   const feePayerAddress = feePayer.publicKey.toBase58();
 
   return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf, log = needs.log): InFlightCollect => {
@@ -106,12 +111,46 @@ export function createStartCollect(needs: CollectNeeds) {
     /** As read last. */
     let prospect: Prospect | undefined;
 
-    /** Undefined when a collect would move too little. */
-    async function sign(): Promise<SignedCollect | undefined> {
-      prospect = await prospects.read(wallet, (mint) => backoff.leftOutMs(address, mint, blocksOf(mint)));
-      if (!prospect) return undefined;
-      backoff.assertReady(address);
-      return packer.sign({ prospect, payers, endsAt }, { isAlone });
+    /**
+     * Undefined when a collect would move too little. If another collect distributes fees that this account shares, the
+     * lease of its transaction. Otherwise `held` has the lock of each config whose fees the transaction distributes.
+     */
+    async function sign(held: Map<string, Lease>): Promise<SignedCollect | Lease | undefined> {
+      for (;;) {
+        prospect = await prospects.read(wallet, {
+          leftOutMs: (sweep) => backoff.leftOutMs(address, sweep, blocksOf(sweep.coin.mint)),
+          mayFail: (distribution) => backoff.mayFail(distribution),
+        });
+        if (!prospect) return undefined;
+        backoff.assertReady(address);
+        const configs = distributionsOf(prospect.part.sweeps).map(({ coin }) => coin.sharingConfig.address);
+        if (configs.every((config) => held.has(config)))
+          return packer.sign({ prospect, payers, endsAt }, { isAlone });
+        releaseAll(held);
+        // All collects acquire them in the same order, and read again: another one may have distributed the fees.
+        for (const config of configs.toSorted()) {
+          const lease = await distributionLocks.acquire(config, endsAt);
+          if (lease.openTransaction) return lease;
+          held.set(config, lease);
+        }
+      }
+    }
+
+    /** Follows another collect's distribution to its end; undefined unless it pays this account. */
+    async function followDistribution(
+      lease: Lease,
+      transaction: StoredTransaction,
+    ): Promise<EarlierTransaction | undefined> {
+      const { landed } = await findLanded(transaction);
+      if (landed) {
+        floors.require(address, landed.slot);
+        lease.release(landed.slot);
+      }
+      const outcome = landed ?? (await land(lease, transaction));
+      progress = { kind: "preparing" };
+      if (outcome.kind !== "landed" || outcome.err !== null) return undefined;
+      const wasInFlight = !landed || !lease.isEarlier;
+      return { ...transaction, landed: outcome.transaction, wasInFlight };
     }
 
     async function run(): Promise<CollectOutcome> {
@@ -149,11 +188,20 @@ export function createStartCollect(needs: CollectNeeds) {
           continue;
         }
 
-        const signed = await sign().catch((error: unknown) => {
+        const held = new Map<string, Lease>();
+        const signed = await sign(held).catch((error: unknown) => {
+          releaseAll(held);
           lease.release();
           throw error;
         });
+        if (signed && "openTransaction" in signed) {
+          releaseAll(held);
+          lease.release();
+          earlier = (await followDistribution(signed, signed.openTransaction!)) ?? earlier;
+          continue;
+        }
         if (!signed) {
+          releaseAll(held);
           lease.release();
           // The transaction that this collect followed may have moved everything.
           if (progress.kind === "sent")
@@ -165,14 +213,24 @@ export function createStartCollect(needs: CollectNeeds) {
         const { transaction } = signed;
         if (!(await storeToSend(lease, signed))) {
           signed.close({ refund: true });
+          releaseAll(held);
           wasTaken ||= lease.isInRedis;
           continue;
         }
+        // Only to spare others a fee, so it does not matter whether the locks are lost.
+        await Promise.all([...held.values()].map((each) => each.store(transaction)));
         const outcome = await land(lease, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
-        if (outcome.kind !== "landed")
+        if (outcome.kind !== "landed") {
+          releaseAll(held);
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
-        const result = await landedOutcome.read(account, transaction, outcome, signed, blocksOf);
+        }
+        // After a failure, the collects that wait must see that the coin backs off.
+        const result = await landedOutcome
+          .read(account, transaction, outcome, signed, blocksOf)
+          .finally(() => {
+            releaseAll(held, outcome.slot);
+          });
         if (result === "failed-together") collectAlone();
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
           // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
@@ -205,9 +263,13 @@ export function createStartCollect(needs: CollectNeeds) {
       progress = { kind: "sent", signature };
       const outcome = await confirm(transaction, { maybeSent: lease.openTransaction !== undefined });
       if (outcome.kind === "landed") {
-        floors.require(address, outcome.slot);
+        // Its coins too: all who share their fees see them.
+        const swept = coins.filter(({ mint }) => transaction.sweptMints?.includes(mint));
+        for (const changed of [address, ...swept.map(({ curve }) => curve)]) {
+          floors.require(changed, outcome.slot);
+          announceLanded(changed, outcome.slot);
+        }
         lease.release(outcome.slot);
-        announceLanded(address, outcome.slot);
         progress = { kind: "landed", signature };
         return outcome;
       }
@@ -238,6 +300,11 @@ export function createStartCollect(needs: CollectNeeds) {
       },
     };
   };
+}
+
+function releaseAll(held: Map<string, Lease>, landedSlot?: number): void {
+  for (const lease of held.values()) lease.release(landedSlot);
+  held.clear();
 }
 
 /** An unreadable blockhash must not be shared by other transactions. */

@@ -165,6 +165,8 @@ export function createLandedOutcome(needs: {
       endsAt: number,
     ): Promise<CollectOutcome> {
       const landed = transaction.landed ?? (await readLanded(transaction, endsAt - performance.now()));
+      // A distribution may have been signed before the account was one of those that share the fees.
+      if (landed && !landed.balances.has(account.address)) return { kind: "nothing" };
       const { signature, wasInFlight } = transaction;
       if (wasInFlight && landed?.err === null) return toOutcome(account, signature, landed, undefined);
       // Read only to remember it, so a failure is no reason to fail.

@@ -1,6 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import type { Account, DataSlice } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
 /** An account's vaults to which sweeps move fees, in the order in which they run. */
 export const SWEPT_VAULTS = ["creatorVault", "ammVault"] as const;
@@ -75,10 +76,10 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
 
 export const STAGES = Object.keys(PLACES) as Stage[];
 
-/** The part of an account's data that {@link decodeFeeAccount} needs. */
-export const FEE_ACCOUNT_DATA: DataSlice = {
+/** The part of the data of a coin's accounts, and of its sharing config's, that decoding them needs. */
+export const COIN_DATA: DataSlice = {
   offset: 0,
-  length: Math.max(...STAGES.map((stage) => PLACES[stage].layout.bytes)),
+  length: Math.max(SHARING_CONFIG_BYTES, ...STAGES.map((stage) => PLACES[stage].layout.bytes)),
 };
 
 /** The creator fees of a bonding curve or pool. */

@@ -13,10 +13,11 @@ import type { Creator } from "./vaults.ts";
 // The Anchor discriminators of the instructions; their accounts are below. Both programs have a SWEEP_CREATOR_FEE.
 // Sources: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
 // pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA, and
-// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md
+// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md and docs/CREATOR_FEE_SHARING.md
 const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
+const DISTRIBUTE_CREATOR_FEES = Buffer.from("a572670079cef751", "hex");
 
 const MAX_CACHED_VAULTS = 1_000;
 
@@ -125,6 +126,26 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
           readOnly(amm.programId),
         ],
         data: SWEEP_CREATOR_FEE,
+      }),
+
+    /**
+     * Pays everything above the rent-exempt minimum in the sharing config's creator vault to the shareholders, all or
+     * nothing. Fails while fees wait on the coin's curve. The first version of the instruction, which needs no payer.
+     */
+    distributeCreatorFees: ({ mint, curve, sharingConfig }: CoinAddresses, shareholders: readonly string[]) =>
+      new TransactionInstruction({
+        programId: launchpad.programId,
+        keys: [
+          readOnly(mint),
+          readOnly(curve),
+          readOnly(sharingConfig.address),
+          writable(sharingConfig.creatorVault),
+          readOnly(SystemProgram.programId),
+          readOnly(launchpad.eventAuthority),
+          readOnly(launchpad.programId),
+          ...shareholders.map(writable),
+        ],
+        data: DISTRIBUTE_CREATOR_FEES,
       }),
   };
 }

@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createReadCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
+import { createDecodeCoin, toCoinFees, UNCOLLECTABLE, type CoinAccounts } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import {
   AMM,
@@ -21,7 +21,7 @@ const programs = {
   launchpadFeesProgramId: FEES,
 };
 const coinAddressesOf = createCoinAddresses(programs);
-const readCoinFees = createReadCoinFees(programs);
+const decodeCoin = createDecodeCoin(programs);
 
 const MINT = "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y";
 /** A mint that is itself a program-derived address, for which no private key exists. */
@@ -76,10 +76,11 @@ const pool = (fields: Fields = {}) =>
     fields,
   );
 
-type Accounts = Parameters<typeof readCoinFees>[1];
-const read = (accounts: Partial<Accounts>) =>
-  readCoinFees(coinAddressesOf(MINT), { curve: undefined, pool: undefined, ...accounts }, CREATOR);
-const reasons = (accounts: Partial<Accounts>) => read(accounts).map(({ stage, reason }) => [stage, reason]);
+const read = (accounts: Partial<CoinAccounts>) => {
+  const none = { curve: undefined, pool: undefined, sharingConfig: undefined };
+  return toCoinFees(decodeCoin(coinAddressesOf(MINT), { ...none, ...accounts }), CREATOR);
+};
+const reasons = (accounts: Partial<CoinAccounts>) => read(accounts).map(({ stage, reason }) => [stage, reason]);
 
 const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fields: Fields])[] = [
   ["NOTHING_WAITING", "without fees", { fees: 0n }],
@@ -111,11 +112,11 @@ describe("a coin's addresses", () => {
 describe("a coin's fees", () => {
   it("are collectable on the curve and in the pool of a coin whose creator is the account", () => {
     expect(read({ curve: curve({ fees: 5n }) })).toEqual([
-      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, reason: null, missingBytes: 0 },
+      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, shareBps: 10_000, reason: null, missingBytes: 0 },
     ]);
     expect(read({ curve: curve({ fees: 5n }), pool: pool({ fees: 2n ** 64n - 1n }) })).toEqual([
-      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, reason: null, missingBytes: 0 },
-      { mint: MINT, stage: "POOL", quoteMint: WSOL, amount: 2n ** 64n - 1n, reason: null, missingBytes: 0 },
+      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, shareBps: 10_000, reason: null, missingBytes: 0 },
+      { mint: MINT, stage: "POOL", quoteMint: WSOL, amount: 2n ** 64n - 1n, shareBps: 10_000, reason: null, missingBytes: 0 },
     ]);
   });
 
@@ -134,15 +135,17 @@ describe("a coin's fees", () => {
 
   it.each(UNCOLLECTABLE_COINS)("are not collectable, because %s, of a coin %s", (reason, _, fields) => {
     const { quoteMint = WSOL, fees = 7n } = fields;
-    const expected = { mint: MINT, quoteMint, amount: fees, reason, missingBytes: 0 };
+    const shareBps = (fields.creator ?? CREATOR) === CREATOR ? 10_000 : 0;
+    const expected = { mint: MINT, quoteMint, amount: fees, shareBps, reason, missingBytes: 0 };
     expect(read({ curve: curve({ fees: 7n, ...fields }) })).toEqual([{ ...expected, stage: "CURVE" }]);
     expect(read({ pool: pool({ fees: 7n, ...fields }) })).toEqual([{ ...expected, stage: "POOL" }]);
   });
 
-  it("give no other reasons but those that depend on the account's vaults", () => {
+  it("give no other reasons but those that depend on vaults and on a sharing config", () => {
     const reasons = new Set(UNCOLLECTABLE_COINS.map(([reason]) => reason)).add("NO_SUCH_COIN");
     const ofVaults = ["RENT_TOO_HIGH", "BELOW_AMM_MINIMUM"];
-    expect([...reasons, ...ofVaults].sort()).toEqual(Object.keys(UNCOLLECTABLE).sort());
+    const ofConfigs = ["PAUSED", "BELOW_SHARING_MINIMUM", "SHAREHOLDER_BLOCKED"];
+    expect([...reasons, ...ofVaults, ...ofConfigs].sort()).toEqual(Object.keys(UNCOLLECTABLE).sort());
   });
 
   it("depend on each place's own creator, because they can differ", () => {
@@ -156,7 +159,7 @@ describe("a coin's fees", () => {
 
   it("do not exist without a curve or pool of the launch platform's programs", () => {
     const nothing = [
-      { mint: MINT, stage: null, quoteMint: null, amount: null, reason: "NO_SUCH_COIN", missingBytes: 0 },
+      { mint: MINT, stage: null, quoteMint: null, amount: null, shareBps: 0, reason: "NO_SUCH_COIN", missingBytes: 0 },
     ];
     expect(read({})).toEqual(nothing);
     for (const wrong of [

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AccountAddresses } from "../../../src/chain/addresses.ts";
-import type { BalanceWith, CoinBalance } from "../../../src/chain/balances.ts";
+import type { BalanceWith } from "../../../src/chain/balances.ts";
+import type { CoinFees } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
@@ -169,9 +170,9 @@ describe("watching", () => {
   it("shows a balance when a coin gains, loses or changes a place where fees wait", async () => {
     const chain = createChain();
     const zero = toLamports(0);
-    const place = { mint: "mint", quoteMint: null, amount: 5n, reason: null };
-    const curve: CoinBalance = { ...place, stage: "CURVE" };
-    const pool: CoinBalance = { ...place, stage: "POOL" };
+    const place = { mint: "mint", quoteMint: null, amount: 5n, shareBps: 10_000, reason: null };
+    const curve: CoinFees = { ...place, stage: "CURVE" };
+    const pool: CoinFees = { ...place, stage: "POOL" };
     let coins = [curve];
     vi.spyOn(chain, "getBalances").mockImplementation(() =>
       Promise.resolve([((coins) => () => ({ vault: zero, pda: zero, coins }))(coins)]),

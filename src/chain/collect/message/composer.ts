@@ -12,13 +12,21 @@ import { PLACES, SWEPT_VAULTS } from "../../launchpad/fee-accounts.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { accountBelowRent, failedInstruction } from "../../rpc/transaction-error.ts";
-import { sweptAddressOf, sweepsInto, type ChosenSweep, type Sweep } from "../../sweeps.ts";
+import {
+  distributionsOf,
+  sweepsInto,
+  type ChosenSweep,
+  type Distribution,
+  type Sweep,
+} from "../../sweeps.ts";
 
-/** What a transaction does for one account: the sweeps, the AMM's part, then the collect. */
+/** What a transaction does for one account: distributions, sweeps, the AMM's part, then the collect. */
 export interface CollectPart {
   readonly account: AccountAddresses;
   readonly sweeps: readonly ChosenSweep[];
   readonly withAmm: boolean;
+  /** False if there are only distributions, which pay the address directly. */
+  readonly withVaults: boolean;
 }
 
 /** What varies between the transactions of the same parts, besides the blockhash. */
@@ -61,16 +69,39 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
    * swept.
    */
   function stepsOf(part: CollectPart): PlannedStep[] {
-    const { account, sweeps, withAmm } = part;
+    const { account, sweeps, withAmm, withVaults } = part;
     const steps: PlannedStep[] = [];
     const add = (step: Step, instruction: TransactionInstruction) => steps.push({ part, step, instruction });
+    for (const sweep of distributionsOf(sweeps))
+      for (const instruction of distribute(sweep)) add({ kind: "sweep", sweep }, instruction);
     for (const sweep of SWEPT_VAULTS.flatMap((vault) => sweepsInto(vault, sweeps))) {
       const instruction = launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin);
       add({ kind: "sweep", sweep }, instruction);
     }
     if (withAmm) add({ kind: "amm" }, launchpad.transferCreatorFeesToPump(account));
-    add({ kind: "collect" }, launchpad.collectCreatorFee(account));
+    if (withVaults) add({ kind: "collect" }, launchpad.collectCreatorFee(account));
     return steps;
+  }
+
+  /**
+   * A trade can happen at any moment, and a distribution fails while fees wait on the curve. So the sweeps come with it
+   * even if nothing waits: then they move nothing.
+   */
+  function distribute({ coin, shareholders, withPool }: Distribution): TransactionInstruction[] {
+    const { sharingConfig } = coin;
+    return [
+      ...(withPool
+        ? [
+            launchpad.sweepPool(feePayerAddress, sharingConfig, coin),
+            launchpad.transferCreatorFeesToPump(sharingConfig),
+          ]
+        : []),
+      launchpad.sweepCurve(feePayerAddress, sharingConfig, coin),
+      launchpad.distributeCreatorFees(
+        coin,
+        shareholders.map(({ address }) => address),
+      ),
+    ];
   }
 
   /** The instructions before the steps. */
@@ -126,7 +157,7 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
       const address = compose(parts, terms).accountKeys[poor]?.toBase58();
       return steps.find(({ part, step }) =>
         step.kind === "sweep"
-          ? sweptAddressOf(step.sweep) === address
+          ? address !== part.account.address && writtenBy(step.sweep).includes(address ?? "")
           : step.kind === "collect" && accountsOf(part).includes(address ?? ""),
       );
     },
@@ -138,12 +169,23 @@ function accountsOf({ account }: CollectPart): string[] {
 }
 
 /** The accounts that a part writes, without the fee payer. */
-export function writableOf({ account, withAmm, sweeps }: CollectPart): string[] {
+export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [
     account.address,
-    account.creatorVault,
+    ...(withVaults ? [account.creatorVault] : []),
     ...(withAmm ? [account.ammVault] : []),
-    ...sweeps.map(sweptAddressOf),
+    ...sweeps.flatMap(writtenBy),
+  ];
+}
+
+function writtenBy(sweep: Sweep): string[] {
+  const { coin, stage } = sweep;
+  if (stage !== "SHARED") return [coin[PLACES[stage].account]];
+  const { curve, pool, sharingConfig } = coin;
+  return [
+    ...[curve, sharingConfig.creatorVault],
+    ...(sweep.withPool ? [pool, sharingConfig.ammVault] : []),
+    ...sweep.shareholders.map(({ address }) => address),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { ComputeBudgetProgram, PublicKey, type Message, type TransactionInstruction } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
-import { PLACES } from "../../launchpad/fee-accounts.ts";
+import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
 import type { Launchpad } from "../../launchpad/instructions.ts";
 import { DerivedCreator } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
@@ -48,13 +48,12 @@ export function createSigningRules(needs: {
     amm: new PublicKey(launchpadAmmProgramId),
   };
 
-  function sweepInstruction({
-    address,
-    mint,
-    stage,
-  }: AllowedSweeps["sweeps"][number]): TransactionInstruction {
-    const creator = new DerivedCreator(address, programs);
-    return launchpad[PLACES[stage].sweep](feePayer.toBase58(), creator, coinAddressesOf(mint));
+  /** A distribution has no payer, and the sweeps before it move fees to the coin's sharing config. */
+  function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
+    const coin = coinAddressesOf(mint);
+    const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address, programs);
+    const stages = stage === "SHARED" ? STAGES : [stage];
+    return stages.map((each) => launchpad[PLACES[each].sweep](feePayer.toBase58(), creator, coin));
   }
 
   return (message: Message, { sweeps, guard }: AllowedSweeps): Lamports => {
@@ -74,7 +73,7 @@ export function createSigningRules(needs: {
       if (!last || toText(last) !== textOf(guardInstruction(feePayer, guard)))
         throw new Error(`refused to sign: a message with sweeps must end with a guard of ${guard} lamports`);
     }
-    const allowed = new Set(sweeps.map((sweep) => textOf(sweepInstruction(sweep))));
+    const allowed = new Set(sweeps.flatMap(sweepInstructions).map(textOf));
     let unitLimit: number | undefined;
     let price = 0n;
     for (const instruction of instructions) {

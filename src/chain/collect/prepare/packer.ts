@@ -8,6 +8,7 @@ import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { AccountsRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 import { createSignAlone, type Candidate, type GetBlockhash, type SignedCollect } from "./sign-alone.ts";
+import type { SimulateAlone } from "./simulate-alone.ts";
 import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
 
 /** What became of a candidate: signed (undefined when too little would move), or it needs a transaction of its own. */
@@ -41,6 +42,7 @@ const MAX_APART = 10_000;
  */
 export function createPacker(needs: {
   simulator: Simulator;
+  simulateAlone: SimulateAlone;
   composer: Composer;
   feePayer: FeePayer;
   getBlockhash: GetBlockhash;

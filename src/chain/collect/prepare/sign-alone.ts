@@ -7,7 +7,7 @@ import type { FeePayer, AccountCost } from "../fee-payer.ts";
 import type { WaitingFees } from "../landed-outcome.ts";
 import type { Composer } from "../message/composer.ts";
 import type { Prospect } from "./prospect.ts";
-import type { Simulator } from "./simulator.ts";
+import type { SimulateAlone } from "./simulate-alone.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
 export interface SignedCollect extends AccountCost {
@@ -39,15 +39,15 @@ export function assertInTime(endsAt: number): void {
 
 /** Returns a function that simulates and signs the collect of one account; undefined when it would move too little. */
 export function createSignAlone(needs: {
-  simulator: Simulator;
+  simulateAlone: SimulateAlone;
   composer: Composer;
   feePayer: FeePayer;
   getBlockhash: GetBlockhash;
 }) {
-  const { simulator, composer, feePayer, getBlockhash } = needs;
+  const { simulateAlone, composer, feePayer, getBlockhash } = needs;
 
   return async ({ prospect, payers, endsAt }: Candidate): Promise<SignedCollect | undefined> => {
-    const simulation = await simulator.simulateAlone(prospect);
+    const simulation = await simulateAlone(prospect);
     if (!simulation) return undefined;
     const { part, terms, spendable, rent, moved } = simulation;
 
@@ -71,7 +71,10 @@ export function createSignAlone(needs: {
       fee: signed.fee,
       hasSweeps,
       unwithdrawable: prospect.fees.unwithdrawable,
-      remaining: simulation.remaining.map(({ coin, amount }) => ({ mint: coin.mint, amount })),
+      remaining: [...simulation.remaining, ...prospect.later].map(({ coin, amount }) => ({
+        mint: coin.mint,
+        amount,
+      })),
       isStoredForAll: (isStored) => isStored,
     };
   };

@@ -1,0 +1,61 @@
+import { PublicKey } from "@solana/web3.js";
+import type { Account } from "../rpc/read-accounts.ts";
+
+/** One of the addresses that share a coin's creator fees, in base58, and its share in ten-thousandths. */
+export interface Shareholder {
+  readonly address: string;
+  readonly bps: number;
+}
+
+/** Who shares the creator fees of a coin. The platform can change it. */
+export interface SharingConfig {
+  /** Distributions are paused. */
+  readonly isPaused: boolean;
+  /** In the order in which a distribution names them. */
+  readonly shareholders: readonly Shareholder[];
+}
+
+/** A share of 1, in ten-thousandths. */
+export const ALL_BPS = 10_000;
+
+const MAX_SHAREHOLDERS = 10;
+
+// The account `SharingConfig` of the launch platform's fees program. Offsets include the discriminator. Source:
+// https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/CREATOR_FEE_SHARING.md.
+const DISCRIMINATOR = Buffer.from("d84a0900388c5d4b", "hex");
+const STATUS = 10;
+const MINT = 11;
+const COUNT = 76;
+const SHAREHOLDERS = 80;
+const SHAREHOLDER_BYTES = 34;
+
+const ACTIVE = 1;
+
+/** The part of the account's data that {@link decodeSharingConfig} needs. */
+export const SHARING_CONFIG_BYTES = SHAREHOLDERS + MAX_SHAREHOLDERS * SHAREHOLDER_BYTES;
+
+/** Decodes the sharing config of the coin with this mint; undefined for any other account. */
+export function decodeSharingConfig(
+  account: Pick<Account, "owner" | "data"> | undefined,
+  mint: string,
+  launchpadFeesProgramId: string,
+): SharingConfig | undefined {
+  if (account?.owner !== launchpadFeesProgramId) return undefined;
+  const { data } = account;
+  if (data.length < SHAREHOLDERS || !data.subarray(0, DISCRIMINATOR.length).equals(DISCRIMINATOR))
+    return undefined;
+  const count = data.readUInt32LE(COUNT);
+  const isWhole = count <= MAX_SHAREHOLDERS && data.length >= SHAREHOLDERS + count * SHAREHOLDER_BYTES;
+  if (!isWhole || keyAt(data, MINT) !== mint) return undefined;
+  return {
+    isPaused: data[STATUS] !== ACTIVE,
+    shareholders: Array.from({ length: count }, (_, i) => {
+      const offset = SHAREHOLDERS + i * SHAREHOLDER_BYTES;
+      return { address: keyAt(data, offset), bps: data.readUInt16LE(offset + 32) };
+    }),
+  };
+}
+
+function keyAt(data: Buffer, offset: number): string {
+  return new PublicKey(data.subarray(offset, offset + 32)).toBase58();
+}

@@ -1,0 +1,148 @@
+import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
+import { reasonOf, type Coin, type CoinFees, type UncollectableReason } from "./launchpad/coin-fees.ts";
+import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
+import { ALL_BPS, type Shareholder } from "./launchpad/sharing-config.ts";
+import { rentMinimumOf, type Rent } from "./rent.ts";
+import type { Account } from "./rpc/read-accounts.ts";
+import { growthRentOf, isRentAcceptable, type Distribution, type Vaults } from "./sweeps.ts";
+import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
+
+/** The fees of a coin that an account shares with others: an entry for each place, as of a coin of its own. */
+export interface SharedFees {
+  readonly fees: readonly CoinFees[];
+  /** What a collect does for the coin; undefined if it can do nothing. */
+  readonly distribution: Distribution | undefined;
+}
+
+/**
+ * What a distribution must find to pay anything, in lamports: the highest minimum that anyone has seen. The launch
+ * platform does not publish it, so collects rely on their simulation instead.
+ */
+const MIN_DISTRIBUTABLE = 1_781_760n;
+
+/** An account's part of an amount: each of its entries in the config is rounded down, as the launch platform does. */
+export function partOf(amount: bigint, shareholders: readonly Shareholder[], address: string): bigint {
+  return shareholders
+    .filter((shareholder) => shareholder.address === address)
+    .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
+}
+
+/** The accounts of shareholders, by address; undefined for one that does not exist. */
+export type Receivers = ReadonlyMap<string, Account | undefined>;
+
+/**
+ * The fees of a coin for one of the accounts that share them. `vaults` are those of its sharing config. Without
+ * `receivers`, all shareholders count as able to receive their parts.
+ */
+export function toSharedFees(
+  { addresses: coin, places, sharing }: Coin,
+  vaults: Vaults,
+  needs: {
+    address: string;
+    feePayer: string;
+    /** The least that is worth a collect. */
+    minLamports: Lamports;
+    rent: Rent;
+    receivers?: Receivers | undefined;
+  },
+): SharedFees {
+  const { address, feePayer, minLamports, rent, receivers } = needs;
+  const { isPaused, shareholders } = sharing!;
+  const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
+  const share = (amount: bigint) => partOf(amount, shareholders, address);
+  const distribution = toDistribution();
+  const blocked = reasonOfAll();
+
+  /** Why a lookup does not count any of the fees. */
+  function reasonOfAll(): UncollectableReason | null {
+    if (isPaused) return "PAUSED";
+    if (!distribution) return "SHAREHOLDER_BLOCKED";
+    const { distributable, amount } = distribution;
+    if (distributable < MIN_DISTRIBUTABLE || amount < minLamports) return "BELOW_SHARING_MINIMUM";
+    return shareholders.every((other) => canReceive(other.address, distributable))
+      ? null
+      : "SHAREHOLDER_BLOCKED";
+  }
+
+  /** An account cannot be a program, nor come to exist with less than its rent-exempt minimum. */
+  function canReceive(other: string, distributable: bigint): boolean {
+    if (!receivers || other === address) return true;
+    const { lamports = 0n, space = 0, executable } = receivers.get(other) ?? {};
+    const part = partOf(distributable, shareholders, other);
+    return part === 0n || (!executable && lamports + part >= rentMinimumOf(rent, space));
+  }
+
+  function toDistribution(): Distribution | undefined {
+    const curve = places.find(({ stage }) => stage === "CURVE")?.account;
+    // The platform refuses others, and the fee payer must not be an account of what it signs.
+    const isPossible =
+      curve &&
+      reasonOfPlace(curve) === null &&
+      !isPaused &&
+      shareholders.every((each) => each.address !== feePayer);
+    if (!isPossible) return undefined;
+    const pool = places.find(
+      ({ stage, account }) => stage === "POOL" && reasonOfPlace(account) === null,
+    )?.account;
+    const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
+    const hasAmmVault = vaults.missingRent.ammVault === 0n;
+
+    function compose(withPool: boolean): Distribution {
+      const fromAmm = withPool && inAmm >= vaults.tokenRentMinimum ? inAmm : 0n;
+      const held = toLamports(vaults.creatorVault + fromAmm);
+      const paid = curve!.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
+      const distributable = saturatingSubtract(toLamports(held + paid + curve!.waiting), vaults.rentMinimum);
+      const forPool = withPool ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.ammVault : 0n;
+      return {
+        coin,
+        stage: "SHARED",
+        amount: toLamports(share(distributable)),
+        growthRent: toLamports(growthRentOf(curve!.missingBytes, vaults) + paid + forPool),
+        distributable,
+        shareholders,
+        withPool,
+      };
+    }
+    if (!pool || (!hasAmmVault && inAmm < vaults.tokenRentMinimum)) return compose(false);
+    const withPool = compose(true);
+    // The AMM's vault may be missing, and cost more than the pool's fees are worth.
+    return hasAmmVault || isRentAcceptable(withPool.growthRent, withPool.amount) ? withPool : compose(false);
+  }
+
+  /** Why a place is not part of the distribution. */
+  function reasonOfPlace(account: FeeAccount): UncollectableReason | null {
+    const reason = reasonOf(coin, account, coin.sharingConfig.address);
+    return reason === "NOTHING_WAITING" ? null : reason;
+  }
+
+  function toFees(
+    stage: CoinFees["stage"],
+    quoteMint: string,
+    amount: bigint,
+    reason: CoinFees["reason"],
+  ): CoinFees {
+    const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : blocked);
+    return { mint: coin.mint, stage, quoteMint, amount, shareBps, reason: reasonNow };
+  }
+
+  function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
+    if (stage === "CURVE" || waiting === 0n) return null;
+    if (vaults.ammVault + waiting < vaults.tokenRentMinimum) return "BELOW_AMM_MINIMUM";
+    return distribution?.withPool === false ? "RENT_TOO_HIGH" : null;
+  }
+
+  const inPlaces = places
+    .filter((place) => place.account.waiting > 0n || place === places.at(-1))
+    .map(({ stage, account }) =>
+      toFees(
+        stage,
+        account.quoteMint,
+        share(account.waiting),
+        reasonOfPlace(account) ?? reasonNotMoved(stage, account.waiting),
+      ),
+    );
+  const inVaults =
+    share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + share(vaults.ammVault);
+  const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT.toBase58(), inVaults, null)] : [];
+  return { fees: [...inPlaces, ...ofVaults], distribution };
+}
