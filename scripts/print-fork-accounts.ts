@@ -3,12 +3,16 @@
  *
  *     node scripts/print-fork-accounts.ts <social id> <mint> ...
  *
+ * For each mint it also prints what the coin uses once its fees are shared, except the shareholders: only the chain knows
+ * them. Add `--maybe-clone` for each address in the coin's sharing config, since a distribution pays them all.
+ *
  * Needs ESCROW_PROGRAM_ID, and reads the other variables of addresses.
  */
 import { PublicKey } from "@solana/web3.js";
 import { createAddresses } from "../src/chain/addresses.ts";
 import { deriveAddress } from "../src/chain/derive-address.ts";
 import { createCoinAddresses } from "../src/chain/launchpad/coin-addresses.ts";
+import type { Creator } from "../src/chain/launchpad/vaults.ts";
 import { Variables } from "../src/variables.ts";
 
 const { shape } = Variables;
@@ -24,16 +28,22 @@ const programs = {
 const configOf = (program: string, seed: string) =>
   deriveAddress([Buffer.from(seed)], new PublicKey(program)).toBase58();
 
+const allOf = ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) => [
+  address,
+  creatorVault,
+  ammVaultAuthority,
+  ammVault,
+];
+
 const [socialId = "", ...mints] = process.argv.slice(2);
-const { address, creatorVault, ammVaultAuthority, ammVault } = createAddresses(programs)(socialId);
 const coinAddressesOf = createCoinAddresses(programs);
 const accounts = [
   configOf(programs.launchpadProgramId, "global"),
   configOf(programs.launchpadAmmProgramId, "global_config"),
-  ...[address, creatorVault, ammVaultAuthority, ammVault],
+  ...allOf(createAddresses(programs)(socialId)),
   ...mints.flatMap((mint) => {
-    const { curve, curveTokens, pool, poolTokens } = coinAddressesOf(mint);
-    return [mint, curve, curveTokens, pool, poolTokens];
+    const { curve, curveTokens, pool, poolTokens, sharingConfig } = coinAddressesOf(mint);
+    return [mint, curve, curveTokens, pool, poolTokens, ...allOf(sharingConfig)];
   }),
 ];
 const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId, escrowProgramId } = programs;

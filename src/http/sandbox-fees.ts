@@ -7,7 +7,7 @@ import { respondJson } from "../rest/respond.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { Handler } from "./router.ts";
 
-const SOURCES = ["VAULT", "CURVE", "POOL"] as const;
+const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
 type Source = (typeof SOURCES)[number];
 
 /** Lets trading happen in the sandbox. Returns undefined for an id that none of its accounts has. */

@@ -4,13 +4,18 @@ import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
 import type { AccountAddresses } from "../chain/addresses.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../chain/launchpad/program-ids.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "../chain/launchpad/program-ids.ts";
 import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Chain } from "./chain/chain.ts";
 import { createCoins, createUsdc, USDC_DECIMALS, USDC_MINT } from "./chain/coins.ts";
 import type { Coins, NewCoin } from "./chain/coins.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
+import { STRANGER } from "./chain/sharing.ts";
 import type { LoopbackServer } from "./loopback-server.ts";
 import type { JsonRpcCall } from "./rpc/json-rpc.ts";
 import { createChainRpc } from "./rpc/rpc-server.ts";
@@ -53,6 +58,7 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
   readonly ESCROW_SEED: string;
   readonly LAUNCHPAD_PROGRAM_ID: string;
   readonly LAUNCHPAD_AMM_PROGRAM_ID: string;
+  readonly LAUNCHPAD_FEES_PROGRAM_ID: string;
 }
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
@@ -62,6 +68,7 @@ const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
 const ESCROW_SEED = "social";
 
 const FEE_PAYER_SOL = "10";
+const STRANGER_SOL = "1";
 
 /** Fixed, like the fee payer's key, so that a service stays configured when the sandbox restarts. */
 const SOCIAL_API_TOKEN = "token-of-the-sandbox";
@@ -91,13 +98,15 @@ export async function startSandbox({
     programs: [
       { id: LAUNCHPAD_PROGRAM_ID, file: launchpadFile },
       { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
-      // The gateway only checks that this program exists, and nothing calls it, so any program will do.
+      // The gateway only checks that these programs exist, and nothing calls them, so any program will do.
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
+      { id: LAUNCHPAD_FEES_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
   });
   createUsdc(chain);
   const feePayer = Keypair.fromSeed(FEE_PAYER_SEED);
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
+  chain.setBalance(STRANGER, parseSol(STRANGER_SOL));
 
   const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
   const coins = createCoins(chain, launchpad);
@@ -139,6 +148,7 @@ export async function startSandbox({
       ESCROW_SEED,
       LAUNCHPAD_PROGRAM_ID,
       LAUNCHPAD_AMM_PROGRAM_ID,
+      LAUNCHPAD_FEES_PROGRAM_ID,
     },
     chain,
     rpc,
@@ -159,6 +169,8 @@ export async function startSandbox({
 interface SeedCoin {
   readonly mint: string;
   readonly kind?: string;
+  /** Of a shared coin: accounts of seed.json, and the stranger, who has no handle. */
+  readonly shareholders?: readonly { readonly handle?: string; readonly bps: number }[];
   readonly currency?: string;
   readonly curveFees?: string;
   readonly poolFees?: string;
@@ -167,10 +179,14 @@ interface SeedCoin {
 function launchSeedCoin(coins: Coins, seedCoin: SeedCoin, creator: string): CoinAddresses {
   const { mint, currency, curveFees = "0", poolFees } = seedCoin;
   const kind = seedCoin.kind as NewCoin["kind"];
+  const shareholders = seedCoin.shareholders?.map(({ handle, bps }) => {
+    const shareholder = seed.find((account) => account.handle === handle);
+    return { address: shareholder ? addressesOf(shareholder.id).address : STRANGER, bps };
+  });
   if (currency === "USDC") {
     coins.launch({ mint, creator, kind, quoteMint: USDC_MINT, fees: parseDecimal(curveFees, USDC_DECIMALS) });
   } else {
-    coins.launch({ mint, creator, kind, fees: parseSol(curveFees) });
+    coins.launch({ mint, creator, kind, shareholders, fees: parseSol(curveFees) });
   }
   if (poolFees) coins.migrate(mint, { fees: parseSol(poolFees) });
   return coins.addressesOf(mint);

@@ -1,5 +1,8 @@
+import { PublicKey } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createClient, from } from "../support/client.ts";
+import { coinFees } from "../support/coin-balances.ts";
+import { sharingConfigOf } from "../support/launchpad-instructions.ts";
 import { runProduction } from "../support/production.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -76,6 +79,23 @@ describe("POST /sandbox/fees", () => {
     expect(mints.size).toBe(4);
   });
 
+  it("earns fees on a coin that the account shares with a stranger, or on the coin that `band` shares", async () => {
+    const { coins } = world.sandbox;
+    for (const handle of ["band", "graduate", "suspended"]) {
+      const account = world.account(handle);
+      const [first, second] = [await trade(handle, "SHARED"), await trade(handle, "SHARED")];
+      expect([first.status, second.body.mint]).toEqual([200, first.body.mint]);
+      const { mint } = first.body;
+      expect(mint === world.account("band").coins[0]!.mint).toBe(handle === "band");
+      expect(coins.creatorOf(mint)).toBe(sharingConfigOf(mint));
+      const seeded = handle === "band" ? 1_200_000_000n : 0n;
+      const earned = BigInt(first.body.lamports) + BigInt(second.body.lamports);
+      expect(coinFees(world.sandbox.chain, mint)).toEqual({ curve: seeded + earned, pool: 0n });
+      const config = Buffer.from(world.sandbox.chain.account(sharingConfigOf(mint))!.data);
+      expect(new PublicKey(config.subarray(80, 112)).toBase58()).toBe(account.address);
+    }
+  });
+
   it("refuses an id that none of the sandbox's accounts has, so that callers add no accounts to the chain", async () => {
     for (const [socialId, message] of [
       ["7", 'The sandbox has no account with the id "7".'],
@@ -106,7 +126,7 @@ describe("POST /sandbox/fees", () => {
       const answer = await send(body, headers);
       expect([answer.status, answer.body]).toEqual([
         400,
-        { error: "BAD_REQUEST", message: expect.stringContaining("VAULT, CURVE, POOL") },
+        { error: "BAD_REQUEST", message: expect.stringContaining("VAULT, CURVE, POOL, SHARED") },
       ]);
     }
     expect(await walletOf("creator")).toEqual(before);

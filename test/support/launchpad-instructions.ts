@@ -1,7 +1,8 @@
 import { PublicKey, TransactionInstruction } from "@solana/web3.js";
 
 // The launch platform's instructions, written from its documents and without src/chain:
-// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md and the IDLs beside it.
+// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md, CREATOR_FEE_SHARING.md and the
+// IDLs beside them.
 
 export const PUMP = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 export const AMM = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
@@ -26,6 +27,7 @@ export const ata = (owner: string, mint: string) =>
 export const curveOf = (mint: string) => pda(PUMP, "bonding-curve", key(mint));
 export const poolOf = (mint: string) =>
   pda(AMM, "pool", Uint8Array.of(0, 0), key(pda(PUMP, "pool-authority", key(mint))), key(mint), key(WSOL));
+export const sharingConfigOf = (mint: string) => pda(FEES, "sharing-config", key(mint));
 export const creatorVaultOf = (creator: string) => pda(PUMP, "creator-vault", key(creator));
 export const vaultAuthorityOf = (creator: string) => pda(AMM, "creator_vault", key(creator));
 
@@ -119,5 +121,21 @@ export const collectCreatorFee = (creator: string): Listed => ({
     [SYSTEM_PROGRAM, ""],
     [pda(PUMP, "__event_authority"), ""],
     [PUMP, ""],
+  ],
+});
+
+/** Of a coin that trades in SOL; `shareholders` in the order of its sharing config. */
+export const distributeCreatorFees = (mint: string, shareholders: readonly string[]): Listed => ({
+  program: PUMP,
+  data: "a572670079cef751",
+  accounts: [
+    [mint, ""],
+    [curveOf(mint), ""],
+    [sharingConfigOf(mint), ""],
+    [creatorVaultOf(sharingConfigOf(mint)), "w"],
+    [SYSTEM_PROGRAM, ""],
+    [pda(PUMP, "__event_authority"), ""],
+    [PUMP, ""],
+    ...shareholders.map((shareholder): ListedAccount => [shareholder, "w"]),
   ],
 });

@@ -8,6 +8,8 @@ import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts"
 import { TOKEN_ACCOUNT_BYTES, tokenAccountOf, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import type { LaunchpadPrograms } from "./creator-fees.ts";
+import { setSharingConfig, STRANGER } from "./sharing.ts";
+import type { Shareholder, SharingChange } from "./sharing.ts";
 import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount } from "./token-accounts.ts";
 
 /** A coin to launch. */
@@ -20,6 +22,8 @@ export interface NewCoin {
    * first two replace `creator` by an address of the launch platform.
    */
   readonly kind?: "shared" | "holderRewards" | "cashback" | undefined;
+  /** Of a shared coin: who shares its fees. If absent, {@link STRANGER} gets them all. */
+  readonly shareholders?: readonly Shareholder[] | undefined;
   /** The currency it trades in: {@link USDC_MINT}, or SOL if absent. */
   readonly quoteMint?: string | undefined;
   /** The fees waiting on its curve, in the currency's smallest unit. */
@@ -35,6 +39,8 @@ export interface Coins {
   launch(coin: NewCoin): void;
   /** Moves a coin that trades in SOL from its curve to a pool. The fees on the curve stay there. */
   migrate(mint: string, pool?: { fees?: bigint; poolBytes?: number }): void;
+  /** Changes the sharing config of a coin: its shareholders, or whether it is paused. */
+  setSharing(mint: string, change: SharingChange): void;
   /** The address that the curve names as the creator; undefined if there is no such coin. */
   creatorOf(mint: string): string | undefined;
   /**
@@ -124,6 +130,14 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
       if (quoteMint) setTokens(curve, new PublicKey(quoteMint), RESERVES + fees);
       const lamports = chain.rentExemptMinimum(curveBytes) + (quoteMint ? 0n : RESERVES + fees);
       chain.setAccount(curve, { lamports, owner: launchpadProgramId, data });
+      if (kind === "shared") {
+        const { shareholders = [{ address: STRANGER, bps: 10_000 }] } = coin;
+        setSharingConfig(chain, addressesOf(mint), { shareholders, isPaused: false });
+      }
+    },
+
+    setSharing(mint, change) {
+      setSharingConfig(chain, addressesOf(mint), change);
     },
 
     migrate(mint, { fees = 0n, poolBytes = PLACES.POOL.layout.bytes } = {}) {

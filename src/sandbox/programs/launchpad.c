@@ -1,21 +1,36 @@
 /*
- * A stand-in for the launch platform's program, for the sandbox's chain only. It has two instructions, with the
- * discriminators, the accounts and the effect of the real ones. Only the fee payer signs. Both succeed and move
+ * A stand-in for the launch platform's program, for the sandbox's chain only. It has three instructions, with the
+ * discriminators, the accounts and the effect of the real ones. Only the fee payer signs. All succeed and move
  * nothing if there is nothing to move.
  *
  * `collect_creator_fee` moves everything above the rent-exempt minimum from the creator vault (seeds
- * "creator-vault", creator; owned by the System program, no data) to the creator.
+ * "creator-vault", creator; owned by the System program, no data) to the creator. It refuses a sharing config.
  *
  * `sweep_creator_fee` moves the creator fee that waits on a coin's bonding curve to the creator vault of the curve's
  * creator or, if the coin trades in a currency other than SOL, to that vault's token account. The payer pays to grow
  * a curve of an older layout, to fund the vault up to its rent-exempt minimum, or to create the token account.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md
  *
- * Unlike the real program it emits no events.
+ * `distribute_creator_fees` divides everything above the rent-exempt minimum in the creator vault of a sharing config
+ * among the config's shareholders, who follow the other accounts in the config's order. Each part is rounded down; the
+ * rest stays in the vault. Below a minimum it pays nothing. The fees program owns the config (seeds "sharing-config",
+ * mint) of a coin, which replaces the coin's creator. Fees that wait in a pool are no concern of this instruction.
+ * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/CREATOR_FEE_SHARING.md
+ *
+ * Unlike the real program it emits no events, and a distribution returns no data.
  */
 #include "sbf.h"
 
 #define COLLECT_CREATOR_FEE 0x84db1cc67b561614ULL /* 14 16 56 7b c6 1c db 84 */
+#define DISTRIBUTE_CREATOR_FEES 0x51f7ce79006772a5ULL /* a5 72 67 00 79 ce f7 51 */
+
+/* The program's errors, numbered as in its IDL. WAITING_FEES is newer; its name is ours. */
+#define CREATOR_VAULT_MIGRATED_TO_SHARING_CONFIG 6050
+#define SHARING_CONFIG_NOT_ACTIVE 6051
+#define EXECUTABLE_RECIPIENT 6052
+#define CREATOR_MISMATCH 6053
+#define SHAREHOLDERS_MISMATCH 6054
+#define WAITING_FEES 6095
 
 /* The account BondingCurve: 17 b7 f8 37 60 d8 ac 60, and the offsets of its fields. Older curves are shorter. */
 #define BONDING_CURVE 0x60acd86037f8b717ULL
@@ -26,6 +41,27 @@
 #define PROTOCOL_FEES 133
 #define CURVE_LEN 166
 
+/* The account SharingConfig: d8 4a 09 00 38 8c 5d 4b, and the offsets of its fields. A shareholder is a key and a u16. */
+#define SHARING_CONFIG_DISCRIMINATOR 0x4b5d8c3800094ad8ULL
+#define CONFIG_STATUS 10
+#define CONFIG_ACTIVE 1
+#define CONFIG_MINT 11
+#define CONFIG_COUNT 76
+#define CONFIG_SHAREHOLDERS 80
+#define SHAREHOLDER_LEN 34
+#define MAX_SHAREHOLDERS 10
+
+/* The smallest amount that mainnet distributed, in lamports. Whether it depends on anything is unknown. */
+#define MINIMUM_DISTRIBUTABLE 1781760
+#define ALL_BPS 10000
+
+/* pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ */
+#define FEES_PROGRAM_ID 0x568e5a05a9ff350cULL, 0x27155607bcf7a88dULL, 0x00401fa42cc9f14cULL, 0x707cc214a46a519cULL
+
+/* "creator-vault" and "bonding-curve" */
+#define CREATOR_VAULT_NAME 0x2d726f7461657263ULL, 0x746c756176ULL
+#define CURVE_NAME 0x2d676e69646e6f62ULL, 0x6576727563ULL
+
 enum { CREATOR, CREATOR_VAULT, COLLECT_SYSTEM_PROGRAM, COLLECT_EVENT_AUTHORITY, COLLECT_PROGRAM, COLLECT_ACCOUNTS };
 
 enum {
@@ -33,26 +69,37 @@ enum {
   CURVE, CURVE_TOKENS, RECIPIENT, RECIPIENT_TOKENS, EVENT_AUTHORITY, PROGRAM, SWEEP_ACCOUNTS
 };
 
-/* Seeds "creator-vault", creator. Fills `seeds`, whose first one is stored in `seed`, and `bump` to sign with. */
-static inline int is_creator_vault(const u8 *vault, Seed *seeds, u64 *seed, const u8 *creator, const u8 *program_id, u8 *bump) {
-  seed[0] = 0x2d726f7461657263ULL;
-  seed[1] = 0x746c756176ULL;
+/* The shareholders follow. */
+enum {
+  MINT, SHARED_CURVE, SHARING_CONFIG, SHARED_VAULT, DISTRIBUTE_SYSTEM_PROGRAM, DISTRIBUTE_EVENT_AUTHORITY,
+  DISTRIBUTE_PROGRAM, DISTRIBUTE_ACCOUNTS
+};
+
+/*
+ * Whether `address` has the seeds of a name of 13 bytes, given as two words, and a key. Fills `seeds`, whose first one is
+ * stored in `seed`, and `bump` to sign with.
+ */
+static inline int is_named(
+    const u8 *address, u64 name, u64 rest_of_name, const u8 *key, const u8 *program_id, Seed *seeds, u64 *seed, u8 *bump) {
+  seed[0] = name;
+  seed[1] = rest_of_name;
   seeds[0].addr = (const u8 *)seed;
   seeds[0].len = 13;
-  seeds[1].addr = creator;
+  seeds[1].addr = key;
   seeds[1].len = 32;
   seeds[2].addr = bump;
   seeds[2].len = 1;
-  return is_derived(key_of(vault), seeds, 2, program_id, bump);
+  return is_derived(key_of(address), seeds, 2, program_id, bump);
 }
 
 static inline u64 collect(const u8 **accounts, const u8 *program_id) {
-  u64 vault_seed[2];
+  u64 seed[2];
   u8 bump;
   Seed seeds[3];
-  if (!is_creator_vault(accounts[CREATOR_VAULT], seeds, vault_seed, key_of(accounts[CREATOR]), program_id, &bump)) return INVALID_SEEDS;
+  if (!is_named(accounts[CREATOR_VAULT], CREATOR_VAULT_NAME, key_of(accounts[CREATOR]), program_id, seeds, seed, &bump)) return INVALID_SEEDS;
   if (!is_event_authority(key_of(accounts[COLLECT_EVENT_AUTHORITY]), program_id)) return INVALID_SEEDS;
 
+  if (is_key(owner_of(accounts[CREATOR]), FEES_PROGRAM_ID)) return CREATOR_VAULT_MIGRATED_TO_SHARING_CONFIG;
   if (!is_system_program(owner_of(accounts[CREATOR_VAULT]))) return INVALID_ACCOUNT_OWNER;
   if (!is_system_program(key_of(accounts[COLLECT_SYSTEM_PROGRAM]))) return INVALID_ARGUMENT;
   if (!same_key(key_of(accounts[COLLECT_PROGRAM]), program_id)) return INVALID_ARGUMENT;
@@ -135,14 +182,10 @@ static inline u64 sweep(const u8 **accounts, const u8 *program_id) {
   u64 seed[2];
   u8 bump;
   Seed seeds[3];
-  if (!is_creator_vault(accounts[RECIPIENT], seeds, seed, creator, program_id, &bump)) return INVALID_SEEDS;
+  if (!is_named(accounts[RECIPIENT], CREATOR_VAULT_NAME, creator, program_id, seeds, seed, &bump)) return INVALID_SEEDS;
   if (!is_token_account(accounts[CURVE_TOKENS], curve, accounts[QUOTE_MINT], accounts[TOKEN_PROGRAM], accounts[ASSOCIATED_TOKEN_PROGRAM])) return INVALID_SEEDS;
   if (!is_token_account(accounts[RECIPIENT_TOKENS], accounts[RECIPIENT], accounts[QUOTE_MINT], accounts[TOKEN_PROGRAM], accounts[ASSOCIATED_TOKEN_PROGRAM])) return INVALID_SEEDS;
-  /* "bonding-curve", mint */
-  seed[0] = 0x2d676e69646e6f62ULL;
-  seed[1] = 0x6576727563ULL;
-  seeds[1].addr = key_of(accounts[BASE_MINT]);
-  if (!is_derived(key_of(curve), seeds, 2, program_id, &bump)) return INVALID_SEEDS;
+  if (!is_named(curve, CURVE_NAME, key_of(accounts[BASE_MINT]), program_id, seeds, seed, &bump)) return INVALID_SEEDS;
 
   u64 reserved = in_sol ? read_u64(data + REAL_QUOTE_RESERVES) + fee + protocol_fees : 0;
   error = grow(curve, CURVE_LEN, reserved, accounts[PAYER], accounts[SYSTEM_PROGRAM]);
@@ -154,13 +197,100 @@ static inline u64 sweep(const u8 **accounts, const u8 *program_id) {
   return 0;
 }
 
-u64 entrypoint(const u8 *input) {
-  const u8 *accounts[SWEEP_ACCOUNTS];
-  const u8 *data;
-  int is_sweep = read_u64(input) > COLLECT_ACCOUNTS;
-  u64 error = read_accounts(input, accounts, is_sweep ? SWEEP_ACCOUNTS : COLLECT_ACCOUNTS, &data);
+/* By assignment: a syscall takes the key's address, so an initializer would become constant data. */
+static inline void set_key(u64 *key, u64 first, u64 second, u64 third, u64 fourth) {
+  key[0] = first;
+  key[1] = second;
+  key[2] = third;
+  key[3] = fourth;
+}
+
+/* Checks the coin's sharing config. Returns an error code, or 0. */
+static inline u64 check_config(const u8 *config, const u8 *mint) {
+  u64 seed[2], fees_program[4];
+  u8 bump;
+  /* "sharing-config" */
+  seed[0] = 0x2d676e6972616873ULL;
+  seed[1] = 0x6769666e6f63ULL;
+  set_key(fees_program, FEES_PROGRAM_ID);
+  Seed seeds[2] = {{(const u8 *)seed, 14}, {mint, 32}};
+  if (!is_derived(key_of(config), seeds, 2, (const u8 *)fees_program, &bump)) return INVALID_SEEDS;
+  if (!same_key(owner_of(config), (const u8 *)fees_program)) return INVALID_ACCOUNT_OWNER;
+  const u8 *data = data_of(config);
+  if (data_len_of(config) < CONFIG_SHAREHOLDERS + MAX_SHAREHOLDERS * SHAREHOLDER_LEN) return INVALID_ACCOUNT_DATA;
+  if (read_u64(data) != SHARING_CONFIG_DISCRIMINATOR) return INVALID_ACCOUNT_DATA;
+  if (!same_key(data + CONFIG_MINT, mint)) return INVALID_ACCOUNT_DATA;
+  return data[CONFIG_STATUS] == CONFIG_ACTIVE ? 0 : SHARING_CONFIG_NOT_ACTIVE;
+}
+
+/* Checks that `count` shareholders are given, exactly those of the config. Returns an error code, or 0. */
+static inline u64 check_shareholders(const u8 **shareholders, u64 count, const u8 *config) {
+  if (*(const u32 *)(data_of(config) + CONFIG_COUNT) != count) return SHAREHOLDERS_MISMATCH;
+  for (u64 i = 0; i < count; i++) {
+    const u8 *shareholder = shareholders[i];
+    if (!same_key(key_of(shareholder), data_of(config) + CONFIG_SHAREHOLDERS + i * SHAREHOLDER_LEN)) return SHAREHOLDERS_MISMATCH;
+    if (is_executable(shareholder)) return EXECUTABLE_RECIPIENT;
+    if (!is_writable(shareholder)) return INVALID_ARGUMENT;
+  }
+  return 0;
+}
+
+static inline u64 distribute(const u8 **accounts, u64 count, const u8 *program_id) {
+  const u8 *curve = accounts[SHARED_CURVE], *config = accounts[SHARING_CONFIG], *vault = accounts[SHARED_VAULT];
+  const u8 *data = data_of(curve);
+  const u8 **shareholders = accounts + DISTRIBUTE_ACCOUNTS;
+  u64 seed[2];
+  u8 bump;
+  Seed seeds[3];
+  if (!is_named(curve, CURVE_NAME, key_of(accounts[MINT]), program_id, seeds, seed, &bump)) return INVALID_SEEDS;
+  if (!same_key(owner_of(curve), program_id)) return INVALID_ACCOUNT_OWNER;
+  if (data_len_of(curve) < CURVE_CREATOR + 32 || read_u64(data) != BONDING_CURVE) return INVALID_ACCOUNT_DATA;
+  u64 error = check_config(config, key_of(accounts[MINT]));
   if (error) return error;
-  if (read_u64(data) != 8 || read_u64(data + 8) != (is_sweep ? SWEEP_CREATOR_FEE : COLLECT_CREATOR_FEE)) return INVALID_INSTRUCTION_DATA;
+  if (!is_named(vault, CREATOR_VAULT_NAME, data + CURVE_CREATOR, program_id, seeds, seed, &bump)) return INVALID_SEEDS;
+  if (!is_event_authority(key_of(accounts[DISTRIBUTE_EVENT_AUTHORITY]), program_id)) return INVALID_SEEDS;
+  if (!is_system_program(key_of(accounts[DISTRIBUTE_SYSTEM_PROGRAM]))) return INCORRECT_PROGRAM_ID;
+  if (!same_key(key_of(accounts[DISTRIBUTE_PROGRAM]), program_id)) return INCORRECT_PROGRAM_ID;
+  if (!is_writable(vault)) return INVALID_ARGUMENT;
+  if (!is_system_program(owner_of(vault))) return INVALID_ACCOUNT_OWNER;
+  if (!same_key(data + CURVE_CREATOR, key_of(config))) return CREATOR_MISMATCH;
+  if (data_len_of(curve) >= CREATOR_FEE + 8 && read_u64(data + CREATOR_FEE)) return WAITING_FEES;
+  error = check_shareholders(shareholders, count, config);
+  if (error) return error;
+
+  u64 minimum = rent_exempt_minimum(0);
+  if (!minimum) return INVALID_ARGUMENT;
+  u64 held = lamports_of(vault);
+  if (held < minimum + MINIMUM_DISTRIBUTABLE) return 0;
+  u64 amount = held - minimum;
+  SignerSeeds signer = {seeds, 3};
+  for (u64 i = 0; i < count; i++) {
+    const u8 *share = data_of(config) + CONFIG_SHAREHOLDERS + i * SHAREHOLDER_LEN + 32;
+    u64 bps = *(const unsigned short *)share;
+    u64 part = amount / ALL_BPS * bps + amount % ALL_BPS * bps / ALL_BPS;
+    error = transfer(accounts[DISTRIBUTE_SYSTEM_PROGRAM], vault, shareholders[i], part, &signer);
+    if (error) return error;
+  }
+  return 0;
+}
+
+u64 entrypoint(const u8 *input) {
+  const u8 *accounts[DISTRIBUTE_ACCOUNTS + MAX_SHAREHOLDERS];
+  const u8 *data;
+  u64 count = read_u64(input);
+  /* Only a distribution has so many. */
+  if (count > DISTRIBUTE_ACCOUNTS + MAX_SHAREHOLDERS) return SHAREHOLDERS_MISMATCH;
+  u64 error = read_accounts(input, accounts, count, &data);
+  if (error) return error;
+  if (read_u64(data) != 8) return INVALID_INSTRUCTION_DATA;
+  u64 discriminator = read_u64(data + 8);
   const u8 *program_id = data + 16;
+  if (discriminator == DISTRIBUTE_CREATOR_FEES) {
+    if (count < DISTRIBUTE_ACCOUNTS) return NOT_ENOUGH_ACCOUNT_KEYS;
+    return distribute(accounts, count - DISTRIBUTE_ACCOUNTS, program_id);
+  }
+  int is_sweep = count > COLLECT_ACCOUNTS;
+  if (count != (is_sweep ? SWEEP_ACCOUNTS : COLLECT_ACCOUNTS)) return NOT_ENOUGH_ACCOUNT_KEYS;
+  if (discriminator != (is_sweep ? SWEEP_CREATOR_FEE : COLLECT_CREATOR_FEE)) return INVALID_INSTRUCTION_DATA;
   return is_sweep ? sweep(accounts, program_id) : collect(accounts, program_id);
 }

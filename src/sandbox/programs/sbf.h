@@ -76,6 +76,7 @@ static inline int is_system_program(const u8 *key) {
 /* An account in the layout of the loader's input. Its length depends on the length of its data. */
 static inline int is_signer(const u8 *account) { return account[1]; }
 static inline int is_writable(const u8 *account) { return account[2]; }
+static inline int is_executable(const u8 *account) { return account[3]; }
 static inline const u8 *key_of(const u8 *account) { return account + 8; }
 static inline const u8 *owner_of(const u8 *account) { return account + 40; }
 static inline u64 lamports_of(const u8 *account) { return read_u64(account + 72); }

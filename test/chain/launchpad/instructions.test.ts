@@ -7,6 +7,7 @@ import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
 import {
   AMM,
   collectCreatorFee,
+  distributeCreatorFees,
   FEES,
   PUMP,
   sweepCurve,
@@ -102,6 +103,18 @@ describe("the launch platform's instructions", () => {
       expect(wire(launchpad.transferCreatorFeesToPump(account))).toEqual(
         fromIdl("transfer_creator_fees_to_pump", given),
       );
+    }
+  });
+
+  it("to distribute shared fees equal that of the IDL, for 200 random coins", () => {
+    for (const { coin } of cases) {
+      const { mint, sharingConfig } = coin;
+      const [shareholder, other] = [randomKey(), randomKey()];
+      expect(listed(distributeCreatorFees(mint, [shareholder, other]))).toEqual([
+        ...fromIdl("distribute_creator_fees", { mint, "bonding_curve.creator": sharingConfig.address }),
+        [shareholder, false, true],
+        [other, false, true],
+      ]);
     }
   });
 

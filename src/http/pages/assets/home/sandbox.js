@@ -1,6 +1,11 @@
 import { byId } from "./dom.js";
 
-const NAMES = { VAULT: "in the vault", CURVE: "on a bonding curve", POOL: "in an AMM pool" };
+const NAMES = {
+  VAULT: "in the vault",
+  CURVE: "on a bonding curve",
+  POOL: "in an AMM pool",
+  SHARED: "on a shared coin",
+};
 
 /**
  * In the sandbox, lets people trade at a click. `getAccount` returns the account's id; `addCoin` shows the coin that
