@@ -197,6 +197,7 @@ export function createChainServices(needs: CommonNeeds) {
       rpc,
       floors,
       launchpadProgramId,
+      coinAddressesOf,
       callsPerHour: historyCallsPerHour,
       redis,
       metrics: budgetMetrics,

@@ -6,6 +6,7 @@ import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
 import { createHourlyBudget } from "../../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../../upstream/redis.ts";
 import type { AccountAddresses } from "../addresses.ts";
+import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
@@ -55,6 +56,7 @@ export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
   launchpadProgramId: string;
+  coinAddressesOf: CoinAddressesOf;
   callsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
@@ -62,7 +64,8 @@ export function createHistory(needs: {
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, callsPerHour, redis, metrics, log, rereadMs = REREAD_MS } = needs;
+  const { rpc, floors, launchpadProgramId, coinAddressesOf, callsPerHour, redis, metrics, log } = needs;
+  const { rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
   const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
@@ -127,7 +130,7 @@ export function createHistory(needs: {
         const { signature } = listed;
         const read = () => readTransaction(listed, address, reader);
         const transaction = cache.get(signature) ?? (await shareTransaction(signature, read, reader));
-        return toTransfer(transaction, signature, account);
+        return toTransfer(transaction, signature, account, coinAddressesOf);
       }
 
       const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);

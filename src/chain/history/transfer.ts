@@ -1,4 +1,5 @@
 import type { AccountAddresses } from "../addresses.ts";
+import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import type { AddressTransaction } from "../rpc/address-history.ts";
 
@@ -26,7 +27,7 @@ export function toHistoryTransaction(
   };
 }
 
-/** COLLECTED from the launch platform's vaults, by anyone; RECEIVED otherwise; or WITHDRAWN. */
+/** COLLECTED from the launch platform's vaults, the account's or a sharing config's, by anyone; RECEIVED otherwise; or WITHDRAWN. */
 type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
 
 /** What one transaction added to an account's address, or took from it. */
@@ -38,6 +39,9 @@ export interface Transfer {
   readonly at: Date | undefined;
 }
 
+/** Where the first and the second version of a distribution name the mint. */
+const MINT_INDEXES = [0, 1];
+
 /** Smaller received amounts are left out: anyone can send dust. The smallest amount that prints as more than 0. */
 const MIN_RECEIVED = toLamports(100_000);
 
@@ -46,6 +50,7 @@ export function toTransfer(
   transaction: HistoryTransaction,
   signature: string,
   account: Pick<AccountAddresses, "address" | "creatorVault">,
+  coinAddressesOf: CoinAddressesOf,
 ): Transfer | undefined {
   const change = transaction.changes.get(account.address);
   if (!change) return undefined;
@@ -53,7 +58,8 @@ export function toTransfer(
   const at = toDate(transaction.blockTime);
   if (after < before) return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
   const lamports = toLamports(after - before);
-  if (isCollect(transaction, account)) return { kind: "COLLECTED", lamports, signature, at };
+  if (isCollect(transaction, account) || isDistribution(transaction, account, coinAddressesOf))
+    return { kind: "COLLECTED", lamports, signature, at };
   return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
 }
 
@@ -68,6 +74,36 @@ function isCollect(
   const vault = changes.get(creatorVault);
   if (vault && vault.after < vault.before) return true;
   return launchpadAccounts.some((accounts) => accounts.includes(address) && accounts.includes(creatorVault));
+}
+
+/**
+ * Whether the launch platform distributed a coin's shared fees to the address: its instruction names the mint, two
+ * accounts later the coin's sharing config and the config's vault, and then all who share the fees.
+ */
+function isDistribution(
+  { launchpadAccounts }: HistoryTransaction,
+  { address }: Pick<AccountAddresses, "address">,
+  coinAddressesOf: CoinAddressesOf,
+): boolean {
+  return launchpadAccounts.some(
+    (accounts) =>
+      accounts.includes(address) &&
+      MINT_INDEXES.some((i) => {
+        const [mint = "", , config, vault] = accounts.slice(i);
+        const derived = sharingConfigOf(mint, coinAddressesOf);
+        return derived?.address === config && derived?.creatorVault === vault;
+      }),
+  );
+}
+
+/** Undefined if `mint` is no key: an endpoint may have answered anything. */
+function sharingConfigOf(mint: string, coinAddressesOf: CoinAddressesOf) {
+  try {
+    const { address, creatorVault } = coinAddressesOf(mint).sharingConfig;
+    return { address, creatorVault };
+  } catch {
+    return undefined;
+  }
 }
 
 function toDate(seconds: number | undefined): Date | undefined {

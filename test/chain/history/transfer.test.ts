@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
+import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 import { toHistoryTransaction, toTransfer } from "../../../src/chain/history/transfer.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import type { AddressTransaction } from "../../../src/chain/rpc/address-history.ts";
+
+const coinAddressesOf = createCoinAddresses({
+  launchpadProgramId: PUMP,
+  launchpadAmmProgramId: AMM,
+  launchpadFeesProgramId: FEES,
+});
+const MINT = "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y";
+const CONFIG = coinAddressesOf(MINT).sharingConfig;
 
 const account = { address: "address", creatorVault: "vault" };
 const PLATFORM = "platform";
@@ -20,6 +30,7 @@ const transfer = (transaction: Partial<AddressTransaction>) =>
     ),
     "sig",
     account,
+    coinAddressesOf,
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts }];
@@ -33,6 +44,27 @@ describe("the transfer of a transaction", () => {
       ofPlatform(PLATFORM, "payer", "address", "vault"),
       "COLLECTED",
       5n,
+    ],
+    [
+      "is COLLECTED when the platform distributes a coin's shared fees to the address",
+      { [CONFIG.creatorVault]: [9, 0], address: [0, 5], other: [0, 4] },
+      ofPlatform(PLATFORM, MINT, "curve", CONFIG.address, CONFIG.creatorVault, "system", "address", "other"),
+      "COLLECTED",
+      5n,
+    ],
+    [
+      "is COLLECTED when the platform does so with the instruction that has a payer",
+      { address: [0, 5] },
+      ofPlatform(PLATFORM, "payer", MINT, "curve", CONFIG.address, CONFIG.creatorVault, "system", "address"),
+      "COLLECTED",
+      5n,
+    ],
+    [
+      "is RECEIVED when the platform's instruction has another creator's vault",
+      { address: [0, 100_000] },
+      ofPlatform(PLATFORM, MINT, "curve", CONFIG.address, "vault of another", "system", "address"),
+      "RECEIVED",
+      100_000n,
     ],
     [
       "is RECEIVED when another program names both",

@@ -1,0 +1,316 @@
+import { PublicKey } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
+import { coinFees } from "../support/coin-balances.ts";
+import { newMint } from "../support/new-mint.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 1_000_000_000n;
+/** The least that a distribution pays out, in lamports. */
+const MINIMUM = 1_781_760n;
+const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+
+let world: World;
+let chain: World["sandbox"]["chain"];
+beforeEach(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+  ({ chain } = world.sandbox);
+});
+afterEach(async () => {
+  world.sandbox.rpc.faults.clear();
+  await world.close();
+});
+
+const addressOf = (handle: string) => world.account(handle).address;
+const bandCoin = () => world.account("band").coins[0]!.mint;
+const query = (mints: readonly string[]) => mints.map((mint) => `&mint=${mint}`).join("");
+const lookUp = async (handle: string, mints: readonly string[]) =>
+  (await world.request(`/wallet/lookup?handle=${handle}${query(mints)}`)).body;
+const coinsOf = async (handle: string, mints: readonly string[]): Promise<unknown[]> =>
+  (await lookUp(handle, mints)).coins.map(({ stage, waiting, shareBps, reason }: any) => [
+    stage,
+    waiting,
+    shareBps,
+    reason,
+  ]);
+const vaultOf = async (handle: string, mints: readonly string[]): Promise<string> =>
+  (await lookUp(handle, mints)).balance.vault;
+const collect = async (handle: string, mints: readonly string[]) =>
+  (await world.collect(world.account(handle).id, {}, mints)).body;
+const collects = () => world.sandbox.landedCollects();
+const configOf = (mint: string) => world.sandbox.coins.addressesOf(mint).sharingConfig;
+const newAddress = () => PublicKey.unique().toBase58();
+
+interface SharedCoin {
+  /** By address or handle, in ten-thousandths. */
+  shares?: Record<string, number>;
+  onCurve?: bigint;
+  /** Undefined if the coin has not migrated. */
+  inPool?: bigint;
+  inVault?: bigint;
+  quoteMint?: string;
+}
+
+/** A coin that `artist001` shares with a stranger, who has 1 SOL. */
+function launch(coin: SharedCoin = {}): string {
+  const {
+    shares = { artist001: 6_000, [STRANGER]: 4_000 },
+    onCurve = 0n,
+    inPool,
+    inVault = 0n,
+    quoteMint,
+  } = coin;
+  const mint = newMint();
+  const { coins } = world.sandbox;
+  const shareholders = Object.entries(shares).map(([name, bps]) => {
+    const known = world.sandbox.accounts.find(({ handle }) => handle === name);
+    return { address: known?.address ?? name, bps };
+  });
+  coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: onCurve, quoteMint });
+  if (inPool !== undefined) coins.migrate(mint, { fees: inPool });
+  if (inVault > 0n) chain.setBalance(configOf(mint).creatorVault, chain.rentExemptMinimum(0) + inVault);
+  return mint;
+}
+/** An account without fees of its own. */
+beforeEach(() => {
+  const { creatorVault, address } = world.account("artist001");
+  chain.setBalance(creatorVault, 0n);
+  chain.setBalance(address, SOL);
+});
+
+describe("a lookup that names a coin whose fees are shared", () => {
+  it("shows each shareholder its share, and counts it in the vault", async () => {
+    const mint = bandCoin();
+    expect(await coinsOf("band", [mint])).toEqual([["CURVE", "0.6000", 5_000, null]]);
+    expect(await vaultOf("band", [mint])).toBe("0.8000");
+    expect(await coinsOf("graduate", [mint])).toEqual([["CURVE", "0.3600", 3_000, null]]);
+    expect(await vaultOf("graduate", [mint])).toBe("1.8600");
+  });
+
+  it("has an entry for the curve, the pool and the config's vaults", async () => {
+    const mint = launch({ onCurve: SOL, inPool: 2n * SOL, inVault: 3n * SOL });
+    expect(await coinsOf("artist001", [mint])).toEqual([
+      ["CURVE", "0.6000", 6_000, null],
+      ["POOL", "1.2000", 6_000, null],
+      ["SHARED", "1.8000", 6_000, null],
+    ]);
+    expect(await vaultOf("artist001", [mint])).toBe("3.6000");
+  });
+
+  it("shows nobody else's share", async () => {
+    const mint = launch({ onCurve: SOL });
+    expect(await coinsOf("creator", [mint])).toEqual([["CURVE", "1.0000", 0, "SHARED"]]);
+    expect(await vaultOf("creator", [mint])).toBe("3.1000");
+    expect(JSON.stringify(await lookUp("artist001", [mint]))).not.toContain(STRANGER);
+  });
+
+  it("says why a collect would move nothing", async () => {
+    const fees = { onCurve: SOL };
+    const { coins } = world.sandbox;
+    const paused = launch(fees);
+    coins.setSharing(paused, { isPaused: true });
+    const empty = newAddress();
+    const cases = {
+      PAUSED: [paused],
+      BELOW_SHARING_MINIMUM: [
+        launch({ onCurve: MINIMUM - 1n }),
+        // The account's part would be too small for a collect.
+        launch({ shares: { artist001: 1, [STRANGER]: 9_999 }, onCurve: 999_990_000n }),
+      ],
+      SHAREHOLDER_BLOCKED: [
+        launch({ shares: { artist001: 9_999, [empty]: 1 }, ...fees }),
+        launch({ shares: { artist001: 5_000, [world.sandbox.env.LAUNCHPAD_PROGRAM_ID]: 5_000 }, ...fees }),
+        launch({ shares: { artist001: 5_000, [world.sandbox.feePayer]: 5_000 }, ...fees }),
+      ],
+      OTHER_CURRENCY: [launch({ quoteMint: USDC, onCurve: 1_000_000n })],
+      NOTHING_WAITING: [launch()],
+    };
+    for (const [reason, mints] of Object.entries(cases))
+      for (const mint of mints) {
+        const [coin] = (await lookUp("artist001", [mint])).coins;
+        expect([coin.collectable, coin.reason]).toEqual([false, reason]);
+        expect(await vaultOf("artist001", [mint])).toBe("0.0000");
+      }
+    const enough = launch({ inVault: MINIMUM });
+    const receiving = launch({ shares: { artist001: 9_993, [empty]: 7 }, ...fees });
+    expect(await coinsOf("artist001", [enough, receiving])).toEqual([
+      ["CURVE", "0.0000", 6_000, "NOTHING_WAITING"],
+      ["SHARED", "0.0010", 6_000, null],
+      ["CURVE", "0.9993", 9_993, null],
+    ]);
+  });
+
+  it("reads the wallet once more, and the other shareholders, only for a shareholder", async () => {
+    const mint = launch({ onCurve: SOL });
+    const accountReads = async (handle: string) => {
+      world.forgetCalls();
+      await lookUp(handle, [mint]);
+      return world.chainCalls();
+    };
+    expect(await accountReads("creator")).toHaveLength(1);
+    expect(await accountReads("artist001")).toEqual(Array(3).fill("getMultipleAccounts"));
+  });
+
+  it("takes nothing but addresses from the first read", async () => {
+    const mint = launch({ onCurve: SOL });
+    onNext(world.sandbox.rpc, isMethod("getMultipleAccounts"), () => {
+      onNext(world.sandbox.rpc, isMethod("getMultipleAccounts"), () => {
+        world.sandbox.coins.setSharing(mint, {
+          shareholders: [
+            { address: addressOf("artist001"), bps: 2_500 },
+            { address: STRANGER, bps: 7_500 },
+          ],
+        });
+      });
+    });
+    expect(await coinsOf("artist001", [mint])).toEqual([["CURVE", "0.2500", 2_500, null]]);
+  });
+});
+
+describe("a collect that names a coin whose fees are shared", () => {
+  it("moves the account's share with its vault, and pays the others", async () => {
+    const mint = bandCoin();
+    const before = [chain.balance(addressOf("graduate")), chain.balance(STRANGER)];
+    const body = await collect("band", [mint]);
+    expect(body).toMatchObject({
+      success: true,
+      collected: "0.8000",
+      newBalance: "1.1000",
+      remaining: "0.0000",
+    });
+    expect(JSON.stringify(body)).not.toContain(STRANGER);
+    const after = [chain.balance(addressOf("graduate")), chain.balance(STRANGER)];
+    expect(after.map((balance, i) => balance - before[i]!)).toEqual([360_000_000n, 240_000_000n]);
+    expect(coinFees(chain, mint).curve).toBe(0n);
+    expect(await coinsOf("band", [mint])).toEqual([["CURVE", "0.0000", 5_000, "NOTHING_WAITING"]]);
+  });
+
+  it("moves what waits in all places, to the lamport as the balance said", async () => {
+    const mint = launch({ onCurve: SOL + 1n, inPool: 2n * SOL + 3n, inVault: 3n * SOL + 5n });
+    expect(await vaultOf("artist001", [mint])).toBe("3.6000");
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "3.6000", newBalance: "4.6000" });
+    expect(chain.balance(addressOf("artist001"))).toBe(SOL + ((6n * SOL + 9n) * 6n) / 10n);
+    expect(collects()).toHaveLength(1);
+  });
+
+  it("moves nothing for anybody else", async () => {
+    const mint = launch({ onCurve: SOL });
+    expect(await collect("newcomer", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(collects()).toHaveLength(0);
+  });
+
+  it("does not pay others for a crumb", async () => {
+    const mint = launch({ shares: { artist001: 1, [STRANGER]: 9_999 }, onCurve: 900_000_000n });
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(collects()).toHaveLength(0);
+    expect(world.chainCalls()).not.toContain("simulateTransaction");
+  });
+
+  it("leaves out what is below the platform's minimum, and collects the rest", async () => {
+    const below = launch({ onCurve: MINIMUM - 1n });
+    chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
+    expect(await collect("artist001", [below])).toMatchObject({ collected: "1.0000" });
+    expect(coinFees(chain, below).curve).toBe(MINIMUM - 1n);
+  });
+
+  it("leaves out a coin whose distribution fails in the simulation, and collects the rest", async () => {
+    const blocked = launch({ shares: { artist001: 9_999, [newAddress()]: 1 }, onCurve: SOL });
+    const ofFeePayer = launch({
+      shares: { artist001: 5_000, [world.sandbox.feePayer]: 5_000 },
+      onCurve: SOL,
+    });
+    const paused = launch({ onCurve: SOL });
+    world.sandbox.coins.setSharing(paused, { isPaused: true });
+    const good = launch({ onCurve: SOL });
+    expect(await collect("artist001", [blocked, ofFeePayer, paused, good])).toMatchObject({
+      collected: "0.6000",
+    });
+    expect(collects()).toHaveLength(1);
+  });
+
+  it("succeeds although trading happens after the simulation", async () => {
+    const mint = launch({ onCurve: SOL, inPool: SOL });
+    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
+      world.sandbox.coins.addFees(mint, SOL);
+    });
+    // The vault's rent-exempt minimum stays there.
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.7996" });
+  });
+
+  it("is apart from the vault after one failure on the chain", async () => {
+    const other = newAddress();
+    chain.setBalance(other, SOL);
+    const mint = launch({ shares: { artist001: 9_999, [other]: 1 }, onCurve: SOL });
+    chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
+    const emptied = () => {
+      chain.setBalance(other, 0n);
+    };
+    onNext(world.sandbox.rpc, isMethod("sendTransaction"), emptied);
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "COLLECT_FAILED" });
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000" });
+    expect(collects().map(({ err }) => err === null)).toEqual([false, true]);
+  });
+
+  it("is listed as COLLECTED in the history of each account that it pays", async () => {
+    await collect("band", [bandCoin()]);
+    for (const [handle, amount] of [
+      ["band", "0.8000"],
+      ["graduate", "0.3600"],
+    ] as const) {
+      const { body } = await world.graphql(
+        `{ wallet(handle: "${handle}") { history { nodes { kind amount } } } }`,
+      );
+      expect(body.data.wallet.history.nodes).toContainEqual({ kind: "COLLECTED", amount });
+    }
+  });
+});
+
+describe("several accounts of one coin", () => {
+  const COLLECT_MANY = `mutation ($collects: [CollectInput!]!) {
+    collectMany(collects: $collects) { success collected txSignature error }
+  }`;
+
+  it("are paid by one distribution, and each reports its own part", async () => {
+    const handles = Array.from({ length: 10 }, (_, i) => `artist0${10 + i}`);
+    const mint = launch({
+      shares: Object.fromEntries(handles.map((handle) => [handle, 1_000])),
+      onCurve: SOL,
+    });
+    for (const handle of handles) {
+      const { creatorVault, address } = world.account(handle);
+      chain.setBalance(creatorVault, 0n);
+      chain.setBalance(address, SOL);
+    }
+    const { body } = await world.graphql(COLLECT_MANY, {
+      collects: handles.map((handle) => ({ socialId: world.account(handle).id, mints: [mint] })),
+    });
+    const results = body.data.collectMany;
+    expect(results).toEqual(
+      handles.map(() => ({
+        success: true,
+        collected: "0.1000",
+        txSignature: results[0].txSignature,
+        error: null,
+      })),
+    );
+    expect(collects()).toHaveLength(1);
+    for (const handle of handles) expect(chain.balance(addressOf(handle))).toBe(SOL + SOL / 10n);
+  });
+
+  it("with fees in their own vaults collect them besides", async () => {
+    const handles = ["artist001", "band"];
+    const mint = launch({ shares: { artist001: 5_000, band: 5_000 }, onCurve: SOL });
+    for (const handle of handles)
+      chain.setBalance(world.account(handle).creatorVault, chain.rentExemptMinimum(0) + SOL);
+    const { body } = await world.graphql(COLLECT_MANY, {
+      collects: handles.map((handle) => ({ socialId: world.account(handle).id, mints: [mint] })),
+    });
+    expect(body.data.collectMany.map(({ success }: any) => success)).toEqual([true, true]);
+    expect(collects()).toHaveLength(2);
+    expect(handles.map((handle) => chain.balance(addressOf(handle)))).toEqual([
+      2_500_000_000n,
+      1_800_000_000n,
+    ]);
+  });
+});
