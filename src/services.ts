@@ -197,7 +197,7 @@ export function createChainServices(needs: CommonNeeds) {
       rpc,
       floors,
       launchpadProgramId,
-      coinAddressesOf,
+      sharingConfigOf: (mint) => coinAddressesOf(mint).sharingConfig,
       callsPerHour: historyCallsPerHour,
       redis,
       metrics: budgetMetrics,

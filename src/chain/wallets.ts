@@ -39,7 +39,7 @@ export interface WalletAccounts extends VaultAccounts {
 }
 
 /** A coin's accounts, with the vaults of its sharing config if the wallet's account shares the fees. */
-export interface WalletCoin extends CoinAccounts {
+interface WalletCoin extends CoinAccounts {
   readonly sharedVaults: VaultAccounts | undefined;
 }
 

@@ -7,7 +7,10 @@ import { solField } from "./field-metadata.ts";
 const TransferKindType = builder.enumType("TransferKind", {
   description: "What a transfer did.",
   values: {
-    COLLECTED: { description: "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them." },
+    COLLECTED: {
+      description:
+        "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them.",
+    },
     RECEIVED: { description: "Lamports arrived from elsewhere." },
     WITHDRAWN: { description: "Lamports left the address." },
   } as const,

@@ -2,8 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CollectError } from "../collect-error.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 
-export type DistributionLocks = ReturnType<typeof createDistributionLocks>;
-
 /**
  * Lets one collect at a time distribute the fees that a sharing config's accounts share, also among the collects of this
  * replica: each account has its own collect, and one distribution pays all of them. A collect that finds another one in

@@ -6,14 +6,19 @@ import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
 import { createHourlyBudget } from "../../upstream/budget/hourly-budget.ts";
 import type { Redis } from "../../upstream/redis.ts";
 import type { AccountAddresses } from "../addresses.ts";
-import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import { toRefusal } from "../to-contract-error.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
-import { toHistoryTransaction, toTransfer, type HistoryTransaction, type Transfer } from "./transfer.ts";
+import {
+  toHistoryTransaction,
+  toTransfer,
+  type HistoryTransaction,
+  type SharingConfigOf,
+  type Transfer,
+} from "./transfer.ts";
 
 /** A part of an account's history, newest first. */
 export interface HistoryPage {
@@ -56,7 +61,7 @@ export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
   launchpadProgramId: string;
-  coinAddressesOf: CoinAddressesOf;
+  sharingConfigOf: SharingConfigOf;
   callsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
@@ -64,7 +69,7 @@ export function createHistory(needs: {
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, coinAddressesOf, callsPerHour, redis, metrics, log } = needs;
+  const { rpc, floors, launchpadProgramId, sharingConfigOf, callsPerHour, redis, metrics, log } = needs;
   const { rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
@@ -130,7 +135,7 @@ export function createHistory(needs: {
         const { signature } = listed;
         const read = () => readTransaction(listed, address, reader);
         const transaction = cache.get(signature) ?? (await shareTransaction(signature, read, reader));
-        return toTransfer(transaction, signature, account, coinAddressesOf);
+        return toTransfer(transaction, signature, account, sharingConfigOf);
       }
 
       const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);

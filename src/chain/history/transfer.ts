@@ -1,5 +1,4 @@
 import type { AccountAddresses } from "../addresses.ts";
-import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import type { AddressTransaction } from "../rpc/address-history.ts";
 
@@ -39,6 +38,9 @@ export interface Transfer {
   readonly at: Date | undefined;
 }
 
+/** The sharing config of the coin with a mint, and its vault. */
+export type SharingConfigOf = (mint: string) => Pick<AccountAddresses, "address" | "creatorVault">;
+
 /** Where the first and the second version of a distribution name the mint. */
 const MINT_INDEXES = [0, 1];
 
@@ -50,7 +52,7 @@ export function toTransfer(
   transaction: HistoryTransaction,
   signature: string,
   account: Pick<AccountAddresses, "address" | "creatorVault">,
-  coinAddressesOf: CoinAddressesOf,
+  sharingConfigOf: SharingConfigOf,
 ): Transfer | undefined {
   const change = transaction.changes.get(account.address);
   if (!change) return undefined;
@@ -58,7 +60,7 @@ export function toTransfer(
   const at = toDate(transaction.blockTime);
   if (after < before) return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
   const lamports = toLamports(after - before);
-  if (isCollect(transaction, account) || isDistribution(transaction, account, coinAddressesOf))
+  if (isCollect(transaction, account) || isDistribution(transaction, account, sharingConfigOf))
     return { kind: "COLLECTED", lamports, signature, at };
   return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
 }
@@ -83,23 +85,23 @@ function isCollect(
 function isDistribution(
   { launchpadAccounts }: HistoryTransaction,
   { address }: Pick<AccountAddresses, "address">,
-  coinAddressesOf: CoinAddressesOf,
+  sharingConfigOf: SharingConfigOf,
 ): boolean {
   return launchpadAccounts.some(
     (accounts) =>
       accounts.includes(address) &&
       MINT_INDEXES.some((i) => {
         const [mint = "", , config, vault] = accounts.slice(i);
-        const derived = sharingConfigOf(mint, coinAddressesOf);
+        const derived = derive(mint, sharingConfigOf);
         return derived?.address === config && derived?.creatorVault === vault;
       }),
   );
 }
 
 /** Undefined if `mint` is no key: an endpoint may have answered anything. */
-function sharingConfigOf(mint: string, coinAddressesOf: CoinAddressesOf) {
+function derive(mint: string, sharingConfigOf: SharingConfigOf) {
   try {
-    const { address, creatorVault } = coinAddressesOf(mint).sharingConfig;
+    const { address, creatorVault } = sharingConfigOf(mint);
     return { address, creatorVault };
   } catch {
     return undefined;

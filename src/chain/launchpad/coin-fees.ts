@@ -26,7 +26,7 @@ export const UNCOLLECTABLE = {
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
 /** Where fees wait: in a place of the coin, or, as SHARED, in the vaults of its sharing config. */
-export type FeeStage = Stage | "SHARED";
+type FeeStage = Stage | "SHARED";
 
 /** The creator fees of a coin that wait in one place. */
 export interface CoinFees {

@@ -30,7 +30,7 @@ const transfer = (transaction: Partial<AddressTransaction>) =>
     ),
     "sig",
     account,
-    coinAddressesOf,
+    (mint) => coinAddressesOf(mint).sharingConfig,
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts }];

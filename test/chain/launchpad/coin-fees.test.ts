@@ -1,7 +1,12 @@
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createDecodeCoin, toCoinFees, UNCOLLECTABLE, type CoinAccounts } from "../../../src/chain/launchpad/coin-fees.ts";
+import {
+  createDecodeCoin,
+  toCoinFees,
+  UNCOLLECTABLE,
+  type CoinAccounts,
+} from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import {
   AMM,
@@ -80,7 +85,8 @@ const read = (accounts: Partial<CoinAccounts>) => {
   const none = { curve: undefined, pool: undefined, sharingConfig: undefined };
   return toCoinFees(decodeCoin(coinAddressesOf(MINT), { ...none, ...accounts }), CREATOR);
 };
-const reasons = (accounts: Partial<CoinAccounts>) => read(accounts).map(({ stage, reason }) => [stage, reason]);
+const reasons = (accounts: Partial<CoinAccounts>) =>
+  read(accounts).map(({ stage, reason }) => [stage, reason]);
 
 const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fields: Fields])[] = [
   ["NOTHING_WAITING", "without fees", { fees: 0n }],
@@ -112,11 +118,35 @@ describe("a coin's addresses", () => {
 describe("a coin's fees", () => {
   it("are collectable on the curve and in the pool of a coin whose creator is the account", () => {
     expect(read({ curve: curve({ fees: 5n }) })).toEqual([
-      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, shareBps: 10_000, reason: null, missingBytes: 0 },
+      {
+        mint: MINT,
+        stage: "CURVE",
+        quoteMint: WSOL,
+        amount: 5n,
+        shareBps: 10_000,
+        reason: null,
+        missingBytes: 0,
+      },
     ]);
     expect(read({ curve: curve({ fees: 5n }), pool: pool({ fees: 2n ** 64n - 1n }) })).toEqual([
-      { mint: MINT, stage: "CURVE", quoteMint: WSOL, amount: 5n, shareBps: 10_000, reason: null, missingBytes: 0 },
-      { mint: MINT, stage: "POOL", quoteMint: WSOL, amount: 2n ** 64n - 1n, shareBps: 10_000, reason: null, missingBytes: 0 },
+      {
+        mint: MINT,
+        stage: "CURVE",
+        quoteMint: WSOL,
+        amount: 5n,
+        shareBps: 10_000,
+        reason: null,
+        missingBytes: 0,
+      },
+      {
+        mint: MINT,
+        stage: "POOL",
+        quoteMint: WSOL,
+        amount: 2n ** 64n - 1n,
+        shareBps: 10_000,
+        reason: null,
+        missingBytes: 0,
+      },
     ]);
   });
 
@@ -159,7 +189,15 @@ describe("a coin's fees", () => {
 
   it("do not exist without a curve or pool of the launch platform's programs", () => {
     const nothing = [
-      { mint: MINT, stage: null, quoteMint: null, amount: null, shareBps: 0, reason: "NO_SUCH_COIN", missingBytes: 0 },
+      {
+        mint: MINT,
+        stage: null,
+        quoteMint: null,
+        amount: null,
+        shareBps: 0,
+        reason: "NO_SUCH_COIN",
+        missingBytes: 0,
+      },
     ];
     expect(read({})).toEqual(nothing);
     for (const wrong of [
