@@ -1,6 +1,7 @@
 import { createHash, randomInt } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import type { Stage } from "../chain/launchpad/fee-accounts.ts";
+import { ALL_BPS } from "../chain/launchpad/sharing-config.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Coins } from "./chain/coins.ts";
 import { addCreatorFees } from "./chain/creator-fees.ts";
@@ -56,7 +57,7 @@ export function createTrading(needs: {
       const isShared = source === "SHARED";
       const shareholders = [
         { address: creator, bps: SHARE_BPS },
-        { address: STRANGER, bps: 10_000 - SHARE_BPS },
+        { address: STRANGER, bps: ALL_BPS - SHARE_BPS },
       ];
       coins.launch({ mint, creator, ...(isShared && { kind: "shared", shareholders }) });
       if (source === "POOL") coins.migrate(mint);

@@ -125,7 +125,7 @@ describeWithBrowser("the page of a creator", (visit) => {
     await page.getByRole("button", { name: "Copy" }).click();
     await page.getByRole("button", { name: "Copied" }).waitFor();
     expect(await clipboard()).toBe(address);
-    await page.getByRole("button", { name: "Share" }).click();
+    await page.getByRole("button", { name: "Share", exact: true }).click();
     await eventually(async () => {
       expect(await clipboard()).toBe(`${world.url}/?socialId=${id}&mint=${mint}`);
     });
@@ -182,6 +182,18 @@ describeWithBrowser("the page of a creator", (visit) => {
       .click();
     await amount("Waiting").getByText("0.4000").waitFor();
     expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([holders]);
+    expect(page.offences).toEqual([]);
+  });
+
+  it("lets people trade on a coin that the account shares, and adds the coin", async () => {
+    const page = await visit(`${world.url}/?handle=band`);
+    await waitForAll(page);
+    await page.getByRole("button", { name: "on a shared coin" }).click();
+    await page.getByText("SOL of fees appeared on a shared coin.").waitFor();
+    const { mint } = world.account("band").coins[0]!;
+    await eventually(() => {
+      expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([mint]);
+    });
     expect(page.offences).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
-import { PublicKey } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { createClient, from } from "../support/client.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { sharingConfigOf } from "../support/launchpad-instructions.ts";
@@ -18,6 +18,8 @@ const send = (body: string, headers: Record<string, string> = JSON_TYPE) =>
   world.request("/sandbox/fees", { method: "POST", headers, body });
 const trade = (handle: string, source: string) =>
   send(JSON.stringify({ socialId: world.account(handle).id, source }));
+
+const part = (lamports: bigint, bps: bigint) => (lamports * bps) / 10_000n;
 
 /** What waits for an account and what has arrived at its address, in lamports, and its coins. */
 async function walletOf(handle: string, mints: string[] = []) {
@@ -80,8 +82,12 @@ describe("POST /sandbox/fees", () => {
   });
 
   it("earns fees on a coin that the account shares with a stranger, or on the coin that `band` shares", async () => {
-    const { coins } = world.sandbox;
-    for (const handle of ["band", "graduate", "suspended"]) {
+    const { chain, coins } = world.sandbox;
+    for (const [handle, bps] of [
+      ["band", 5_000n],
+      ["graduate", 6_000n],
+      ["newcomer", 6_000n],
+    ] as const) {
       const account = world.account(handle);
       const [first, second] = [await trade(handle, "SHARED"), await trade(handle, "SHARED")];
       expect([first.status, second.body.mint]).toEqual([200, first.body.mint]);
@@ -90,9 +96,15 @@ describe("POST /sandbox/fees", () => {
       expect(coins.creatorOf(mint)).toBe(sharingConfigOf(mint));
       const seeded = handle === "band" ? 1_200_000_000n : 0n;
       const earned = BigInt(first.body.lamports) + BigInt(second.body.lamports);
-      expect(coinFees(world.sandbox.chain, mint)).toEqual({ curve: seeded + earned, pool: 0n });
-      const config = Buffer.from(world.sandbox.chain.account(sharingConfigOf(mint))!.data);
-      expect(new PublicKey(config.subarray(80, 112)).toBase58()).toBe(account.address);
+      const waiting = seeded + earned;
+      expect(coinFees(chain, mint)).toEqual({ curve: waiting, pool: 0n });
+
+      const before = { own: chain.balance(account.address), stranger: chain.balance(STRANGER) };
+      expect((await world.collect(account.id, {}, [mint])).body.success).toBe(true);
+      expect(chain.balance(STRANGER) - before.stranger).toBe(
+        part(waiting, handle === "band" ? 2_000n : 4_000n),
+      );
+      expect(chain.balance(account.address) - before.own).toBeGreaterThanOrEqual(part(waiting, bps));
     }
   });
 

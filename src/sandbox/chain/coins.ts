@@ -5,11 +5,12 @@ import type { CoinAddressesOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
+import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
+import type { Shareholder, SharingConfig } from "../../chain/launchpad/sharing-config.ts";
 import { TOKEN_ACCOUNT_BYTES, tokenAccountOf, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import type { LaunchpadPrograms } from "./creator-fees.ts";
 import { setSharingConfig, STRANGER } from "./sharing.ts";
-import type { Shareholder, SharingChange } from "./sharing.ts";
 import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount } from "./token-accounts.ts";
 
 /** A coin to launch. */
@@ -40,7 +41,7 @@ export interface Coins {
   /** Moves a coin that trades in SOL from its curve to a pool. The fees on the curve stay there. */
   migrate(mint: string, pool?: { fees?: bigint; poolBytes?: number }): void;
   /** Changes the sharing config of a coin: its shareholders, or whether it is paused. */
-  setSharing(mint: string, change: SharingChange): void;
+  setSharing(mint: string, change: Partial<SharingConfig>): void;
   /** The address that the curve names as the creator; undefined if there is no such coin. */
   creatorOf(mint: string): string | undefined;
   /**
@@ -131,7 +132,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
       const lamports = chain.rentExemptMinimum(curveBytes) + (quoteMint ? 0n : RESERVES + fees);
       chain.setAccount(curve, { lamports, owner: launchpadProgramId, data });
       if (kind === "shared") {
-        const { shareholders = [{ address: STRANGER, bps: 10_000 }] } = coin;
+        const { shareholders = [{ address: STRANGER, bps: ALL_BPS }] } = coin;
         setSharingConfig(chain, addressesOf(mint), { shareholders, isPaused: false });
       }
     },

@@ -1,22 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
 import type { CoinAddresses } from "../../chain/launchpad/coin-addresses.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
+import type { SharingConfig } from "../../chain/launchpad/sharing-config.ts";
 import type { Chain } from "./chain.ts";
-
-/** An account that gets a part of a coin's creator fees: `bps` of 10,000. */
-export interface Shareholder {
-  /** In base58. */
-  readonly address: string;
-  readonly bps: number;
-}
-
-/** What to change in a sharing config. */
-export interface SharingChange {
-  /** At most 10, whose `bps` sum to 10,000. */
-  readonly shareholders?: readonly Shareholder[] | undefined;
-  /** A paused config distributes nothing. */
-  readonly isPaused?: boolean | undefined;
-}
 
 /** An ordinary address, of someone whom the service does not know. In base58. */
 export const STRANGER = "H751joPCRZTquPmgxae7Yysh8qHzmwjvGAwL4RqB8nJb";
@@ -45,7 +31,7 @@ const PAUSED = 0;
 export function setSharingConfig(
   chain: Chain,
   { mint, sharingConfig }: CoinAddresses,
-  { shareholders, isPaused }: SharingChange,
+  { shareholders, isPaused }: Partial<SharingConfig>,
 ): void {
   const data = Buffer.from(chain.account(sharingConfig.address)?.data ?? newConfig(mint));
   if (isPaused !== undefined) data.writeUInt8(isPaused ? PAUSED : ACTIVE, STATUS);

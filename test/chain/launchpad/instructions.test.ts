@@ -106,11 +106,13 @@ describe("the launch platform's instructions", () => {
     }
   });
 
-  it("to distribute shared fees equal that of the IDL, for 200 random coins", () => {
+  it("to distribute shared fees equal the documented one and that of the IDL, for 200 random coins", () => {
     for (const { coin } of cases) {
       const { mint, sharingConfig } = coin;
       const [shareholder, other] = [randomKey(), randomKey()];
-      expect(listed(distributeCreatorFees(mint, [shareholder, other]))).toEqual([
+      const built = wire(launchpad.distributeCreatorFees(coin, [shareholder, other]));
+      expect(built).toEqual(listed(distributeCreatorFees(mint, [shareholder, other])));
+      expect(built).toEqual([
         ...fromIdl("distribute_creator_fees", { mint, "bonding_curve.creator": sharingConfig.address }),
         [shareholder, false, true],
         [other, false, true],
