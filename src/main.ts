@@ -16,7 +16,7 @@ import {
 } from "./config.ts";
 import { listen } from "./http/server.ts";
 import { createLogger, type DestinationStream } from "./observability/log.ts";
-import { VERSION } from "./observability/version.ts";
+import { COMMIT, VERSION } from "./observability/version.ts";
 
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
@@ -214,7 +214,10 @@ async function run(
     await gateway.start();
     const url = server.url + config.basePath;
     if (sandbox) print(sandbox.describe(url));
-    else log.info({ version: VERSION, url, adminUrl: admin && admin.url + config.basePath }, "listening");
+    else {
+      const adminUrl = admin && admin.url + config.basePath;
+      log.info({ version: VERSION, commit: COMMIT, url, adminUrl }, "listening");
+    }
   }
   const code = await Promise.race([start().then(() => ended), ended]);
 

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "@prometheus-io/client";
 import type { ErrorCode } from "../contract/error-codes.ts";
 import type { Logger } from "../observability/log.ts";
-import { VERSION } from "../observability/version.ts";
+import { COMMIT, VERSION } from "../observability/version.ts";
 import type { Reads } from "../resolvers/loaders.ts";
 
 /** The label of a request. `other`: requests that do not count against the rate limit. */
@@ -86,11 +86,11 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
 export function createMetricsHandler(registry: Registry): () => Promise<Response> {
   const build = new Gauge({
     name: "tributary_build_info",
-    help: "Always 1; the label is the service's version.",
-    labelNames: ["version"],
+    help: "Always 1; the labels are the service's version and commit.",
+    labelNames: ["version", "commit"],
     registers: [registry],
   });
-  build.set({ version: VERSION }, 1);
+  build.set({ version: VERSION, commit: COMMIT }, 1);
   return async () =>
     new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
 }

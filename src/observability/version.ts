@@ -1,4 +1,41 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import manifest from "../../package.json" with { type: "json" };
 
 /** The service's version, as in package.json. */
 export const VERSION = manifest.version;
+
+/** The running commit, in 40 hexadecimal digits, or `unknown`. */
+export const COMMIT = readCommit(fileURLToPath(new URL("../..", import.meta.url)));
+
+/** Reads the commit of this folder's package.json, which a build sets, or else of the checkout. */
+export function readCommit(folder: string): string {
+  const { gitHead } = JSON.parse(read(folder, "package.json")) as { gitHead?: string };
+  if (gitHead) return gitHead;
+  try {
+    return readHead(resolve(folder, ".git"));
+  } catch {
+    // No checkout, or one in a format that only git reads.
+    return "unknown";
+  }
+}
+
+/** Reads the files that git writes, because machines that run the service may not have git. */
+function readHead(git: string): string {
+  // In a worktree, `.git` is a file that names the folder, which shares its branches with other worktrees.
+  const own = statSync(git).isFile() ? resolve(dirname(git), read(git).slice("gitdir: ".length)) : git;
+  const shared = existsSync(resolve(own, "commondir")) ? resolve(own, read(own, "commondir")) : own;
+  const head = read(own, "HEAD");
+  if (!head.startsWith("ref: ")) return head;
+  const branch = head.slice("ref: ".length);
+  if (existsSync(resolve(shared, branch))) return read(shared, branch);
+  const line = read(shared, "packed-refs")
+    .split("\n")
+    .find((text) => text.endsWith(` ${branch}`));
+  return line!.split(" ")[0]!;
+}
+
+function read(...path: string[]): string {
+  return readFileSync(resolve(...path), "utf8").trim();
+}

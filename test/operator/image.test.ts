@@ -1,5 +1,6 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
@@ -20,9 +21,21 @@ const packages = Object.entries(lock.packages)
   .map(([path]) => path);
 /** What the image runs. */
 const [command, ...args]: string[] = JSON.parse(/CMD (.*)\n$/.exec(dockerfile)![1]!);
+/** The lines of a stage that have this instruction, without it. */
+function instructions(stage: string, instruction: string): string[] {
+  const text = dockerfile.split(/^FROM /m).find((part) => part.split("\n")[0]!.endsWith(` AS ${stage}`))!;
+  return [...text.matchAll(/^([A-Z]+) (.*)$/gm)].flatMap(([, name, rest]) =>
+    name === instruction ? [rest!] : [],
+  );
+}
 /** What the image has of the project, beside the packages. */
-const stage = dockerfile.split(/^FROM /m).find((text) => text.includes(" AS program\n"))!;
-const files = [...stage.matchAll(/^COPY (\S+) \S+$/gm)].map(([, path]) => path!);
+const files = instructions("program", "COPY").map((line) => line.split(" ")[0]!);
+const [install, ...cleaning] = instructions("packages", "RUN");
+const [, check] = /^HEALTHCHECK .*\\\n +CMD (.*)$/m.exec(dockerfile)!;
+const [shell, ...checkArgs]: string[] = JSON.parse(check!);
+const isHealthy = (env: Record<string, string>) =>
+  spawnSync(shell!, checkArgs, { env: { PATH: process.env.PATH, ...env } }).status === 0;
+const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 
 describe("the image", () => {
   let folder: string;
@@ -30,11 +43,12 @@ describe("the image", () => {
   beforeAll(async () => {
     folder = temporaryFolder();
     for (const path of files) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
-    // Links, which Node must not resolve: the targets' neighbours are packages that the image does not have.
-    for (const path of packages) {
-      if (existsSync(join(folder, path))) continue;
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      symlinkSync(join(ROOT, path), join(folder, path));
+    const installed = packages.filter((path) => path.lastIndexOf("node_modules/") === 0);
+    // Hard links are faster than copies, but exist only within one file system.
+    const copy = 'cp -r --link --parents "$@" 2>/dev/null || cp -r --parents "$@"';
+    execFileSync("sh", ["-c", copy, "sh", ...installed, folder], { cwd: ROOT });
+    for (const run of [...cleaning, ...instructions("program", "RUN")]) {
+      execFileSync("sh", ["-c", run], { cwd: folder, env: { ...process.env, COMMIT } });
     }
     sandbox = await startTestSandbox();
   });
@@ -43,10 +57,16 @@ describe("the image", () => {
   });
 
   const start = (env: Record<string, string>) =>
-    spawnNode(
-      [...args.slice(0, -1), "--preserve-symlinks", "--preserve-symlinks-main", join(folder, args.at(-1)!)],
-      env,
-    );
+    spawnNode([...args.slice(0, -1), join(folder, args.at(-1)!)], env);
+  const startProduction = (env: Record<string, string> = {}) =>
+    start({ ...sandbox.env, ...AMPLE_DEADLINES, NODE_ENV: "production", PORT: "0", ...env });
+
+  it("has the Node that the tests run, by its digest", () => {
+    const { node } = manifest.devDependencies;
+    expect(dockerfile).toMatch(new RegExp(`^FROM node:${node}-slim@sha256:[0-9a-f]{64} AS base$`, "m"));
+    const others = [...dockerfile.matchAll(/^FROM (\S+)/gm)].slice(1).map(([, name]) => name);
+    expect(others).toEqual(["base", "base", "base", "program", "program"]);
+  });
 
   /** npm's shell becomes the service. */
   const COMMAND = manifest.scripts.start.replace(/^exec /, "");
@@ -63,17 +83,30 @@ describe("the image", () => {
     for (const name of ["litesvm", "@solana/kit", "typescript", "vitest"]) {
       expect(existsSync(join(folder, "node_modules", name)), name).toBe(false);
     }
-    expect(dockerfile).toContain("RUN npm ci --omit=dev --omit=optional --ignore-scripts\n");
+    expect(install).toBe("npm ci --omit=dev --omit=optional --ignore-scripts");
   });
 
   it("runs a production process", async () => {
-    const program = start({ ...sandbox.env, ...AMPLE_DEADLINES, NODE_ENV: "production", PORT: "0" });
-    const client = createClient(await program.address(/"url":"(http[^"]+)"/));
+    const program = startProduction();
+    const url = await program.address(/"url":"(http[^"]+)"/);
+    expect(isHealthy({ PORT: new URL(url).port })).toBe(true);
+    const client = createClient(url);
     const { body } = await client.lookup("creator");
     expect((await client.collect(body.socialId)).body).toMatchObject({ success: true, collected: "3.1000" });
     for (const path of ["/", "/docs", "/errors.md"]) expect((await client.request(path)).status).toBe(200);
+    expect(program.output()).toContain(`"commit":"${COMMIT}"`);
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(0);
+  });
+
+  it("is healthy while the process answers, also below a BASE_PATH", async () => {
+    const program = startProduction({ BASE_PATH: "/api" });
+    const { port } = new URL(await program.address(/"url":"(http[^"]+)"/));
+    expect(isHealthy({ PORT: port, BASE_PATH: "/api" })).toBe(true);
+    expect(isHealthy({ PORT: port, BASE_PATH: "" })).toBe(false);
+    program.child.kill("SIGTERM");
+    await program.exitCode();
+    expect(isHealthy({ PORT: port, BASE_PATH: "/api" })).toBe(false);
   });
 
   it("says that it has no sandbox when nothing is configured", async () => {

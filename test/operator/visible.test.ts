@@ -1,15 +1,19 @@
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { runMain, type Program } from "../support/program.ts";
+import { readCommit } from "../../src/observability/version.ts";
 import { createIdentifyClient } from "../../src/http/client-address.ts";
 import { createClient, from, type Client } from "../support/client.ts";
 import { runProduction, startProduction } from "../support/production.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 let sandbox: TestSandbox;
 beforeEach(async () => {
@@ -30,7 +34,7 @@ const linesOf = (program: Program) =>
     .output()
     .trim()
     .split("\n")
-    .map((line) => JSON.parse(line) as { level: number; msg: string; version?: string; adminUrl?: string });
+    .map((line) => JSON.parse(line) as { level: number; msg: string; adminUrl?: string });
 const stopped = async (program: Program) => {
   program.stop();
   await program.exitCode();
@@ -38,21 +42,23 @@ const stopped = async (program: Program) => {
 };
 
 describe("the log", () => {
-  it("names the version when the process listens, and ends with a line that it has stopped", async () => {
+  it("names the version and commit when the process listens, and ends with a line that it has stopped", async () => {
     const { program } = await start();
     program.child.kill("SIGTERM");
     await program.exitCode();
     const lines = linesOf(program);
-    expect(lines.find(({ msg }) => msg === "listening")).toMatchObject({ version: manifest.version });
+    const listening = lines.find(({ msg }) => msg === "listening");
+    expect(listening).toMatchObject({ version: manifest.version, commit: readCommit(ROOT) });
     expect(lines.at(-1)).toMatchObject({ level: 30, msg: "stopped" });
   });
 });
 
 describe("the first scrape", () => {
-  it("has the version and no NaN, and a later one has the fee payer's balance", async () => {
+  it("has the version, the commit and no NaN, and a later one has the fee payer's balance", async () => {
     const { request } = await run();
     const { body } = await request("/metrics");
-    expect(body).toContain(`tributary_build_info{version="${manifest.version}"} 1\n`);
+    const labels = `version="${manifest.version}",commit="${readCommit(ROOT)}"`;
+    expect(body).toContain(`tributary_build_info{${labels}} 1\n`);
     // The lag of the event loop has no value before it is first measured, after 10 ms.
     expect(body.replace(/^nodejs_eventloop_lag_.*$/gm, "")).not.toMatch(/NaN/i);
     expect(body).not.toMatch(/^tributary_fee_payer_lamports 0$/m);

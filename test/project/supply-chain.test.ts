@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 
 const read = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), "utf8");
 const manifest = JSON.parse(read("package.json"));
@@ -27,7 +28,7 @@ function rowsUnder(heading: string): string[][] {
   return section
     .split("\n## ")[0]!
     .split("\n")
-    .filter((line) => line.startsWith("| "))
+    .filter((line) => line.startsWith("|") && !line.startsWith("|-"))
     .slice(1)
     .map((line) =>
       line
@@ -76,6 +77,24 @@ describe("the dependencies", () => {
     );
   });
 
+  it("are proposed for update, except those with a documented reason", () => {
+    const { updates } = parse(read(".github/dependabot.yml"));
+    const { ignore } = updates.find((update: any) => update["package-ecosystem"] === "npm");
+    const limits = ignore.map((rule: any) => [rule["dependency-name"], rule.versions[0].slice(">=".length)]);
+    const heldBack = rowsUnder("Held back");
+    expect(heldBack.map(([name, below]) => [name, below])).toEqual(limits);
+    const { dependencies, devDependencies } = manifest;
+    for (const [name, below, why] of heldBack) {
+      const version: string = { ...dependencies, ...devDependencies }[name!];
+      expect(version.localeCompare(below!, "en", { numeric: true }), name).toBeLessThan(0);
+      expect(why).toMatch(/./);
+    }
+    expect([dependencies["@solana/web3.js"], dependencies.graphql]).toEqual([
+      expect.stringMatching(/^1\./),
+      expect.stringMatching(/^16\./),
+    ]);
+  });
+
   it("report no installation, also with npm 10, which ignores allowScripts", () => {
     expect(manifest.scarfSettings).toEqual({ enabled: false });
   });
@@ -93,5 +112,21 @@ describe("the dependencies", () => {
     expect([...new Set(others)].sort()).toEqual(EXCEPTIONS);
     const [, section] = document.split("## Licences\n");
     for (const name of EXCEPTIONS) expect(section).toContain(`\`${name}\``);
+  });
+});
+
+describe("the workflow", () => {
+  const { jobs, permissions } = parse(read(".github/workflows/ci.yml"));
+
+  it("only runs .ci/run, on Node 20 with its own npm, with no right to write", () => {
+    expect(permissions).toEqual({ contents: "read" });
+    const [job, ...others]: any[] = Object.values(jobs);
+    expect(others).toEqual([]);
+    expect(job.container).toMatch(/^node:20-/);
+    const [checkout, run, ...more] = job.steps;
+    expect(checkout.uses).toMatch(/^actions\/checkout@[0-9a-f]{40}$/);
+    expect(checkout.with).toEqual({ "persist-credentials": false });
+    expect(run).toEqual({ run: ".ci/run" });
+    expect(more).toEqual([]);
   });
 });

@@ -1,0 +1,107 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { readConfig, VARIABLE_NAMES } from "../../src/config.ts";
+import {
+  compose,
+  gatewaysOf,
+  here,
+  parseFile,
+  read,
+  ROOT,
+  startService,
+} from "../support/deployment-files.ts";
+import { eventually } from "../support/eventually.ts";
+import { runMain } from "../support/program.ts";
+import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+const sandboxCompose = parseFile("compose.sandbox.yaml");
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startTestSandbox();
+});
+afterAll(() => sandbox.close());
+
+describe("the compose files", () => {
+  it.each([
+    ["compose.yaml", compose],
+    ["compose.sandbox.yaml", sandboxCompose],
+  ])("set only variables that exist: %s", (_name, { services }: any) => {
+    for (const service of Object.values<any>(services)) {
+      if (!service.build) continue;
+      expect(VARIABLE_NAMES).toEqual(expect.arrayContaining(Object.keys(service.environment)));
+    }
+  });
+
+  it("start two replicas with valid variables", () => {
+    expect(gatewaysOf(compose)).toHaveLength(2);
+    for (const { environment } of gatewaysOf(compose)) {
+      const { FEE_PAYER_KEYPAIR } = sandbox.env;
+      const config = readConfig({ ...sandbox.env, ...environment, FEE_PAYER_KEYPAIR });
+      expect(config).toMatchObject({ host: "0.0.0.0", port: 4000, adminPort: 4001, basePath: "" });
+    }
+    for (const { environment } of gatewaysOf(sandboxCompose)) {
+      expect(readConfig(environment).isProduction).toBe(true);
+    }
+  });
+
+  it("give a stopping process enough time", () => {
+    for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)]) {
+      const { timeoutMs } = readConfig(sandbox.env).collect;
+      expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(timeoutMs / 1000 + 15);
+    }
+  });
+
+  it("name existing files, build targets, build arguments and replicas", () => {
+    for (const { services } of [compose, sandboxCompose]) {
+      for (const { volumes = [], build } of Object.values<any>(services)) {
+        for (const volume of volumes) expect(existsSync(join(ROOT, volume.split(":")[0])), volume).toBe(true);
+        for (const name of Object.keys(build?.args ?? {})) {
+          expect(read("Dockerfile")).toContain(`\nARG ${name}=`);
+        }
+        if (build?.target) expect(read("Dockerfile")).toContain(` AS ${build.target}\n`);
+      }
+      const replicas = Object.keys(services).filter((name) => name.startsWith("gateway-"));
+      expect(read("Caddyfile")).toContain(`{$REPLICAS:${replicas.map((name) => `${name}:4000`).join(" ")}}`);
+    }
+  });
+
+  it("publish no port that has metrics, and scrape that port", () => {
+    for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)]) {
+      expect(service.ports).toBeUndefined();
+    }
+    const [job] = parse(sandboxCompose.configs.prometheus.content).scrape_configs;
+    expect(job.job_name).toBe("tributary");
+    expect(job.static_configs[0].targets).toEqual(["gateway-1:4001", "gateway-2:4001"]);
+  });
+
+  it("of the sandbox gives the replicas what npm run sandbox prints", async () => {
+    const { environment } = sandboxCompose.services.sandbox;
+    const program = runMain({ ...environment, HOST: "127.0.0.1" }, [
+      "sandbox",
+      "--chain-port=0",
+      "--social-port=0",
+    ]);
+    await eventually(() => {
+      expect(program.output()).toContain("Ctrl-C");
+    });
+    const printed = Object.fromEntries(
+      [...program.output().matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]),
+    );
+    const [gateway] = gatewaysOf(sandboxCompose);
+    const { SOCIAL_API_URL, SOLANA_RPC_URL } = printed;
+    const withPrinted = { ...printed, ...gateway.environment, SOCIAL_API_URL, SOLANA_RPC_URL };
+    expect(readConfig(withPrinted)).toEqual(readConfig({ ...gateway.environment, ...printed }));
+
+    const { client } = await startService({
+      ...gateway.environment,
+      ...here(sandbox),
+      SOCIAL_API_URL,
+      SOLANA_RPC_URL,
+    });
+    const { body } = await client.lookup("creator");
+    expect((await client.collect(body.socialId)).body).toMatchObject({ success: true, collected: "3.1000" });
+  });
+});
