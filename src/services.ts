@@ -2,7 +2,7 @@ import type { Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createBalances } from "./chain/balances.ts";
-import { createAccountLocks } from "./chain/collect/account-lock.ts";
+import { createAccountLocks } from "./chain/collect/locks/account-lock.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFailureBackoff } from "./chain/collect/failure-backoff.ts";

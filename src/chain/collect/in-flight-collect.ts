@@ -1,16 +1,11 @@
-import { PublicKey } from "@solana/web3.js";
 import type { Logger } from "../../observability/log.ts";
-import { memoize } from "../../upstream/memoize.ts";
 import type { Balances } from "../balances.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { RpcError } from "../rpc/rpc-error.ts";
 import type { WalletWithCoins } from "../wallets.ts";
-import { distributionsOf } from "../sweeps.ts";
-import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
+import type { AccountLocks, Lease, StoredTransaction } from "./locks/account-lock.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import { createDistributionLocks } from "./distribution-locks.ts";
 import type { LastCollects } from "./last-collects.ts";
 import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
@@ -22,9 +17,9 @@ import {
   type CollectOutcome,
   type EarlierTransaction,
 } from "./landed-outcome.ts";
-import { createPacker } from "./prepare/packer.ts";
 import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
-import type { Prospect, Prospects } from "./prepare/prospect.ts";
+import { createPrepareCollect } from "./prepare/prepare-collect.ts";
+import type { Prospects } from "./prepare/prospect.ts";
 import type { SimulateAlone } from "./prepare/simulate-alone.ts";
 import type { Simulator } from "./prepare/simulator.ts";
 import type { Composer } from "./message/composer.ts";
@@ -74,12 +69,6 @@ export interface CollectNeeds extends ConfirmationWaits {
   log: Logger;
 }
 
-/**
- * The part of the time between two polls for a landed transaction in which signed transactions share a blockhash.
- * Less than 1, so that an account's next transaction never has the same bytes as its last.
- */
-const BLOCKHASH_MAX_AGE = 3 / 4;
-
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
@@ -88,16 +77,10 @@ const ENDPOINTS_FOR_REFUND = 2;
  * part of the fee budget is enough. `blocksOf`: who named the coins. `log` is that of the request that starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, prospects, feePayer, locks, lastCollects, floors, announceLanded, timeoutMs } = needs;
-  const { backoff, pollMs = POLL_MS } = needs;
+  const { feePayer, locks, lastCollects, floors, announceLanded, timeoutMs } = needs;
+  const { pollMs = POLL_MS } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
-  const getBlockhash = memoize(async () => {
-    const latest = await rpc.getLatestBlockhash();
-    assertReadable(latest.blockhash);
-    return latest;
-  }, BLOCKHASH_MAX_AGE * pollMs);
-  const packer = createPacker({ ...needs, getBlockhash });
-  const distributionLocks = createDistributionLocks(locks);
+  const prepare = createPrepareCollect({ ...needs, pollMs });
   const feePayerAddress = feePayer.publicKey.toBase58();
 
   return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf, log = needs.log): InFlightCollect => {
@@ -108,40 +91,13 @@ export function createStartCollect(needs: CollectNeeds) {
     let progress: Progress = { kind: "preparing" };
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
-    /** As read last. */
-    let prospect: Prospect | undefined;
-
-    /**
-     * Undefined when a collect would move too little. If another collect distributes fees that this account shares, the
-     * lease of its transaction. Otherwise `held` has the lock of each config whose fees the transaction distributes.
-     */
-    async function sign(held: Map<string, Lease>): Promise<SignedCollect | Lease | undefined> {
-      for (;;) {
-        prospect = await prospects.read(wallet, {
-          leftOutMs: (sweep) => backoff.leftOutMs(address, sweep, blocksOf(sweep.coin.mint)),
-          mayFail: (distribution) => backoff.mayFail(distribution),
-        });
-        if (!prospect) return undefined;
-        backoff.assertReady(address);
-        const configs = distributionsOf(prospect.part.sweeps).map(({ coin }) => coin.sharingConfig.address);
-        if (configs.every((config) => held.has(config)))
-          return packer.sign({ prospect, payers, endsAt }, { isAlone });
-        releaseAll(held);
-        // All collects acquire them in the same order, and read again: another one may have distributed the fees.
-        for (const config of configs.toSorted()) {
-          const lease = await distributionLocks.acquire(config, endsAt);
-          if (lease.openTransaction) return lease;
-          held.set(config, lease);
-        }
-      }
-    }
 
     /** Follows another collect's distribution to its end; undefined unless it pays this account. */
     async function followDistribution(
       lease: Lease,
       transaction: StoredTransaction,
     ): Promise<EarlierTransaction | undefined> {
-      const { landed } = await findLanded(transaction);
+      const { landed } = await findLanded(transaction).catch(() => ({ landed: undefined }));
       if (landed) {
         floors.require(address, landed.slot);
         lease.release(landed.slot);
@@ -149,8 +105,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const outcome = landed ?? (await land(lease, transaction));
       progress = { kind: "preparing" };
       if (outcome.kind !== "landed" || outcome.err !== null) return undefined;
-      const wasInFlight = !landed || !lease.isEarlier;
-      return { ...transaction, landed: outcome.transaction, wasInFlight };
+      return { ...transaction, landed: outcome.transaction, wasInFlight: !landed || !lease.isEarlier };
     }
 
     async function run(): Promise<CollectOutcome> {
@@ -188,48 +143,44 @@ export function createStartCollect(needs: CollectNeeds) {
           continue;
         }
 
-        const held = new Map<string, Lease>();
-        const signed = await sign(held).catch((error: unknown) => {
-          releaseAll(held);
+        const prepared = await prepare({ wallet, payers, blocksOf, endsAt, isAlone }).catch(
+          (error: unknown) => {
+            lease.release();
+            throw error;
+          },
+        );
+        if (prepared.kind === "other") {
           lease.release();
-          throw error;
-        });
-        if (signed && "openTransaction" in signed) {
-          releaseAll(held);
-          lease.release();
-          earlier = (await followDistribution(signed, signed.openTransaction!)) ?? earlier;
+          earlier = (await followDistribution(prepared.lease, prepared.transaction)) ?? earlier;
           continue;
         }
-        if (!signed) {
-          releaseAll(held);
+        if (prepared.kind === "nothing") {
           lease.release();
           // The transaction that this collect followed may have moved everything.
           if (progress.kind === "sent")
             throw new CollectError({ kind: "unknown", signature: progress.signature });
-          return earlier
-            ? landedOutcome.readEarlier(account, earlier, endsAt)
-            : { kind: "nothing", missing: prospect?.missing };
+          return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : prepared;
         }
+        const { signed, distributions } = prepared;
         const { transaction } = signed;
         if (!(await storeToSend(lease, signed))) {
           signed.close({ refund: true });
-          releaseAll(held);
+          distributions.release();
           wasTaken ||= lease.isInRedis;
           continue;
         }
-        // Only to spare others a fee, so it does not matter whether the locks are lost.
-        await Promise.all([...held.values()].map((each) => each.store(transaction)));
+        await distributions.store(transaction);
         const outcome = await land(lease, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
-          releaseAll(held);
+          distributions.release();
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // After a failure, the collects that wait must see that the coin backs off.
         const result = await landedOutcome
           .read(account, transaction, outcome, signed, blocksOf)
           .finally(() => {
-            releaseAll(held, outcome.slot);
+            distributions.release(outcome.slot);
           });
         if (result === "failed-together") collectAlone();
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
@@ -289,29 +240,11 @@ export function createStartCollect(needs: CollectNeeds) {
       ),
       signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
       timeoutError() {
-        switch (progress.kind) {
-          case "preparing":
-            return new CollectError({ kind: "still-running", signature: undefined });
-          case "sent":
-            return new CollectError({ kind: "still-running", signature: progress.signature });
-          case "landed":
-            return new CollectError({ kind: "landed-unreadable", signature: progress.signature });
-        }
+        if (progress.kind === "landed")
+          return new CollectError({ kind: "landed-unreadable", signature: progress.signature });
+        const signature = progress.kind === "sent" ? progress.signature : undefined;
+        return new CollectError({ kind: "still-running", signature });
       },
     };
   };
-}
-
-function releaseAll(held: Map<string, Lease>, landedSlot?: number): void {
-  for (const lease of held.values()) lease.release(landedSlot);
-  held.clear();
-}
-
-/** An unreadable blockhash must not be shared by other transactions. */
-function assertReadable(blockhash: string): void {
-  try {
-    new PublicKey(blockhash);
-  } catch (cause) {
-    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
-  }
 }

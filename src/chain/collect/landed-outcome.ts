@@ -10,7 +10,7 @@ import {
   isOutOfUnits,
   type TransactionError,
 } from "../rpc/transaction-error.ts";
-import type { StoredTransaction } from "./account-lock.ts";
+import type { StoredTransaction } from "./locks/account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { LastCollect, LastCollects } from "./last-collects.ts";

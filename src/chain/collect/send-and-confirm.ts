@@ -4,7 +4,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { LandedTransaction, Rpc } from "../rpc/rpc-client.ts";
 import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
-import type { StoredTransaction } from "./account-lock.ts";
+import type { StoredTransaction } from "./locks/account-lock.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
 /** A transaction is in a block, successfully or with `err`. */

@@ -1,7 +1,7 @@
 import { CollectError } from "../../collect-error.ts";
 import type { Lamports } from "../../lamports.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
-import type { StoredTransaction } from "../account-lock.ts";
+import type { StoredTransaction } from "../locks/account-lock.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { FeePayer, AccountCost } from "../fee-payer.ts";
 import type { WaitingFees } from "../landed-outcome.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CollectError } from "../collect-error.ts";
+import { CollectError } from "../../collect-error.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 
 /**
