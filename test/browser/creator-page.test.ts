@@ -194,6 +194,8 @@ describeWithBrowser("the page of a creator", (visit) => {
     await eventually(() => {
       expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([mint]);
     });
+    await page.getByText("50% share").waitFor();
+    await page.getByText("A collect pays all who share it.").waitFor();
     expect(page.offences).toEqual([]);
   });
 

@@ -14,7 +14,7 @@ export class ApiError extends Error {
 
 const BALANCE = `
   balance(mints: $mints) { vault pda withdrawable vaultLamports pdaLamports }
-  coins(mints: $mints) { mint stage waiting collectable reason }`;
+  coins(mints: $mints) { mint stage waiting shareBps collectable reason }`;
 const HISTORY = `
   history(first: ${TRANSFERS}) { nodes { kind lamports amount signature at } pageInfo { hasNextPage } }`;
 const WALLET = `

@@ -86,10 +86,7 @@ const NEVER = "Never pays this address";
 const REASONS = {
   NO_SUCH_COIN: ["No such coin", "The launch platform has no coin with this mint. Check the mint."],
   HOLDER_REWARDS: [NEVER, "Its creator fees go to its holders."],
-  SHARED: [
-    "Shared",
-    "Its creator fees go to the accounts that share them, when someone distributes them on the launch platform.",
-  ],
+  SHARED: [NEVER, "Its creator fees go to other accounts, which share them."],
   OTHER_CREATOR: [NEVER, "It was launched with another address as its creator."],
   CASHBACK: [NEVER, "Its creator fees go back to its traders."],
   OTHER_CURRENCY: ["Not in SOL", "It trades in another currency. Only SOL can be collected here."],
@@ -97,6 +94,15 @@ const REASONS = {
   RENT_TOO_HIGH: [
     "Too little yet",
     "Moving the fees would cost the service too much. Wait for more trading.",
+  ],
+  PAUSED: ["Paused", "The launch platform does not distribute its shared fees at the moment."],
+  BELOW_SHARING_MINIMUM: [
+    "Too little yet",
+    "The launch platform distributes no amount as small as this, or this share of it is too small. Wait for more trading.",
+  ],
+  SHAREHOLDER_BLOCKED: [
+    "Blocked",
+    "Another account that shares its fees cannot receive its part, and a distribution pays all or none.",
   ],
   BELOW_AMM_MINIMUM: ["Too little yet", "The AMM moves no amount as small as this. Wait for more trading."],
 };
