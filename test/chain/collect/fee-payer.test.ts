@@ -259,6 +259,43 @@ describe("the fee payer and sweeps", () => {
     await expect(withSweeps(...instructions)).rejects.toThrow("refused to sign");
   });
 
+  describe("of a coin whose fees are shared", () => {
+    const coin = coinAddressesOf(mints[0]!);
+    const { sharingConfig } = coin;
+    const toConfig = [
+      launchpad.sweepPool(payer.toBase58(), sharingConfig, coin),
+      launchpad.transferCreatorFeesToPump(sharingConfig),
+      launchpad.sweepCurve(payer.toBase58(), sharingConfig, coin),
+    ];
+    const sign = (...instructions: TransactionInstruction[]) =>
+      feePayer.sign(message(payer, limit(1), ...instructions), {
+        ...allowed,
+        sweeps: [{ address: creator, mint: coin.mint, stage: "SHARED" as const }],
+      });
+    const distribute = (...shareholders: string[]) => launchpad.distributeCreatorFees(coin, shareholders);
+
+    it("are signed with the distribution", async () => {
+      expect((await sign(...toConfig, distribute(creator), guard())).fee).toBe(5_000n);
+    });
+
+    it("are refused with any other account", async () => {
+      for (const [i, sweep] of toConfig.entries()) {
+        if (i === 1) continue;
+        for (let position = 1; position < sweep.keys.length; position++)
+          await expect(sign(...toConfig.with(i, change(sweep, position)), guard())).rejects.toThrow(
+            "refused to sign",
+          );
+      }
+    });
+
+    it("are refused to the account's own vaults, and together with a distribution to the fee payer", async () => {
+      await expect(sign(curveSweep, distribute(creator), guard())).rejects.toThrow("refused to sign");
+      await expect(sign(...toConfig, distribute(creator, payer.toBase58()), guard())).rejects.toThrow(
+        "refused to sign",
+      );
+    });
+  });
+
   it("refuses a sweep that nobody asked for", async () => {
     const undeclared = message(payer, limit(1), curveSweep, collect);
     await expect(feePayer.sign(undeclared, spending())).rejects.toThrow("refused to sign");

@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CollectError } from "../../../src/chain/collect-error.ts";
+import type { Redis } from "../../../src/upstream/redis.ts";
+import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
+import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import { newMint } from "../../support/new-mint.ts";
+import { rpcError } from "../../support/rpc-answers.ts";
+import { isMethod, onNext, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+
+const SOL = 1_000_000_000n;
+const HALF = { kind: "collected", collected: SOL / 2n, newBalance: SOL / 2n };
+/** The client retries a node that is behind, so this fault blocks a call until it is removed. */
+const BEHIND = rpcError({ code: -32005 });
+
+let sandbox: TestSandbox;
+let mint: string;
+let other: string;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+  mint = newMint();
+  other = newMint();
+  const shareholders = ["artist001", "artist002"].map((handle) => {
+    const { address, creatorVault } = sandbox.account(handle);
+    sandbox.chain.setBalance(address, 0n);
+    sandbox.chain.setBalance(creatorVault, 0n);
+    return { address, bps: 5_000 };
+  });
+  for (const each of [mint, other])
+    sandbox.coins.launch({ mint: each, creator: shareholders[0]!.address, kind: "shared", shareholders });
+  sandbox.coins.addFees(mint, SOL);
+});
+afterEach(async () => {
+  sandbox.rpc.faults.clear();
+  await sandbox.close();
+});
+
+const collect = ({ collector }: SandboxCollector, handle: string, mints = [mint]) =>
+  collector
+    .collect(
+      { account: sandbox.account(handle), coins: mints.map(sandbox.coins.addressesOf) },
+      "caller",
+      performance.now(),
+    )
+    .catch((error: unknown) => {
+      if (error instanceof CollectError) return error.failure;
+      throw error;
+    });
+const signatureOf = (outcome: object) => ("signature" in outcome ? outcome.signature : undefined);
+
+describe("the accounts that share a coin", () => {
+  it("wait for the distribution in flight, although they name several coins in different orders", async () => {
+    sandbox.coins.addFees(other, SOL);
+    const collector = createSandboxCollector(sandbox);
+    const both = [mint, other];
+    const outcomes = await Promise.all([
+      collect(collector, "artist001", both),
+      collect(collector, "artist002", both.toReversed()),
+    ]);
+    expect(outcomes).toMatchObject([{ collected: SOL }, { collected: SOL }]);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("do not repeat a distribution that fails on the chain", async () => {
+    const collector = createSandboxCollector(sandbox);
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      sandbox.coins.setSharing(mint, { isPaused: true });
+    });
+    const outcomes = await Promise.all([collect(collector, "artist001"), collect(collector, "artist002")]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["failed-on-chain", "nothing"]));
+    sandbox.coins.setSharing(mint, { isPaused: false });
+    expect(await collect(collector, "artist002")).toMatchObject({ kind: "coins-backing-off" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("are paid by the first collect that can distribute, if another one's deadline passes", async () => {
+    const collector = createSandboxCollector(sandbox);
+    const late = collector.collector.collect(
+      { account: sandbox.account("artist001"), coins: [sandbox.coins.addressesOf(mint)] },
+      "caller",
+      performance.now() - 600_000,
+    );
+    await expect(late).rejects.toBeInstanceOf(CollectError);
+    expect(await collect(collector, "artist002")).toMatchObject(HALF);
+  });
+});
+
+describeWithRedis("the accounts that share a coin, at two replicas", () => {
+  let signer: SandboxCollector;
+  let follower: SandboxCollector;
+  eachWithRedis((_, redis: Redis) => {
+    signer = createSandboxCollector(sandbox, { redis });
+    follower = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+  });
+
+  it("are paid by one distribution, which either sends", async () => {
+    const lift = sandbox.rpc.faults.add({
+      when: isMethod("sendTransaction", "getSignatureStatuses"),
+      then: BEHIND,
+    });
+    const first = collect(signer, "artist001");
+    await expect.poll(() => signer.openSignatures()).toHaveLength(1);
+    const second = await collect(follower, "artist002");
+    expect(second).toMatchObject(HALF);
+    lift();
+    expect(await first).toMatchObject(HALF);
+    expect(signatureOf(await first)).toBe(signatureOf(second));
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+});
