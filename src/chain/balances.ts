@@ -136,10 +136,9 @@ export function createBalances(needs: {
       pda: saturatingSubtract(accounts.address.lamports, unwithdrawableIn(accounts)),
       coins: coins.map(({ fees, sweep }) => {
         if (fees.reason !== null || !sweep) return fees;
-        const isChosen = chosen.some(
-          (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
-        );
-        return isChosen ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
+        const found = chosen.find((each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage);
+        const isMoved = found && !(found.stage === "SHARED" && fees.stage === "POOL" && !found.withPool);
+        return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
       }),
     };
   }

@@ -4,7 +4,7 @@ import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
 import { ALL_BPS, type Shareholder } from "./launchpad/sharing-config.ts";
 import { rentMinimumOf, type Rent } from "./rent.ts";
 import type { Account } from "./rpc/read-accounts.ts";
-import { growthRentOf, isRentAcceptable, type Distribution, type Vaults } from "./sweeps.ts";
+import { growthRentOf, type Distribution, type Vaults } from "./sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /** The fees of a coin that an account shares with others: an entry for each place, as of a coin of its own. */
@@ -92,21 +92,24 @@ export function toSharedFees(
       const held = toLamports(vaults.creatorVault + fromAmm);
       const paid = curve!.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
       const distributable = saturatingSubtract(toLamports(held + paid + curve!.waiting), vaults.rentMinimum);
+      // Nothing trades on the curve of a coin that has migrated.
+      const withCurve = !pool || curve!.waiting > 0n;
+      const forCurve = withCurve ? growthRentOf(curve!.missingBytes, vaults) + paid : 0n;
       const forPool = withPool ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.ammVault : 0n;
       return {
         coin,
         stage: "SHARED",
         amount: toLamports(share(distributable)),
-        growthRent: toLamports(growthRentOf(curve!.missingBytes, vaults) + paid + forPool),
+        growthRent: toLamports(forCurve + forPool),
         distributable,
         shareholders,
+        withCurve,
         withPool,
       };
     }
-    if (!pool || (!hasAmmVault && inAmm < vaults.tokenRentMinimum)) return compose(false);
-    const withPool = compose(true);
-    // The AMM's vault may be missing, and cost more than the pool's fees are worth.
-    return hasAmmVault || isRentAcceptable(withPool.growthRent, withPool.amount) ? withPool : compose(false);
+    const withoutPool = compose(false);
+    const canUsePool = pool && (hasAmmVault || inAmm >= vaults.tokenRentMinimum);
+    return canUsePool ? { ...compose(true), withoutPool } : withoutPool;
   }
 
   /** Why a place is not part of the distribution. */
@@ -127,8 +130,7 @@ export function toSharedFees(
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
     if (stage === "CURVE" || waiting === 0n) return null;
-    if (vaults.ammVault + waiting < vaults.tokenRentMinimum) return "BELOW_AMM_MINIMUM";
-    return distribution?.withPool === false ? "RENT_TOO_HIGH" : null;
+    return vaults.ammVault + waiting < vaults.tokenRentMinimum ? "BELOW_AMM_MINIMUM" : null;
   }
 
   const inPlaces = places

@@ -38,8 +38,12 @@ export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly distributable: Lamports;
   /** In the order in which the distribution names them. */
   readonly shareholders: readonly Shareholder[];
-  /** Whether it also moves the fees in the coin's pool and in the AMM's vault of the sharing config. */
+  /** Whether it sweeps the curve, also if nothing waits there: a trade can happen at any moment. */
+  readonly withCurve: boolean;
+  /** Whether it sweeps the coin's pool, and moves what is in the AMM's vault of the sharing config. */
   readonly withPool: boolean;
+  /** The same without the pool, if this has it: it is smaller, and may need less rent. */
+  readonly withoutPool?: Distribution | undefined;
 }
 
 export type Sweep = PlaceSweep | Distribution;
@@ -92,7 +96,10 @@ export function chooseSweeps(
   // Once a sweep has paid for a vault, larger ones that could not may be cheap enough.
   for (let before = Infinity; left.length < before;) {
     before = left.length;
-    left = left.filter((sweep) => !choose(sweep));
+    left = left.filter(
+      (sweep) =>
+        !choose(sweep) && !(sweep.stage === "SHARED" && sweep.withoutPool && choose(sweep.withoutPool)),
+    );
   }
 
   if (amountInto("ammVault", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;

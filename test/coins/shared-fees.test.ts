@@ -229,6 +229,18 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(collects()).toHaveLength(1);
   });
 
+  it("fits into a transaction with ten shareholders, also in a pool", async () => {
+    const others = Array.from({ length: 9 }, newAddress);
+    for (const other of others) chain.setBalance(other, SOL);
+    const shares = Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    const mint = launch({ shares, inPool: SOL });
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.0999", remaining: "0.0000" });
+    const both = launch({ shares, onCurve: SOL, inPool: SOL });
+    expect(await vaultOf("artist001", [both])).toBe("0.1999");
+    expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0999" });
+    expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0000" });
+  });
+
   it("succeeds although trading happens after the simulation", async () => {
     const mint = launch({ onCurve: SOL, inPool: SOL });
     onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {

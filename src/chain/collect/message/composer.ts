@@ -83,11 +83,8 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
     return steps;
   }
 
-  /**
-   * A trade can happen at any moment, and a distribution fails while fees wait on the curve. So the sweeps come with it
-   * even if nothing waits: then they move nothing.
-   */
-  function distribute({ coin, shareholders, withPool }: Distribution): TransactionInstruction[] {
+  /** A distribution fails while fees wait on the curve. */
+  function distribute({ coin, shareholders, withCurve, withPool }: Distribution): TransactionInstruction[] {
     const { sharingConfig } = coin;
     return [
       ...(withPool
@@ -96,7 +93,7 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
             launchpad.transferCreatorFeesToPump(sharingConfig),
           ]
         : []),
-      launchpad.sweepCurve(feePayerAddress, sharingConfig, coin),
+      ...(withCurve ? [launchpad.sweepCurve(feePayerAddress, sharingConfig, coin)] : []),
       launchpad.distributeCreatorFees(
         coin,
         shareholders.map(({ address }) => address),

@@ -15,6 +15,7 @@ import {
   type Vaults,
 } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
+import type { WaitingFees } from "../landed-outcome.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 
 /** Fees that are worth a collect. */
@@ -24,7 +25,7 @@ export interface Prospect {
   /** What a transaction does for the account, unless its simulation fails. */
   readonly part: CollectPart;
   /** What waits on shared coins that are collected apart from the vaults, by a later collect. */
-  readonly later: readonly Sweep[];
+  readonly later: readonly WaitingFees[];
   /** What is missing until the address can receive the fees: an empty one cannot receive less than its rent. */
   readonly missing: Lamports | undefined;
 }
@@ -80,13 +81,13 @@ export function createProspects(needs: {
       const ready = all.sweeps.filter((_, i) => waits[i]! <= 0);
       const risky = distributionsOf(ready).filter(mayFail);
       const safe = { ...all, sweeps: ready.filter((sweep) => !risky.some((each) => each === sweep)) };
-      for (const [fees, later] of [
-        [safe, risky],
-        ...risky.map((one) => [withOnly(all, one), []] as const),
-      ] as const) {
+      for (const fees of [safe, ...risky.map((one) => withOnly(all, one))]) {
         const part = choosePart(wallet.account, fees.sweeps, fees.vaults);
         if (!part) continue;
         const missing = saturatingSubtract(fees.missingRent, collectableWith(part.sweeps, fees.vaults));
+        const later = risky
+          .filter((each) => !fees.sweeps.includes(each))
+          .map(({ coin, amount }) => ({ mint: coin.mint, amount }));
         return { wallet, fees, part, later, missing: missing > 0n ? missing : undefined };
       }
       const leftOut = waits.filter((ms) => ms > 0);

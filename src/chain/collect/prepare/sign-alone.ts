@@ -71,10 +71,7 @@ export function createSignAlone(needs: {
       fee: signed.fee,
       hasSweeps,
       unwithdrawable: prospect.fees.unwithdrawable,
-      remaining: [...simulation.remaining, ...prospect.later].map(({ coin, amount }) => ({
-        mint: coin.mint,
-        amount,
-      })),
+      remaining: [...simulation.remaining, ...prospect.later],
       isStoredForAll: (isStored) => isStored,
     };
   };

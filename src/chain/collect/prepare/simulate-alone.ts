@@ -14,6 +14,7 @@ import {
   type Sweep,
   type Vaults,
 } from "../../sweeps.ts";
+import type { WaitingFees } from "../landed-outcome.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 import type { Prospect, Prospects } from "./prospect.ts";
 import {
@@ -34,8 +35,8 @@ interface Simulation {
   readonly rent: Lamports;
   /** The lamports that the vaults and coins lose. */
   readonly moved: Lamports;
-  /** The sweeps that another collect would do. */
-  readonly remaining: readonly Sweep[];
+  /** What another collect would move. */
+  readonly remaining: readonly WaitingFees[];
 }
 
 /** From this simulation on, one that fails leaves out all sweeps. */
@@ -101,7 +102,11 @@ export function createSimulateAlone(needs: {
       spendable: simulator.spendableAfter(simulated, terms, vaults.rentMinimum),
       rent: part.sweeps.length > 0 && rent !== undefined && rent > expectedRent ? rent : expectedRent,
       moved,
-      remaining: without(chooseSweeps(sweeps, vaults, maxRent), part.sweeps),
+      remaining: chooseSweeps(sweeps, vaults, maxRent).flatMap(({ coin, stage, amount }) => {
+        const done = part.sweeps.find((each) => each.coin.mint === coin.mint && each.stage === stage);
+        const left = saturatingSubtract(amount, done?.amount ?? toLamports(0));
+        return left > 0n ? [{ mint: coin.mint, amount: left }] : [];
+      }),
     };
   }
 

@@ -37,7 +37,9 @@ const UNIT_LIMIT_MARGIN = 1.2;
  */
 const MIN_UNIT_LIMIT = 10_000;
 const MIN_UNIT_LIMIT_WITH_AMM = 60_000;
-const MIN_UNIT_LIMIT_PER_DISTRIBUTION = 100_000;
+/** `npm run bench:shared-coins`: up to 52,000, and 112,000 with the pool. */
+const MIN_UNIT_LIMIT_OF_DISTRIBUTION = 70_000;
+const MIN_UNIT_LIMIT_OF_DISTRIBUTION_WITH_POOL = 140_000;
 
 /** The terms of simulated transactions. */
 export const SIMULATION_TERMS: TransactionTerms = { unitLimit: SIMULATION_UNIT_LIMIT, price: 0n, guard: 1n };
@@ -108,13 +110,13 @@ export function createSimulator(
 
   async function termsOf(parts: readonly CollectPart[], { unitsConsumed }: Simulated): Promise<Price> {
     const units = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
-    const least = parts.reduce(
-      (sum, { withAmm, sweeps }) =>
-        sum +
-        (withAmm ? MIN_UNIT_LIMIT_WITH_AMM : MIN_UNIT_LIMIT) +
-        distributionsOf(sweeps).length * MIN_UNIT_LIMIT_PER_DISTRIBUTION,
-      0,
-    );
+    const leasts = parts.flatMap(({ withAmm, sweeps }) => [
+      withAmm ? MIN_UNIT_LIMIT_WITH_AMM : MIN_UNIT_LIMIT,
+      ...distributionsOf(sweeps).map(({ withPool }) =>
+        withPool ? MIN_UNIT_LIMIT_OF_DISTRIBUTION_WITH_POOL : MIN_UNIT_LIMIT_OF_DISTRIBUTION,
+      ),
+    ]);
+    const least = leasts.reduce((sum, each) => sum + each, 0);
     const unitLimit = Math.min(Math.max(units, least), MAX_UNIT_LIMIT);
     return { unitLimit, price: await priceOf(parts, unitLimit) };
   }
