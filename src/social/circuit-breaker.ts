@@ -36,12 +36,14 @@ export interface CircuitBreaker {
  * second; then a single trial call closes it, or opens it for longer, up to half a minute.
  */
 export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
-  /** In `Date.now()` time, as in the breaker itself. */
+  /** When the circuit may close again: in `performance.now()` time, and in `Date.now()` time, as in the breaker itself. */
   let openUntil = 0;
+  let openUntilDate = 0;
   const recordOpenUntil = <Context>(factory: IBackoffFactory<Context>): IBackoffFactory<Context> => ({
     next(context) {
       const backoff = factory.next(context);
-      openUntil = Date.now() + backoff.duration;
+      openUntil = performance.now() + backoff.duration;
+      openUntilDate = Date.now() + backoff.duration;
       return { ...recordOpenUntil(backoff), duration: backoff.duration };
     },
   });
@@ -80,6 +82,9 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
 
     async call(call, deadline) {
       assertNotLimited();
+      // A clock that was set back would keep it open for as long.
+      const isOverdue = performance.now() >= openUntil && Date.now() < openUntilDate;
+      if (breaker.state === CircuitState.Open && isOverdue) breaker.isolate().dispose();
       // A trial call is in flight. Fail instead of waiting for it.
       if (breaker.state === CircuitState.HalfOpen) throw new SocialError({ kind: "circuit-open" });
       try {
@@ -93,7 +98,7 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
         });
       } catch (error) {
         if (isBrokenCircuitError(error)) {
-          const retryAfterSeconds = toRetryAfterSeconds(openUntil - Date.now());
+          const retryAfterSeconds = toRetryAfterSeconds(openUntil - performance.now());
           throw new SocialError({ kind: "circuit-open", retryAfterSeconds });
         }
         throw error;

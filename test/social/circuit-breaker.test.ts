@@ -82,6 +82,15 @@ describe("the circuit breaker", () => {
     expect(working).toHaveBeenCalledTimes(2);
   });
 
+  it("does not stay open for longer after the clock was set back", async () => {
+    const breaker = newBreaker();
+    for (let i = 0; i < 5; i++) await resultOf(breaker, () => Promise.reject(unreadable()));
+    vi.setSystemTime(Date.now() - 3_600_000);
+    expect(await resultOf(breaker, () => Promise.resolve())).toBe("circuit-open");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await resultOf(breaker, () => Promise.resolve())).toBe("ok");
+  });
+
   it("says how long it stays open, which doubles up to half a minute", async () => {
     const breaker = newBreaker();
     const failing = vi.fn(() => Promise.reject(unreadable()));
