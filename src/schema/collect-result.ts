@@ -204,5 +204,5 @@ async function findResult({ socialId, mints }: Entry, { useCases, scope }: Conte
 
 /** Equal for entries with the same account and the same mints, however they are written. */
 function identityOf({ socialId, mints }: Entry): string {
-  return [toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())].join();
+  return JSON.stringify([toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())]);
 }

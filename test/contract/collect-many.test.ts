@@ -72,6 +72,7 @@ describe("collectMany", () => {
       { socialId: other.id, mints: [other.coins[0]!.mint] },
       { socialId: id, mints: [second, first, second] },
       { socialId: id, mints: ["nonsense"] },
+      { socialId: `${other.id},${other.coins[0]!.mint}` },
     ];
     const { body } = await world.graphql(QUERY, { collects }, newCaller());
     expect(body.data.collectMany).toMatchObject([
@@ -79,8 +80,12 @@ describe("collectMany", () => {
       { success: true, collected: "0.8500" },
       { success: true, collected: "8.7500" },
       null,
+      null,
     ]);
-    expect(body.errors).toMatchObject([{ path: ["collectMany", 3], extensions: { code: "INVALID_MINT" } }]);
+    expect(body.errors).toMatchObject([
+      { path: ["collectMany", 3], extensions: { code: "INVALID_MINT" } },
+      { path: ["collectMany", 4], extensions: { code: "INVALID_SOCIAL_ID" } },
+    ]);
     expect(world.sandbox.landedCollectsOf("launcher")).toHaveLength(1);
   });
 
