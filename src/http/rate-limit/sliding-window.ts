@@ -49,7 +49,11 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     if (changedAt + windowMs <= at) changeGenerations(at);
     const known = current.get(caller);
     let times = known ?? previous.get(caller) ?? [];
-    while (times.length > 0 && times[0]! + windowMs <= at) times.shift();
+    // At once: shifting them one by one would move all others each time.
+    if (times.length > 0 && times[0]! + windowMs <= at) {
+      const left = times.findIndex((time) => time + windowMs > at);
+      times.splice(0, left < 0 ? times.length : left);
+    }
     const replaced = replaces === undefined ? -1 : times.indexOf(replaces);
     if (replaced >= 0) times.splice(replaced, 1);
 
