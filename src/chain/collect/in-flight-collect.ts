@@ -164,7 +164,7 @@ export function createStartCollect(needs: CollectNeeds) {
         const { signed, distributions } = prepared;
         const { transaction } = signed;
         if (!(await storeToSend(lease, signed))) {
-          signed.close({ refund: true });
+          signed.close({ refund: !transaction.isShared }); // Another of its accounts may send it.
           distributions.release();
           wasTaken ||= lease.isInRedis;
           continue;
