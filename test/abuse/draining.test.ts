@@ -15,6 +15,8 @@ const GUARANTEED_LAMPORTS = 20_000_000n;
 const BASE_FEE = 5_000n;
 /** Above any fee without competition for priority. Compute units vary with the addresses. */
 const LOW_FEE = 5_100n;
+/** The same of a distribution with a pool: the units are at least 150,000. */
+const SHARED_FEE = 5_150n;
 const callsTo = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
 const artists = (count: number) =>
   world.sandbox.accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, count);
@@ -284,6 +286,7 @@ describe("SECURITY.md", () => {
       repeat(3, LOW_FEE),
       [...small(LOW_FEE), minLamports / 50n, LOW_FEE],
       [...large(LOW_FEE), LOW_FEE, LOW_FEE],
+      [...small(SHARED_FEE), minLamports, SHARED_FEE],
       [...small(highestFee), minLamports / 50n, highestFee],
       repeat(3, 0n),
       repeat(3, failures * highestFee),
