@@ -50,14 +50,23 @@ export function toSharedFees(
   const { isPaused, shareholders } = sharing!;
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
-  const distribution = toDistribution();
-  const blocked = reasonOfAll();
+  const curve = places.find(({ stage }) => stage === "CURVE")?.account;
+  const refusal = toRefusal();
+  const distribution = refusal === null ? toDistribution(curve!) : undefined;
+  const blocked = distribution ? reasonNotCounted(distribution) : refusal;
 
-  /** Why a lookup does not count any of the fees. */
-  function reasonOfAll(): UncollectableReason | null {
+  /** Why no collect can distribute the fees. */
+  function toRefusal(): UncollectableReason | null {
+    // The platform looks at the curve, also after the coin has migrated.
+    const ofCurve = curve ? reasonOfPlace(curve) : "OTHER_CREATOR";
+    if (ofCurve !== null) return ofCurve;
     if (isPaused) return "PAUSED";
-    if (!distribution) return "SHAREHOLDER_BLOCKED";
-    const { distributable, amount } = distribution;
+    // The fee payer must not be an account of what it signs.
+    return shareholders.some((each) => each.address === feePayer) ? "SHAREHOLDER_BLOCKED" : null;
+  }
+
+  /** Why a lookup does not count the fees, although a collect tries to distribute them. */
+  function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
     if (distributable < MIN_DISTRIBUTABLE || amount < minLamports) return "BELOW_SHARING_MINIMUM";
     return shareholders.every((other) => canReceive(other.address, distributable))
       ? null
@@ -72,15 +81,7 @@ export function toSharedFees(
     return part === 0n || (!executable && lamports + part >= rentMinimumOf(rent, space));
   }
 
-  function toDistribution(): Distribution | undefined {
-    const curve = places.find(({ stage }) => stage === "CURVE")?.account;
-    // The platform refuses others, and the fee payer must not be an account of what it signs.
-    const isPossible =
-      curve &&
-      reasonOfPlace(curve) === null &&
-      !isPaused &&
-      shareholders.every((each) => each.address !== feePayer);
-    if (!isPossible) return undefined;
+  function toDistribution(curve: FeeAccount): Distribution {
     const pool = places.find(
       ({ stage, account }) => stage === "POOL" && reasonOfPlace(account) === null,
     )?.account;
@@ -90,11 +91,11 @@ export function toSharedFees(
     function compose(withPool: boolean): Distribution {
       const fromAmm = withPool && inAmm >= vaults.tokenRentMinimum ? inAmm : 0n;
       const held = toLamports(vaults.creatorVault + fromAmm);
-      const paid = curve!.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
-      const distributable = saturatingSubtract(toLamports(held + paid + curve!.waiting), vaults.rentMinimum);
+      const paid = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
+      const distributable = saturatingSubtract(toLamports(held + paid + curve.waiting), vaults.rentMinimum);
       // Nothing trades on the curve of a coin that has migrated.
-      const withCurve = !pool || curve!.waiting > 0n;
-      const forCurve = withCurve ? growthRentOf(curve!.missingBytes, vaults) + paid : 0n;
+      const withCurve = !pool || curve.waiting > 0n;
+      const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paid : 0n;
       const forPool = withPool ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.ammVault : 0n;
       return {
         coin,
