@@ -5,7 +5,7 @@ import { createSandboxCollector, type SandboxCollector } from "../../support/col
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
-import { isMethod, onNext, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import { hold, isMethod, onNext, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 const SOL = 1_000_000_000n;
 const HALF = { kind: "collected", collected: SOL / 2n, newBalance: SOL / 2n };
@@ -58,6 +58,22 @@ describe("the accounts that share a coin", () => {
     ]);
     expect(outcomes).toMatchObject([{ collected: SOL }, { collected: SOL }]);
     expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("do not wait for a transaction that leaves out the coin that they share", async () => {
+    // Less than the launch platform distributes, so the simulation leaves it out.
+    sandbox.coins.addFees(other, 1_000_000n);
+    const { creatorVault } = sandbox.coins.addressesOf(other).sharingConfig;
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+    const collector = createSandboxCollector(sandbox);
+    const release = hold(sandbox.rpc, isMethod("sendTransaction"));
+    const first = collect(collector, "artist001", [mint, other]);
+    await expect.poll(() => collector.openSignatures()).toHaveLength(1);
+    sandbox.coins.addFees(other, SOL);
+    const second = collect(collector, "artist002", [other]);
+    await expect.poll(() => collector.openSignatures()).toHaveLength(2);
+    release();
+    expect(await Promise.all([first, second])).toMatchObject([HALF, { collected: (SOL + 1_000_000n) / 2n }]);
   });
 
   it("do not repeat a distribution that fails on the chain", async () => {

@@ -28,7 +28,10 @@ type PreparedCollect =
 
 /** The locks of the sharing configs whose fees a transaction distributes. */
 interface HeldLocks {
-  /** Call before sending it. Only spares others a fee, so it does not matter whether a lock is lost. */
+  /**
+   * Call before sending it. Releases the locks of coins that it leaves out. Only spares others a fee, so it does not
+   * matter whether a lock is lost.
+   */
   store(transaction: StoredTransaction): Promise<void>;
   /** Call when others may see the outcome; with the slot if it landed. */
   release(landedSlot?: number): void;
@@ -74,9 +77,15 @@ export function createPrepareCollect(
     isAlone: boolean;
   }): Promise<PreparedCollect> => {
     const { address } = wallet.account;
+    /** By the coin's mint. */
     const held = new Map<string, Lease>();
     const distributions: HeldLocks = {
       async store(transaction) {
+        for (const [mint, lease] of held) {
+          if (transaction.sweptMints?.includes(mint)) continue;
+          lease.release();
+          held.delete(mint);
+        }
         await Promise.all([...held.values()].map((lease) => lease.store(transaction)));
       },
       release(landedSlot) {
@@ -93,8 +102,8 @@ export function createPrepareCollect(
         });
         if (!prospect) return { kind: "nothing" };
         backoff.assertReady(address);
-        const configs = distributionsOf(prospect.part.sweeps).map(({ coin }) => coin.sharingConfig.address);
-        if (configs.every((config) => held.has(config))) {
+        const coins = distributionsOf(prospect.part.sweeps).map(({ coin }) => coin);
+        if (coins.every(({ mint }) => held.has(mint))) {
           const signed = await packer.sign({ prospect, payers, endsAt }, { isAlone });
           if (!signed) return { kind: "nothing", missing: prospect.missing };
           isSigned = true;
@@ -102,10 +111,10 @@ export function createPrepareCollect(
         }
         distributions.release();
         // In the same order for all. Then read again: another collect may have distributed the fees meanwhile.
-        for (const config of configs.toSorted()) {
-          const lease = await distributionLocks.acquire(config, endsAt);
+        for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
+          const lease = await distributionLocks.acquire(sharingConfig.address, endsAt);
           if (lease.openTransaction) return { kind: "other", lease, transaction: lease.openTransaction };
-          held.set(config, lease);
+          held.set(mint, lease);
         }
       }
     } finally {
