@@ -8,10 +8,11 @@ const message = z.string().min(1);
 const BALANCE = z.strictObject({ vault: sol, pda: sol, total: sol });
 const COIN = z.strictObject({
   mint: z.string(),
-  stage: z.enum(["CURVE", "POOL"]),
+  stage: z.enum(["CURVE", "POOL", "SHARED"]),
   waiting: sol,
   amount: z.string().regex(/^\d+$/),
   quoteMint: z.string(),
+  shareBps: z.int().min(0).max(10_000),
   collectable: z.boolean(),
   reason: z.string().nullable(),
 });
@@ -53,7 +54,12 @@ export const NOTHING = z.strictObject({
 /** `success` is only in errors of a collect. */
 const ERROR = z.strictObject({ success: z.literal(false).optional(), error: code, message });
 export const WALLETS = z.object({
-  wallets: z.array(WALLET.extend({ balance: BALANCE.nullable() }).nullable()),
+  wallets: z.array(
+    WALLET.extend({
+      balance: BALANCE.nullable(),
+      coins: z.array(COIN.pick({ mint: true, shareBps: true })).nullable(),
+    }).nullable(),
+  ),
 });
 const RESULT = z.object({
   success: z.boolean(),
@@ -63,7 +69,9 @@ const RESULT = z.object({
   error: z.string().nullable(),
   message: z.string().nullable(),
 });
+export type CollectResult = z.infer<typeof RESULT>;
 export const COLLECTS = z.object({ one: RESULT.nullable(), other: RESULT.nullable() }).nullable();
+export const MANY_COLLECTS = z.object({ collectMany: z.array(RESULT.nullable()) });
 export const GRAPHQL = z.strictObject({
   data: z.unknown().optional(),
   errors: z
@@ -91,7 +99,7 @@ export function errorOf({ status, retryAfter, body }: Answer, allowed: readonly 
 }
 
 /**
- * The errors of a GraphQL response, with the first element of their path. Throws unless each code is allowed. Only
+ * The errors of a GraphQL response, with their paths. Throws unless each code is allowed. Only
  * RATE_LIMITED, which fails the request with 429, has no path.
  */
 export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]) {
@@ -100,7 +108,7 @@ export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]
   return errors.map(({ path, message, extensions: { code } }) => {
     assert(allowed.includes(code), `unexpected ${code}`, message);
     assert(status === 429 ? code === "RATE_LIMITED" : path, "an error without path");
-    return { kind: "error", path: path?.[0], code, message } as const;
+    return { kind: "error", path, code, message } as const;
   });
 }
 

@@ -1,5 +1,5 @@
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
-import type { CollectCall } from "./callers.ts";
+import type { CollectCall } from "./collects.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
@@ -28,12 +28,23 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       const { account, start, answer, replica } = call;
       problems.add(
         "a success from before the request",
-        `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}`,
+        `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}; all answers that name it: ${describeAnswers(answer.txSignature)}`,
       );
     }
   }
   for (const call of calls) if (call.answer.kind === "error") checkMessage(call, call.answer.message);
   return counts;
+
+  /** Who received answers that name a transaction, and when. */
+  function describeAnswers(signature: string): string {
+    const named = calls.filter(({ answer }) => JSON.stringify(answer).includes(signature));
+    return named
+      .map(
+        ({ account, answer, replica, start, end }) =>
+          `${answer.kind} for ${account.handle} at replica ${replica} from ${start.at} to ${end}`,
+      )
+      .join(", ");
+  }
 
   function checkAmounts({ account, answer: { txSignature, collected, newBalance } }: Success): void {
     const landed = chain.landed(txSignature);
@@ -50,21 +61,20 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /** Whether a success belongs to the request: its transaction was in flight then, as far as nodes could say. */
-  function isCurrent({ account, replica, start, end, withCoin, answer: { txSignature } }: Success): boolean {
+  function isCurrent({ account, replica, start, end, mints, answer: { txSignature } }: Success): boolean {
     const landedAt = timeline.landedAt(txSignature) ?? 0;
     if (landedAt >= start.at) return true;
     const reports = reportsOf.get(txSignature)!;
-    const firstAt = (i: number) =>
-      Math.min(...reports.filter((report) => report.replica === i).map((report) => report.end));
-    const otherFirstAt = firstAt(1 - replica);
-    const ranAlready = () =>
+    const firstOf = (some: readonly Success[]) => Math.min(...some.map((report) => report.end));
+    const ofCollect = reports.filter((each) => each.replica === replica && each.account === account);
+    const reportedAt = firstOf(reports);
+    const ranThen = () =>
       callsOf
         .get(account.id)!
-        .some(
-          (call) => call.replica === replica && call.start.at <= otherFirstAt && otherFirstAt <= call.end,
-        );
-    // The request joined the collect, which ended when the replica first reported it.
-    if (start.at <= firstAt(replica) && (start.at <= otherFirstAt || ranAlready())) return true;
+        .some((call) => call.replica === replica && call.start.at <= reportedAt && reportedAt <= call.end);
+    // The request joined a collect of the account, which followed the transaction before anyone reported it. That
+    // collect ended when the replica first reported it for this account.
+    if (start.at <= reportedAt || (start.at <= firstOf(ofCollect) && ranThen())) return true;
     const meanwhile = timeline
       .statesOf(account.id)
       .slice(timeline.indexAt(account.id, start))
@@ -73,7 +83,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     return (
       overlaps(system.stale, landedAt, start.at) &&
       landedAt >= start.at - STALE_MS &&
-      meanwhile.some((state) => timeline.isNothing(state, withCoin))
+      meanwhile.some((state) => timeline.isNothing(state, mints))
     );
   }
 
@@ -106,7 +116,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     const open = [...sent.values()].find((transaction) => {
       const { signature, blockhash, at } = transaction;
       const endsAt = timeline.landedAt(signature) ?? expiredAt(blockhash);
-      if (!transaction.accounts.includes(account) || at > end || endsAt <= end) return false;
+      if (!transaction.vaults.includes(account.creatorVault) || at > end || endsAt <= end) return false;
       const isNext = callsOf
         .get(account.id)!
         .some(

@@ -1,8 +1,7 @@
-import { readConfig } from "../../src/config.ts";
-import type { SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { checkAnswers } from "./audit-answers.ts";
-import type { CollectCall } from "./callers.ts";
+import { checkLedger } from "./audit-ledger.ts";
+import type { CollectCall } from "./collects.ts";
 import type { SentTransaction } from "./endpoints.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
@@ -10,12 +9,7 @@ import type { System } from "./system.ts";
 import { SAYS_NOTHING_SENT } from "./wording.ts";
 
 /** A run according to the chain's ledger. */
-export interface Audit {
-  readonly transactions: number;
-  /** The accounts of all transactions: more than transactions when accounts share them. */
-  readonly accountsCollected: number;
-  readonly collectedLamports: bigint;
-  readonly feesLamports: bigint;
+export interface Audit extends Omit<ReturnType<typeof checkLedger>, "forNothing"> {
   /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
   readonly paidForNothing: number;
   /** Transactions signed while another of the account was open, because replicas did not share their locks. */
@@ -23,14 +17,9 @@ export interface Audit {
   readonly answers: ReturnType<typeof checkAnswers>;
 }
 
-/** The total lamports at all accounts' addresses. */
-export function totalAtAddresses({ sandbox }: System): bigint {
-  return sum(sandbox.accounts.map(({ address }) => sandbox.chain.balance(address)));
-}
-
 /**
  * Compares the ledger, what the replicas sent, and what they answered, to the lamport. Call it when no collect is
- * in flight. `totalBefore` is {@link totalAtAddresses} at the start.
+ * in flight. `totalBefore` is `totalAtAddresses` at the start.
  */
 export function audit(
   system: System,
@@ -38,15 +27,22 @@ export function audit(
   totalBefore: bigint,
   problems: Problems,
 ): Audit {
-  const { chain, env } = system.sandbox;
-  const { accounts, sent, timeline, replicas } = system;
-  const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
-  const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
+  const { sent, timeline, replicas } = system;
+  const { forNothing, ...ledger } = checkLedger(system, totalBefore, problems);
   const callsOf = Map.groupBy(collects, ({ account }) => account.id);
 
-  /** The earliest time when a replica can have begun a transaction: the start of its accounts' oldest waiting request. */
-  function preparedSince({ accounts, replica, at }: SentTransaction): number {
-    const waiting = accounts
+  /** The accounts whose vaults a transaction empties. */
+  const ownersOf = ({ accounts, vaults }: SentTransaction) =>
+    accounts.filter(({ creatorVault }) => vaults.includes(creatorVault));
+
+  /**
+   * The earliest time when a replica can have begun a transaction: the start of its accounts' oldest waiting request.
+   * One that only distributes can be of any account that it pays.
+   */
+  function preparedSince(transaction: SentTransaction): number {
+    const { accounts, replica, at } = transaction;
+    const owners = ownersOf(transaction);
+    const waiting = (owners.length > 0 ? owners : accounts)
       .flatMap(({ id }) => callsOf.get(id) ?? [])
       .filter((call) => call.replica === replica && call.start.at <= at && at <= call.end);
     return Math.min(at, ...waiting.map(({ start }) => start.at));
@@ -61,17 +57,18 @@ export function audit(
 
   let paidForNothing = 0;
   let signedBesideAnother = 0;
+  /** By vault: an account's transactions, and those that distribute a coin's fees. */
   const sentOf = new Map<string, SentTransaction[]>();
   for (const transaction of sent.values()) {
-    if (transaction.accounts.length === 0)
-      problems.add("a transaction for no account", transaction.signature);
-    for (const { id } of transaction.accounts) sentOf.set(id, [...(sentOf.get(id) ?? []), transaction]);
+    if (transaction.vaults.length === 0) problems.add("a transaction for no account", transaction.signature);
+    for (const vault of transaction.vaults) sentOf.set(vault, [...(sentOf.get(vault) ?? []), transaction]);
   }
-  for (const transaction of sent.values())
-    for (const account of transaction.accounts) checkSent(transaction, account);
+  for (const transaction of sent.values()) {
+    for (const account of ownersOf(transaction)) checkTold(transaction, account);
+    for (const vault of transaction.vaults) checkAlone(transaction, vault);
+  }
 
-  function checkSent(transaction: SentTransaction, account: SandboxAccount): void {
-    const { replica, signature, at } = transaction;
+  function checkTold({ replica, signature, at }: SentTransaction, account: SandboxAccount): void {
     const calls = (callsOf.get(account.id) ?? []).filter(
       (call) => call.replica === replica && call.start.at <= at,
     );
@@ -81,46 +78,25 @@ export function audit(
     );
     if (last && last.end < at && last.answer.kind === "error" && SAYS_NOTHING_SENT.test(last.answer.message))
       problems.add("a transaction sent after its caller was told that none was", signature);
-    const open = sentOf.get(account.id)!.find((other) => other.at < at && at < endOf(other));
+  }
+
+  function checkAlone(transaction: SentTransaction, vault: string): void {
+    const { signature, at } = transaction;
+    const open = sentOf.get(vault)!.find((other) => other.at < at && at < endOf(other));
     if (!open) return;
     if (signedAlone(open) || signedAlone(transaction)) signedBesideAnother++;
-    else problems.add("a second transaction for an account", `${signature} beside ${open.signature}`);
+    else problems.add("a second transaction for a vault", `${signature} beside ${open.signature}`);
   }
 
-  let collectedLamports = 0n;
-  let accountsCollected = 0;
-  for (const transaction of transactions) {
-    const { signature, err, feeLamports } = transaction;
-    if (err !== null) problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
-    const changes = changesIn(transaction);
-    let arrived = 0n;
-    const collected = accounts.filter(({ address }) => changes.has(address));
-    for (const { handle, address, creatorVault, ammVault, ammVaultAuthority, coins } of collected) {
-      const gained = changes.get(address)!;
-      const places = [
-        ...[creatorVault, ammVault, ammVaultAuthority],
-        ...coins.flatMap(({ curve, poolTokens }) => [curve, poolTokens]),
-      ];
-      const left = -sum(places.map((place) => changes.get(place) ?? 0n));
-      arrived += gained;
-      if (left !== gained)
-        problems.add(
-          "lamports that did not arrive",
-          `${signature} for ${handle}: ${left} left the vaults, ${gained} arrived`,
-        );
-    }
-    accountsCollected += collected.length;
-    collectedLamports += arrived;
-    if (changes.get(feePayer) !== -feeLamports)
-      problems.add("a fee payer that paid more than the fee", signature);
-    if (arrived <= 0n && isExplained(signature)) paidForNothing++;
-    else if (arrived <= 0n) problems.add("a fee paid for nothing", `${signature}: ${historyOf(signature)}`);
+  for (const { signature } of forNothing) {
+    if (isExplained(signature)) paidForNothing++;
+    else problems.add("a fee paid for nothing", `${signature}: ${historyOf(signature)}`);
   }
 
-  /** The account's transactions around one. */
+  /** The transactions around one that empty the same vaults. */
   function historyOf(signature: string): string {
     const transaction = sent.get(signature);
-    const all = transaction?.accounts.flatMap(({ id }) => sentOf.get(id) ?? []) ?? [];
+    const all = transaction?.vaults.flatMap((vault) => sentOf.get(vault) ?? []) ?? [];
     const index = transaction ? all.indexOf(transaction) : 0;
     return all
       .slice(Math.max(0, index - 2), index + 2)
@@ -159,33 +135,18 @@ export function audit(
     );
   }
 
-  /** The other transactions of its accounts, oldest first. */
+  /** The other transactions that empty its vaults, oldest first. */
   function othersOf(transaction: SentTransaction): SentTransaction[] {
-    return transaction.accounts
-      .flatMap(({ id }) => sentOf.get(id) ?? [])
+    return transaction.vaults
+      .flatMap((vault) => sentOf.get(vault) ?? [])
       .filter((other) => other !== transaction)
       .sort((a, b) => a.at - b.at);
   }
 
-  const arrived = totalAtAddresses(system) - totalBefore;
-  if (arrived !== collectedLamports)
-    problems.add("lamports that no transaction moved", `${arrived} arrived, ${collectedLamports} were moved`);
   return {
-    transactions: transactions.length,
-    accountsCollected,
-    collectedLamports,
-    feesLamports: sum(transactions.map(({ feeLamports }) => feeLamports)),
+    ...ledger,
     paidForNothing,
     signedBesideAnother,
     answers: checkAnswers(system, collects, problems),
   };
-}
-
-/** The change of each account's lamports. */
-export function changesIn({ message, preBalances, postBalances }: SandboxTransaction): Map<string, bigint> {
-  return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
-}
-
-function sum(amounts: readonly bigint[]): bigint {
-  return amounts.reduce((total, amount) => total + amount, 0n);
 }

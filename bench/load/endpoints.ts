@@ -30,7 +30,10 @@ export interface Endpoint extends LoopbackServer<ChainCall> {
 /** A transaction that a replica tried to send, whether or not the endpoint kept it. */
 export interface SentTransaction {
   readonly signature: string;
+  /** The accounts that it may pay. */
   readonly accounts: readonly SandboxAccount[];
+  /** The creator vaults that it empties: of accounts, and of sharing configs. */
+  readonly vaults: readonly string[];
   readonly blockhash: string;
   /** The replica that sent it first. */
   readonly replica: number;
@@ -49,7 +52,7 @@ export const methodsOf = (chain: Chain): Methods => ({
 });
 
 /** Starts two endpoints of the chain. Call it before the chain's slots advance, so that both have one genesis hash. */
-export async function startEndpoints(chain: Chain, timeline: Timeline) {
+export async function startEndpoints(chain: Chain, timeline: Timeline, creatorVaults: ReadonlySet<string>) {
   const sent = new Map<string, SentTransaction>();
   /** Sent transactions by their base64, because each is sent many times. */
   const known = new Set<string>();
@@ -66,6 +69,7 @@ export async function startEndpoints(chain: Chain, timeline: Timeline) {
     sent.set(signature, {
       signature,
       accounts: timeline.accountsIn(message.staticAccounts),
+      vaults: message.staticAccounts.filter((address) => creatorVaults.has(address)),
       blockhash: message.lifetimeToken,
       replica,
       at: Date.now(),

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc } from "../../src/sandbox/rpc/json-rpc.ts";
-import type { Endpoint } from "./endpoints.ts";
+import type { ChainCall, Endpoint } from "./endpoints.ts";
 import type { Lie } from "./lies.ts";
 import type { System } from "./system.ts";
 
@@ -81,8 +81,14 @@ function chainScenarios({ endpoints, lies, stale, random }: System): Scenario[] 
   function startLie(endpoint: Endpoint, { methods, isStale, movesFirst }: Lie): () => void {
     const stops = [endpoint.lie(methods)];
     if (movesFirst) {
-      const stopMoving = endpoint.faults.add({ then: "reset" });
-      setTimeout(stopMoving, OUTAGE_MS);
+      // For each replica from its first call on, because one that calls only later would not notice the move.
+      const firstCalls = new Map<number, number>();
+      const isInOutage = ({ replica }: ChainCall) => {
+        const firstAt = firstCalls.get(replica) ?? Date.now();
+        firstCalls.set(replica, firstAt);
+        return Date.now() < firstAt + OUTAGE_MS;
+      };
+      stops.push(endpoint.faults.add({ then: "reset", when: isInOutage }));
     }
     if (isStale) {
       const period = { from: Date.now(), to: Infinity };

@@ -140,7 +140,6 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       isLong: true,
     },
     { name: "transactions accepted, but dropped", methods: dropTransactions, isLong: true },
-    // The short run ends before: a replica notices the move if it meets the outage, which a busy machine may prevent.
     {
       name: "another cluster, where all accounts are empty",
       methods: () => ({ ...methodsOf(otherCluster), getGenesisHash: () => otherGenesisHash }),

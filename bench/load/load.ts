@@ -1,28 +1,32 @@
 /**
  * A load test: lookups, GraphQL batches and collects from thousands of client addresses, at two replicas that share
- * a Redis, while fees arrive in the vaults, the upstreams and Redis fail, chain endpoints lie, and a replica is
- * killed. It compares every answer with the chain's timeline, then audits the ledger, and checks this process for
- * leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem;
+ * a Redis, while fees arrive in vaults and on coins, some of them shared, the upstreams and Redis fail, chain endpoints
+ * lie, and a replica is killed. It compares every answer with the chain's timeline, then audits the ledger, and checks
+ * this process for leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem;
  * `npm run load -- never-landing <transactions>` measures memory: see never-landing.ts. LOAD_SEED repeats the random
  * choices of a run, though not the order in which its callers make them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { audit, totalAtAddresses } from "./audit.ts";
+import { totalAtAddresses } from "./audit-ledger.ts";
+import { audit } from "./audit.ts";
 import { createCallers, type Callers } from "./callers.ts";
 import { createFaultSchedule } from "./faults.ts";
 import { runNeverLanding } from "./never-landing.ts";
 import { createProblems, type LoadResult, type Problems } from "./problems.ts";
 import { toMegabytes, type Memory } from "./replica.ts";
 import { countResources, resourcesAbove } from "./resources.ts";
+import { SHARED_COINS } from "./shared-coins.ts";
 import { startSystem, type System } from "./system.ts";
 import { createTruth, type Truth } from "./truth.ts";
 
 /** The number of concurrent callers of each kind. */
-const CONCURRENCY = { lookup: 16, wallets: 4, collect: 40, collects: 8 } as const;
+const CONCURRENCY = { lookup: 16, wallets: 4, collect: 36, collects: 8, collectMany: 4 } as const;
 const FEES_EVERY_MS = 20;
 /** Random amounts up to this are from less than the collect minimum to far more. */
 const MAX_FEES_LAMPORTS = 2_000_000;
+/** The part of the fees that arrive on shared coins. */
+const SHARED_FEES = 0.3;
 /** The heap of a replica may grow by this in the second half. */
 const MAX_HEAP_GROWTH_BYTES = 24 * 1024 * 1024;
 /** A replica asks about its open transactions far more often. */
@@ -56,6 +60,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
       FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000",
     },
     options.seed,
+    SHARED_COINS,
   );
   const truth = createTruth(system, problems);
   const callers = createCallers(system, truth, problems);
@@ -122,8 +127,10 @@ async function attack(
   if (answers.successes === 0) problems.add("no collect succeeded", "so the run proves nothing");
   // What a killed process counted is lost.
   const countedFees = metrics.reduce((sum, read) => sum + read("tributary_fees_spent_lamports_total"), 0);
-  if (countedFees > audited.feesLamports)
-    problems.add("fees counted that nobody paid", `${countedFees} of ${audited.feesLamports}`);
+  if (countedFees > audited.costsLamports)
+    problems.add("fees counted that nobody paid", `${countedFees} of ${audited.costsLamports}`);
+  if (audited.distributions === 0)
+    problems.add("no shared coin was distributed", "so the run proves too little");
   const heaps = memories.map(([first]) => first!.heap);
   if (comparesHeaps && heaps[1]! - heaps[0]! > MAX_HEAP_GROWTH_BYTES)
     problems.add("a heap that grew", heaps.map((heap) => toMegabytes(heap)).join(", "));
@@ -151,13 +158,14 @@ async function attack(
     `| successes reported, each with its transaction and amounts | ${answers.successes} |`,
     `| transactions that collected | ${audited.transactions - audited.paidForNothing} |`,
     `| accounts in all transactions | ${audited.accountsCollected} |`,
+    `| distributions of shared coins | ${audited.distributions} |`,
     `| transactions that moved nothing, while replicas shared no lock | ${audited.paidForNothing} |`,
     `| transactions signed beside another, while replicas shared no lock | ${audited.signedBesideAnother} |`,
     `| "nothing was moved", none of which landed | ${answers.nothingMoved} |`,
     `| "no transaction was sent" | ${answers.nothingSent} |`,
     `| outcomes that were not known in time | ${answers.unknown} |`,
-    `| lamports that left vaults and arrived | ${audited.collectedLamports} |`,
-    `| lamports of fees | ${audited.feesLamports} |`,
+    `| lamports that left vaults and coins, and arrived | ${audited.collectedLamports} |`,
+    `| lamports of fees and rents | ${audited.costsLamports} |`,
     ...(comparesHeaps
       ? [
           `| heap of the first replica after each half, MB | ${heaps.map((heap) => toMegabytes(heap)).join(", ")} |`,
@@ -176,6 +184,7 @@ async function collectTheRest(
 ): Promise<void> {
   const giveUpAt = Date.now() + RECOVERY_MS;
   for (const account of system.accounts) system.addFees(account, MAX_FEES_LAMPORTS, "vault");
+  for (const shared of system.sharedCoins) system.addSharedFees(shared, MAX_FEES_LAMPORTS, "coin");
   async function collectAll(account: SandboxAccount, replica: number): Promise<void> {
     for (;;) {
       const outcome = await callers.collect(account, replica);
@@ -191,13 +200,14 @@ async function collectTheRest(
   await Promise.all(system.accounts.map((account, i) => collectAll(account, i % system.replicas.length)));
 }
 
-/** Simulates trading: adds fees to accounts' coins, their vaults, and the AMM's vaults. */
+/** Simulates trading: adds fees to accounts' coins and shared ones, to their vaults, and to the AMM's vaults. */
 async function keepAddingFees(system: System, isOver: () => boolean): Promise<void> {
-  const { accounts, random } = system;
+  const { accounts, sharedCoins, random } = system;
   for (let i = 0; !isOver(); i++) {
-    const account = random.pickBusy(accounts);
     const place = (["amm", "coin", "vault", "coin"] as const)[i % 4]!;
-    system.addFees(account, 1 + random.below(MAX_FEES_LAMPORTS), place);
+    const lamports = 1 + random.below(MAX_FEES_LAMPORTS);
+    if (random.isChosen(SHARED_FEES)) system.addSharedFees(random.pick(sharedCoins), lamports, place);
+    else system.addFees(random.pickBusy(accounts), lamports, place);
     await sleep(FEES_EVERY_MS);
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { audit, totalAtAddresses } from "./audit.ts";
+import { totalAtAddresses } from "./audit-ledger.ts";
+import { audit } from "./audit.ts";
 import { createCallers } from "./callers.ts";
 import { dropTransactions } from "./lies.ts";
 import { createProblems, type LoadResult } from "./problems.ts";

@@ -1,3 +1,4 @@
+import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { addAmmCreatorFees, addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
@@ -6,6 +7,7 @@ import { startEndpoints } from "./endpoints.ts";
 import { createLies } from "./lies.ts";
 import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
+import { launchSharedCoins, type SHARED_COINS, type SharedCoin } from "./shared-coins.ts";
 import { createTimeline } from "./timeline.ts";
 
 /** A blockhash lives 150 slots, so 15 s, if no scenario makes it expire sooner. */
@@ -13,16 +15,38 @@ const SLOT_MS = 100;
 
 export type System = Awaited<ReturnType<typeof startSystem>>;
 
-/** Starts all that is under load: a sandbox, two endpoints of its chain, Redis, and two gateway processes. */
-export async function startSystem(env: Readonly<Record<string, string>>, seed: number) {
+/** Where fees arrive: in a creator vault, in an AMM vault, or on a coin. */
+type Place = "vault" | "amm" | "coin";
+
+/**
+ * Starts all that is under load: a sandbox with some shared coins, two endpoints of its chain, Redis, and two gateway
+ * processes.
+ */
+export async function startSystem(
+  env: Readonly<Record<string, string>>,
+  seed: number,
+  shared: typeof SHARED_COINS | [] = [],
+) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
   const { chain } = sandbox;
-  const accounts = sandbox.accounts
-    .filter(({ suspended }) => !suspended)
-    .map((account, i) => giveCoin(sandbox, account, i % 2 === 0));
-  const timeline = createTimeline(chain, accounts);
+  const known = sandbox.accounts.filter(({ suspended }) => !suspended);
+  const sharedCoins = launchSharedCoins(sandbox, known, shared);
+  const accounts = known.map((account, i): SandboxAccount => ({
+    ...account,
+    coins: [
+      ...toOwnCoins(sandbox, account, i % 2 === 0),
+      ...sharedCoins
+        .filter(({ shareholders }) => shareholders.some(({ address }) => address === account.address))
+        .map(({ coin }) => coin),
+    ],
+  }));
+  const timeline = createTimeline(chain, accounts, sharedCoins);
   const lies = createLies(chain, timeline);
-  const [redis, rpc] = await Promise.all([startRedis(), startEndpoints(chain, timeline)]);
+  const creatorVaults = new Set([
+    ...accounts.map(({ creatorVault }) => creatorVault),
+    ...sharedCoins.map(({ coin }) => coin.sharingConfig.creatorVault),
+  ]);
+  const [redis, rpc] = await Promise.all([startRedis(), startEndpoints(chain, timeline, creatorVaults)]);
 
   /** The last height at which each blockhash is valid. */
   const lastValidHeights = new Map<string, number>();
@@ -54,11 +78,23 @@ export async function startSystem(env: Readonly<Record<string, string>>, seed: n
     });
   const replicas = await Promise.all([start(0), start(1)]);
 
+  function addCoinFees(coin: CoinAddresses, lamports: bigint): void {
+    sandbox.coins.addFees(coin.mint, lamports);
+    timeline.refresh(coin);
+  }
+
+  function addVaultFees(creator: string, lamports: bigint, place: Place): void {
+    const { LAUNCHPAD_PROGRAM_ID: launchpadProgramId, LAUNCHPAD_AMM_PROGRAM_ID: ammProgramId } = sandbox.env;
+    const add = place === "amm" ? addAmmCreatorFees : addCreatorFees;
+    add(chain, { launchpadProgramId, ammProgramId }, creator, lamports);
+  }
+
   return {
     /** Makes all random choices of the run. */
     random: createRandom(seed),
     sandbox,
     accounts,
+    sharedCoins,
     timeline,
     lies,
     redis,
@@ -72,22 +108,18 @@ export async function startSystem(env: Readonly<Record<string, string>>, seed: n
       const lastValid = lastValidHeights.get(blockhash);
       return lastValid === undefined ? -Infinity : (finalizedAt.get(lastValid + 1) ?? Infinity);
     },
-    /** Adds fees to an account's vault, the AMM's, or its coin, as trades do. */
-    addFees(account: SandboxAccount, lamports: number, place: "vault" | "amm" | "coin"): void {
-      const {
-        address,
-        coins: [coin],
-      } = account;
-      if (coin && place === "coin") {
-        sandbox.coins.addFees(coin.mint, BigInt(lamports));
-        timeline.refresh(account);
-        return;
-      }
-      const programs = {
-        launchpadProgramId: sandbox.env.LAUNCHPAD_PROGRAM_ID,
-        ammProgramId: sandbox.env.LAUNCHPAD_AMM_PROGRAM_ID,
-      };
-      (place === "amm" ? addAmmCreatorFees : addCreatorFees)(chain, programs, address, BigInt(lamports));
+    /** Adds fees to an account's vault, the AMM's, or its own coin, as trades do. */
+    addFees({ address, coins }: SandboxAccount, lamports: number, place: Place): void {
+      const own = coins.find(({ mint }) => sandbox.coins.creatorOf(mint) === address);
+      if (own && place === "coin") addCoinFees(own, BigInt(lamports));
+      else addVaultFees(address, BigInt(lamports), place);
+    },
+    /** Adds fees to a shared coin, or to the vaults of its sharing config. */
+    addSharedFees(shared: SharedCoin, lamports: number, place: Place): void {
+      shared.arrived += BigInt(lamports);
+      if (place === "coin") addCoinFees(shared.coin, BigInt(lamports));
+      else
+        addVaultFees(shared.coin.sharingConfig.address, BigInt(lamports), shared.isInPool ? place : "vault");
     },
     /** When an endpoint had a stale view. */
     stale: [] as Period[],
@@ -103,14 +135,18 @@ export async function startSystem(env: Readonly<Record<string, string>>, seed: n
 }
 
 /**
- * Gives an account a coin, on its curve or in a pool, unless its vault is missing: then a sweep would have to pay for
- * it. The account's coins of seed.json are left alone.
+ * Launches a coin of an account, on its curve or in a pool, unless its vault is missing: then a sweep would have to pay
+ * for it. The account's coins of seed.json are left alone.
  */
-function giveCoin({ chain, coins }: Sandbox, account: SandboxAccount, isInPool: boolean): SandboxAccount {
-  if (chain.balance(account.creatorVault) === 0n) return { ...account, coins: [] };
+function toOwnCoins(
+  { chain, coins }: Sandbox,
+  account: SandboxAccount,
+  isInPool: boolean,
+): readonly CoinAddresses[] {
+  if (chain.balance(account.creatorVault) === 0n) return [];
   if (!chain.account(account.ammVault)) setAmmVault(chain, account, 0n);
   const mint = newMint();
   coins.launch({ mint, creator: account.address });
   if (isInPool) coins.migrate(mint);
-  return { ...account, coins: [coins.addressesOf(mint)] };
+  return [coins.addressesOf(mint)];
 }

@@ -1,12 +1,35 @@
+import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { coinFees } from "../../test/support/coin-balances.ts";
+import { ammVaultOf, feesAt } from "../../test/support/coin-balances.ts";
+import { partOf, type SharedCoin } from "./shared-coins.ts";
 
 /** Amounts below this are not collected: the default of MIN_COLLECT_LAMPORTS. */
 const MIN_COLLECT_LAMPORTS = 100_000n;
 /** Source: the Token program's account layout. */
 const TOKEN_ACCOUNT_BYTES = 165;
-const TOKEN_AMOUNT_OFFSET = 64;
+/** The launch platform distributes no less. */
+const MIN_DISTRIBUTABLE = 1_781_760n;
+/** A collect moves this many times the rent that it pays. */
+const AMOUNT_PER_RENT = 50n;
+
+/** What a coin has for all its accounts. */
+interface CoinAmounts {
+  /** What waits on the curve and in the pool of a coin that is not shared; else 0. */
+  readonly curve: bigint;
+  readonly pool: bigint;
+  /** What a distribution of a shared coin would pay all who share it; else 0. */
+  readonly distributable: bigint;
+  /** What it would cost besides the fee. */
+  readonly rent: bigint;
+}
+
+/** What a coin has for one of its accounts. */
+interface CoinState extends Pick<CoinAmounts, "curve" | "pool"> {
+  readonly mint: string;
+  /** What a distribution of a shared coin would pay the account; 0 if a collect would not distribute. */
+  readonly share: bigint;
+}
 
 /** An account's balance, from one transaction to the next. */
 export interface State {
@@ -15,10 +38,11 @@ export interface State {
   readonly slot: number;
   /** The signature of its transaction; "" before the first. */
   readonly signature: string;
-  /** What a collect would move, in lamports. */
-  readonly vault: bigint;
-  /** What a collect that names the account's coin would move. */
-  readonly vaultWithCoin: bigint;
+  /** The lamports in its creator vault. */
+  readonly creatorVault: bigint;
+  /** The wrapped SOL in its AMM vault. */
+  readonly ammVault: bigint;
+  readonly coins: readonly CoinState[];
   /** The lamports at the address. */
   readonly pda: bigint;
 }
@@ -35,71 +59,119 @@ export type Timeline = ReturnType<typeof createTimeline>;
  * Records every state of the accounts, and when and in which slot it began. The chain runs in this process, so an
  * answer can be compared with all that was true while its request ran.
  */
-export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]) {
+export function createTimeline(
+  chain: Chain,
+  accounts: readonly SandboxAccount[],
+  sharedCoins: readonly SharedCoin[],
+) {
   const rentMinimum = chain.rentExemptMinimum(0);
   const tokenRentMinimum = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
+  const sharedByMint = new Map(sharedCoins.map((shared) => [shared.coin.mint, shared]));
   /** The states of each account, by id, oldest first. */
   const states = new Map<string, State[]>();
   /** The content of each address of the accounts, with the slot since which it is there, oldest first. */
   const contents = new Map<string, { readonly slot: number; readonly content: ChainAccount | null }[]>();
-  const ownerOf = new Map<string, SandboxAccount>();
+  /** The accounts whose balance depends on an address. */
+  const ownersOf = new Map<string, SandboxAccount[]>();
+  const coinOf = new Map<string, CoinAddresses>();
+  /** What each coin has now, by mint. */
+  const amountsOf = new Map<string, CoinAmounts>();
   /** The landing times of the gateway's and the faucet's transactions. */
   const landedAt = new Map<string, number>();
 
-  const addressesIn = ({ address, creatorVault, ammVault, coins }: SandboxAccount) => [
-    address,
-    creatorVault,
-    ammVault,
-    ...coins.flatMap(({ curve, curveTokens, pool, poolTokens }) => [curve, curveTokens, pool, poolTokens]),
+  const above = (lamports: bigint) => (lamports > rentMinimum ? lamports - rentMinimum : 0n);
+  // The AMM moves no less than the rent of a token account.
+  const inAmm = (amount: bigint) => (amount >= tokenRentMinimum ? amount : 0n);
+
+  const ofCoin = ({ mint, curve, curveTokens, pool, poolTokens, sharingConfig }: CoinAddresses): string[] => [
+    ...[curve, curveTokens, pool, poolTokens],
+    ...(sharedByMint.has(mint) ? [sharingConfig.creatorVault, sharingConfig.ammVault] : []),
   ];
 
-  function readState(
-    { address, creatorVault, ammVault, coins: [coin] }: SandboxAccount,
-    since: Pick<State, "at" | "slot" | "signature">,
-  ): State {
-    const data = chain.account(ammVault)?.data;
-    const wrapped = data ? Buffer.from(data).readBigUInt64LE(TOKEN_AMOUNT_OFFSET) : 0n;
-    const waiting = coin ? coinFees(chain, coin.mint) : { curve: 0n, pool: 0n };
-    // The AMM moves no less than the rent of a token account.
-    const inAmm = (amount: bigint) => (amount >= tokenRentMinimum ? amount : 0n);
-    const above = (lamports: bigint) => (lamports > rentMinimum ? lamports - rentMinimum : 0n);
-    const inVault = chain.balance(creatorVault);
+  const addressesIn = ({ address, creatorVault, ammVault, coins }: SandboxAccount): string[] => [
+    ...[address, creatorVault, ammVault],
+    ...coins.flatMap(ofCoin),
+  ];
+
+  function readCoin(coin: CoinAddresses): CoinAmounts {
+    const waiting = feesAt(chain, coin);
+    const shared = sharedByMint.get(coin.mint);
+    if (!shared) return { ...waiting, distributable: 0n, rent: 0n };
+    const { curve, pool } = waiting;
+    const { sharingConfig } = coin;
+    const fromAmm = shared.isInPool ? inAmm(ammVaultOf(chain, sharingConfig) + pool) : 0n;
+    const held = chain.balance(sharingConfig.creatorVault) + fromAmm;
+    const rent = curve > 0n && held < rentMinimum ? rentMinimum - held : 0n;
+    return { curve: 0n, pool: 0n, distributable: above(held + rent + curve), rent };
+  }
+
+  function toState({ mint }: CoinAddresses, address: string): CoinState {
+    const { curve, pool, distributable, rent } = amountsOf.get(mint)!;
+    const shared = sharedByMint.get(mint);
+    const share = shared ? partOf(distributable, shared, address) : 0n;
+    const isEnough = distributable >= MIN_DISTRIBUTABLE && share >= MIN_COLLECT_LAMPORTS;
+    return { mint, curve, pool, share: isEnough && share >= AMOUNT_PER_RENT * rent ? share : 0n };
+  }
+
+  function readState(account: SandboxAccount, since: Pick<State, "at" | "slot" | "signature">): State {
+    const { address, creatorVault, coins } = account;
     return {
       ...since,
-      vault: above(inVault + inAmm(wrapped)),
-      vaultWithCoin: above(inVault + waiting.curve + inAmm(wrapped + waiting.pool)),
+      creatorVault: chain.balance(creatorVault),
+      ammVault: ammVaultOf(chain, account),
+      coins: coins.map((coin) => toState(coin, address)),
       pda: chain.balance(address),
     };
   }
 
+  /** Records the content of these addresses, and the accounts whose balance depends on them. */
+  function record(addresses: readonly string[], since: Pick<State, "at" | "slot" | "signature">): void {
+    for (const address of addresses)
+      contents.get(address)?.push({ slot: since.slot, content: chain.account(address) });
+    for (const coin of new Set(addresses.flatMap((address) => coinOf.get(address) ?? [])))
+      amountsOf.set(coin.mint, readCoin(coin));
+    for (const account of accountsIn(addresses)) states.get(account.id)!.push(readState(account, since));
+  }
+
+  const accountsIn = (addresses: readonly string[]): readonly SandboxAccount[] => [
+    ...new Set(addresses.flatMap((address) => ownersOf.get(address) ?? [])),
+  ];
+
+  for (const coin of new Set(accounts.flatMap(({ coins }) => coins))) {
+    amountsOf.set(coin.mint, readCoin(coin));
+    for (const address of ofCoin(coin)) coinOf.set(address, coin);
+  }
   for (const account of accounts) {
     states.set(account.id, [readState(account, { at: 0, slot: 0, signature: "" })]);
     for (const address of addressesIn(account)) {
       contents.set(address, [{ slot: 0, content: chain.account(address) }]);
-      ownerOf.set(address, account);
+      ownersOf.set(address, [...(ownersOf.get(address) ?? []), account]);
     }
   }
   chain.onLanded(({ message, slot, signature }) => {
     const at = Date.now();
     landedAt.set(signature, at);
-    const touched = new Set<SandboxAccount>();
-    for (const address of message.staticAccounts) {
-      const account = ownerOf.get(address);
-      if (!account) continue;
-      contents.get(address)!.push({ slot, content: chain.account(address) });
-      touched.add(account);
-    }
-    for (const account of touched) states.get(account.id)!.push(readState(account, { at, slot, signature }));
+    record(message.staticAccounts, { at, slot, signature });
   });
 
+  /** What a collect that names these coins would move. The mints of others' coins count nothing. */
+  function feesOf({ creatorVault, ammVault, coins }: State, mints: readonly string[]): bigint {
+    const named = coins.filter(({ mint }) => mints.includes(mint));
+    const total = (amounts: readonly bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n);
+    const onCurves = total(named.map(({ curve }) => curve));
+    const inPools = total(named.map(({ pool }) => pool));
+    const shares = total(named.map(({ share }) => share));
+    return above(creatorVault + onCurves + inAmm(ammVault + inPools)) + shares;
+  }
+
   return {
-    /** Records the account again, after its coin has changed without a transaction. */
-    refresh(account: SandboxAccount): void {
-      const { at, slot, signature } = states.get(account.id)!.at(-1)!;
-      for (const address of addressesIn(account))
-        contents.get(address)!.push({ slot, content: chain.account(address) });
-      states.get(account.id)!.push(readState(account, { at, slot, signature }));
+    /** Records a coin again, after its fees have changed without a transaction. */
+    refresh({ curve, pool }: CoinAddresses): void {
+      const [account] = accountsIn([curve]);
+      record([curve, pool], states.get(account!.id)!.at(-1)!);
     },
+
+    feesOf,
 
     now: (): Moment => ({ at: Date.now(), confirmedSlot: chain.slot("confirmed") }),
 
@@ -117,17 +189,15 @@ export function createTimeline(chain: Chain, accounts: readonly SandboxAccount[]
     },
 
     /** The accounts that a transaction's addresses belong to. */
-    accountsIn: (addresses: readonly string[]): readonly SandboxAccount[] => [
-      ...new Set(addresses.flatMap((address) => ownerOf.get(address) ?? [])),
-    ],
+    accountsIn,
 
     /** When a transaction landed, in milliseconds since 1970. */
     landedAt: (signature: string) => landedAt.get(signature),
 
-    /** Whether a collect, that names the account's coin or not, would have nothing to do: too little, or less than an empty address may receive. */
-    isNothing({ vault, vaultWithCoin, pda }: State, withCoin: boolean): boolean {
-      const fees = withCoin ? vaultWithCoin : vault;
-      return fees < MIN_COLLECT_LAMPORTS || fees + pda < rentMinimum;
+    /** Whether a collect that names these coins would have nothing to do: too little, or less than an empty address may receive. */
+    isNothing(state: State, mints: readonly string[]): boolean {
+      const fees = feesOf(state, mints);
+      return fees < MIN_COLLECT_LAMPORTS || fees + state.pda < rentMinimum;
     },
   };
 }

@@ -45,9 +45,11 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
     return [frozen, replicas[replica]!.withoutRedis].some((away) => overlaps(away, from, Date.now()));
   }
 
-  const describe = (id: string, start: Moment) => {
+  const describe = (id: string, start: Moment, mints: readonly string[]) => {
     const states = timeline.statesOf(id).slice(timeline.indexAt(id, start));
-    const shown = states.slice(0, 4).map(({ at, vault, pda }) => `${vault} + ${pda} from ${at}`);
+    const shown = states
+      .slice(0, 4)
+      .map((state) => `${timeline.feesOf(state, mints)} + ${state.pda} from ${state.at}`);
     return `requested at ${start.at}, answered at ${Date.now()}, the chain had ${shown.join(", ")}`;
   };
 
@@ -64,17 +66,18 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
       list.push({ at: Date.now(), index });
     },
 
-    /** Checks a balance; `fits` returns whether a state is the one that the answer shows. */
+    /** Checks a balance with some coins; `fits` returns whether it shows these lamports. */
     checkBalance(
       { id, handle }: SandboxAccount,
       request: Request,
-      fits: (state: State) => boolean,
+      mints: readonly string[],
+      fits: (vault: bigint, pda: bigint) => boolean,
       shown: string,
     ) {
       const { start, replica } = request;
       counts.balances++;
-      const verdict = judge(id, start, fits);
-      const detail = `${handle} has ${shown} at replica ${replica}; ${describe(id, start)}`;
+      const verdict = judge(id, start, (state) => fits(timeline.feesOf(state, mints), state.pda));
+      const detail = `${handle} with ${mints.length} coins has ${shown} at replica ${replica}; ${describe(id, start, mints)}`;
       if (verdict === "true") return;
       if (verdict === "never") problems.add("a balance that never existed", detail);
       else if (verdict === "outdated" && wasStale(start) && isUntold(id, request)) counts.untoldBalances++;
@@ -84,16 +87,20 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
     },
 
     /** Checks NOTHING_TO_COLLECT. */
-    checkNothing({ id, handle }: SandboxAccount, start: Moment, withCoin: boolean) {
+    checkNothing({ id, handle }: SandboxAccount, start: Moment, mints: readonly string[]) {
       counts.nothings++;
-      const verdict = judge(id, start, (state) => timeline.isNothing(state, withCoin));
-      const detail = `${handle}, ${describe(id, start)}`;
+      const verdict = judge(id, start, (state) => timeline.isNothing(state, mints));
+      const detail = `${handle} with ${mints.length} coins, ${describe(id, start, mints)}`;
       if (verdict === "true") return;
       if (verdict === "old" && wasStale(start)) counts.staleNothings++;
       else problems.add("nothing to collect, although fees waited", detail);
     },
 
-    /** Whether an account and its coin have nothing to collect now. */
-    isNothing: ({ id }: SandboxAccount) => timeline.isNothing(timeline.statesOf(id).at(-1)!, true),
+    /** Whether an account and its coins have nothing to collect now. */
+    isNothing: ({ id, coins }: SandboxAccount) =>
+      timeline.isNothing(
+        timeline.statesOf(id).at(-1)!,
+        coins.map(({ mint }) => mint),
+      ),
   };
 }

@@ -3,12 +3,19 @@ import type { AccountAddresses } from "../../src/chain/addresses.ts";
 import { curveOf, poolOf } from "./launchpad-instructions.ts";
 
 /** The creator fees that wait on a coin's curve and pool; 0 for a missing account. */
-export function coinFees(chain: Chain, mint: string): { curve: bigint; pool: bigint } {
+export const coinFees = (chain: Chain, mint: string) =>
+  feesAt(chain, { curve: curveOf(mint), pool: poolOf(mint) });
+
+/** The creator fees that wait at the addresses of a coin's curve and pool. */
+export function feesAt(
+  chain: Chain,
+  { curve, pool }: { curve: string; pool: string },
+): { curve: bigint; pool: bigint } {
   const read = (address: string, offset: number) => {
     const data = chain.account(address)?.data;
     return data && data.length >= offset + 8 ? Buffer.from(data).readBigUInt64LE(offset) : 0n;
   };
-  return { curve: read(curveOf(mint), 125), pool: read(poolOf(mint), 279) };
+  return { curve: read(curve, 125), pool: read(pool, 279) };
 }
 
 /** The wrapped SOL in an account's AMM vault. */

@@ -1,0 +1,137 @@
+import { readConfig } from "../../src/config.ts";
+import type { SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
+import { ammVaultOf, feesAt } from "../../test/support/coin-balances.ts";
+import type { Problems } from "./problems.ts";
+import { partOf, type SharedCoin } from "./shared-coins.ts";
+import type { System } from "./system.ts";
+
+/** The total lamports at the addresses of all accounts, and of the strangers who share their coins. */
+export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
+  const strangers = sharedCoins.flatMap((shared) => shared.strangers);
+  const addresses = [...sandbox.accounts.map(({ address }) => address), ...strangers];
+  return sum(addresses.map((address) => sandbox.chain.balance(address)));
+}
+
+/**
+ * Checks to the lamport that what left the vaults and coins arrived at their accounts, each share of a coin once, and
+ * that the fee payer paid no more than fees and the rent of missing vaults. Returns the sums, and the transactions
+ * that moved nothing.
+ */
+export function checkLedger(system: System, totalBefore: bigint, problems: Problems) {
+  const { accounts, sharedCoins } = system;
+  const { chain, env } = system.sandbox;
+  const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
+  const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
+  const rentMinimum = chain.rentExemptMinimum(0);
+  const isOwn = (mint: string) => sharedCoins.every(({ coin }) => coin.mint !== mint);
+  const receivers = [
+    ...accounts.map((account) => ({
+      name: account.handle,
+      address: account.address,
+      places: [
+        ...[account.creatorVault, account.ammVault, account.ammVaultAuthority],
+        ...account.coins
+          .filter(({ mint }) => isOwn(mint))
+          .flatMap(({ curve, poolTokens }) => [curve, poolTokens]),
+      ],
+    })),
+    ...sharedCoins
+      .flatMap(({ strangers }) => strangers)
+      .map((address) => ({ name: "a stranger", address, places: [] })),
+  ];
+  /** What each shared coin has paid, by mint. */
+  const paidBy = new Map<string, bigint>();
+  const forNothing: SandboxTransaction[] = [];
+  let collectedLamports = 0n;
+  let costsLamports = 0n;
+  let accountsCollected = 0;
+  let distributions = 0;
+
+  for (const transaction of transactions) {
+    const { signature, err, feeLamports } = transaction;
+    if (err !== null) problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
+    const changes = changesIn(transaction);
+    const lostBy = (places: readonly string[]) => -sum(places.map((place) => changes.get(place) ?? 0n));
+    const distributed = sharedCoins.flatMap((shared) => readDistribution(shared, transaction, lostBy) ?? []);
+    let arrived = 0n;
+    for (const { name, address, places } of receivers) {
+      const gained = changes.get(address);
+      if (gained === undefined) continue;
+      const left = lostBy(places) + sum(distributed.map(({ parts }) => parts.get(address) ?? 0n));
+      arrived += gained;
+      if (places.length > 0) accountsCollected++;
+      if (left !== gained)
+        problems.add(
+          "lamports that did not arrive",
+          `${signature} for ${name}: ${left} left the vaults and shared coins, ${gained} arrived`,
+        );
+    }
+    for (const { mint, paid, parts } of distributed) {
+      if (paid > 0n) distributions++;
+      paidBy.set(mint, (paidBy.get(mint) ?? 0n) + paid);
+      if (sum([...parts.values()]) !== paid)
+        problems.add("a distribution of other parts than the shares", `${signature} of ${mint}: ${paid}`);
+    }
+    const costs = lostBy([feePayer]);
+    costsLamports += costs;
+    if (costs !== feeLamports + sum(distributed.map(({ rent }) => rent)))
+      problems.add("a fee payer that paid more than the fee and the missing rent", signature);
+    collectedLamports += arrived;
+    if (arrived <= 0n) forNothing.push(transaction);
+  }
+
+  /** What a transaction took from a shared coin, and the part of each shareholder; undefined if it took nothing. */
+  function readDistribution(
+    shared: SharedCoin,
+    { message, err, preBalances, postBalances }: SandboxTransaction,
+    lostBy: (places: readonly string[]) => bigint,
+  ) {
+    const { mint, curve, poolTokens, sharingConfig } = shared.coin;
+    const { creatorVault, ammVault, ammVaultAuthority } = sharingConfig;
+    const index = message.staticAccounts.findIndex((address) => address === creatorVault);
+    if (index < 0 || err !== null) return undefined;
+    const before = preBalances[index]!;
+    const rent = before < rentMinimum ? rentMinimum - before : 0n;
+    const paid = lostBy([curve, poolTokens, creatorVault, ammVault, ammVaultAuthority]) + rent;
+    // What stays in the vault is what rounding leaves.
+    const amount = paid > 0n ? postBalances[index]! - rentMinimum + paid : 0n;
+    const parts = shared.shareholders.map(
+      ({ address }) => [address, partOf(amount, shared, address)] as const,
+    );
+    return { mint, rent, paid, parts: new Map(parts) };
+  }
+
+  for (const { coin, arrived } of sharedCoins) {
+    const { curve, pool } = feesAt(chain, coin);
+    const inVault = chain.balance(coin.sharingConfig.creatorVault) - rentMinimum;
+    const left = curve + pool + ammVaultOf(chain, coin.sharingConfig) + (inVault > 0n ? inVault : 0n);
+    const paid = paidBy.get(coin.mint) ?? 0n;
+    if (arrived !== paid + left)
+      problems.add(
+        "fees of a shared coin that its shareholders did not receive",
+        `${coin.mint}: ${arrived} arrived, ${paid} were paid, ${left} are left`,
+      );
+  }
+  const arrived = totalAtAddresses(system) - totalBefore;
+  if (arrived !== collectedLamports)
+    problems.add("lamports that no transaction moved", `${arrived} arrived, ${collectedLamports} were moved`);
+  return {
+    transactions: transactions.length,
+    /** The accounts of all transactions: more than transactions when accounts share them. */
+    accountsCollected,
+    distributions,
+    collectedLamports,
+    /** What the fee payer paid: fees, and the rent of the sharing configs' vaults. */
+    costsLamports,
+    forNothing,
+  };
+}
+
+/** The change of each account's lamports. */
+function changesIn({ message, preBalances, postBalances }: SandboxTransaction): Map<string, bigint> {
+  return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
+}
+
+function sum(amounts: readonly bigint[]): bigint {
+  return amounts.reduce((total, amount) => total + amount, 0n);
+}

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent, request } from "undici";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import type { Answer } from "./answers.ts";
+import { overlaps } from "./replica.ts";
+import type { System } from "./system.ts";
+import type { Moment } from "./timeline.ts";
+
+/** The number of client addresses. Small enough that some exceed the rate limit. */
+const CALLERS = 4_000;
+/** Far longer than any timeout of the gateway. */
+const TIMEOUT_MS = 60_000;
+/** The part of lookups and collects of accounts with coins that name some, and the part of those that name all. */
+const NAMING_COINS = 0.5;
+const NAMING_ALL = 0.5;
+/** How long a caller waits when its replica is down. */
+const DOWN_MS = 250;
+
+/** A request: the replica that it is sent to, and when. */
+export interface Call {
+  readonly replica: number;
+  readonly start: Moment;
+}
+
+/** "200" or the error's code; "no answer" from a killed replica; "WRONG" for a response that violates the contract. */
+export type Outcome = string;
+
+export type Client = ReturnType<typeof createClient>;
+
+/** Sends requests from thousands of addresses. */
+export function createClient({ replicas, timeline, random }: System) {
+  const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
+
+  /** Undefined when the replica was killed meanwhile. */
+  async function send({ replica, start }: Call, path: string, body?: object): Promise<Answer | undefined> {
+    const caller = random.below(CALLERS);
+    const { url, down } = replicas[replica]!;
+    try {
+      const answer = await request(url + path, {
+        dispatcher: agent,
+        method: body ? "POST" : "GET",
+        headers: {
+          "x-forwarded-for": `10.9.${caller >> 8}.${caller & 255}`,
+          ...(body && { "content-type": "application/json" }),
+        },
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      const { statusCode: status, headers } = answer;
+      return { status, retryAfter: headers["retry-after"], body: await answer.body.json() };
+    } catch (error) {
+      if (!overlaps(down, start.at, Date.now())) throw error;
+      await sleep(DOWN_MS);
+      return undefined;
+    }
+  }
+
+  return {
+    newCall: (replica = random.below(replicas.length)): Call => ({ replica, start: timeline.now() }),
+    send,
+    isRare: () => random.isChosen(0.05),
+    /** None, one or all of an account's coins. */
+    chooseMints({ coins }: SandboxAccount): readonly string[] {
+      if (coins.length === 0 || !random.isChosen(NAMING_COINS)) return [];
+      return (random.isChosen(NAMING_ALL) ? coins : [random.pick(coins)]).map(({ mint }) => mint);
+    },
+    close: () => agent.close(),
+  };
+}

@@ -1,0 +1,179 @@
+import type { ErrorCode } from "../../src/contract/error-codes.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import {
+  assert,
+  COLLECTED,
+  COLLECTS,
+  errorOf,
+  errorsOf,
+  GRAPHQL,
+  MANY_COLLECTS,
+  NOTHING,
+  type Answer,
+  type CollectResult,
+} from "./answers.ts";
+import type { Call, Client, Outcome } from "./client.ts";
+import type { System } from "./system.ts";
+import type { Truth } from "./truth.ts";
+
+const COLLECT_CODES = ["COLLECT_FAILED", "RATE_LIMITED"] as const satisfies ErrorCode[];
+const FIELDS = "{ success collected newBalance txSignature error message }";
+
+/** A request to collect an account's fees, for the audit after the run. */
+export interface CollectCall extends Call {
+  readonly account: SandboxAccount;
+  /** Of the coins that it names. */
+  readonly mints: readonly string[];
+  /** In milliseconds since 1970. */
+  readonly end: number;
+  readonly answer: CollectAnswer;
+}
+
+type CollectAnswer =
+  | {
+      readonly kind: "collected";
+      readonly collected: string;
+      readonly newBalance: string;
+      readonly txSignature: string;
+    }
+  | { readonly kind: "nothing" }
+  | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string }
+  /** The connection broke, because the replica was killed. */
+  | { readonly kind: "lost" };
+
+/** Callers that collect, and record what they received. */
+export function createCollects(
+  { accounts, sharedCoins, random }: System,
+  { newCall, send, isRare, chooseMints }: Client,
+  truth: Truth,
+) {
+  const { pick, pickBusy } = random;
+  const unknownId = () => String(10n ** 18n + BigInt(random.below(1e9)));
+  const calls: CollectCall[] = [];
+
+  function record(
+    account: SandboxAccount | undefined,
+    call: Call,
+    answer: CollectAnswer,
+    mints: readonly string[],
+  ): Outcome {
+    if (account) {
+      if (answer.kind === "collected") truth.reported(account.id, answer.txSignature);
+      if (answer.kind === "nothing") truth.checkNothing(account, call.start, mints);
+      calls.push({ ...call, account, mints, end: Date.now(), answer });
+    }
+    if (answer.kind === "error") return answer.code;
+    return { collected: "200", nothing: "NOTHING_TO_COLLECT", lost: "no answer" }[answer.kind];
+  }
+
+  /** Records one of the results of a mutation; `isPathOf` tells its error. */
+  function recordResult(
+    account: SandboxAccount,
+    call: Call,
+    answer: Answer | undefined,
+    result: CollectResult | undefined,
+    isPathOf: (path: readonly unknown[]) => boolean,
+    mints: readonly string[],
+  ): Outcome {
+    if (result?.success) {
+      const collected = COLLECTED.parse(withoutNulls(result));
+      return record(account, call, { kind: "collected", ...collected }, mints);
+    }
+    if (result) NOTHING.parse(withoutNulls(result));
+    const errors = answer ? errorsOf(answer, COLLECT_CODES) : [];
+    const error = errors.find(({ path }) => answer?.status === 429 || (path && isPathOf(path)));
+    return record(account, call, result ? { kind: "nothing" } : (error ?? { kind: "lost" }), mints);
+  }
+
+  async function collectOne(
+    socialId: unknown,
+    account: SandboxAccount | undefined,
+    call: Call,
+    mints: readonly string[] = [],
+  ): Promise<Outcome> {
+    const answer = await send(call, "/collect", { socialId, ...(mints.length > 0 && { mints }) });
+    if (!answer) return record(account, call, { kind: "lost" }, mints);
+    const nothing = NOTHING.safeParse(answer.body);
+    if (nothing.success) {
+      assert(answer.status === 400, `NOTHING_TO_COLLECT with status ${answer.status}`);
+      return record(account, call, { kind: "nothing" }, mints);
+    }
+    if (answer.status !== 200) {
+      const allowed = typeof socialId === "string" && socialId !== "" ? COLLECT_CODES : [];
+      const error = errorOf(answer, [...allowed, "INVALID_SOCIAL_ID", "RATE_LIMITED"]);
+      return record(account, call, error, mints);
+    }
+    return record(account, call, { kind: "collected", ...COLLECTED.parse(answer.body) }, mints);
+  }
+
+  return {
+    calls: calls as readonly CollectCall[],
+
+    /** Collects all fees of an account at a replica. */
+    collectAll: (account: SandboxAccount, replica: number) =>
+      collectOne(
+        account.id,
+        account,
+        newCall(replica),
+        account.coins.map(({ mint }) => mint),
+      ),
+
+    kinds: {
+      async collect() {
+        if (isRare()) return collectOne(unknownId(), undefined, newCall());
+        if (isRare()) return collectOne(pick([12, "", null]), undefined, newCall());
+        const account = pickBusy(accounts);
+        return collectOne(account.id, account, newCall(), chooseMints(account));
+      },
+
+      async collects() {
+        const picked = { one: pickBusy(accounts), other: pickBusy(accounts) };
+        const query = `mutation ($one: String!, $other: String!) { one: collect(socialId: $one) ${FIELDS} other: collect(socialId: $other) ${FIELDS} }`;
+        const call = newCall();
+        const variables = { one: picked.one.id, other: picked.other.id };
+        const answer = await send(call, "/graphql", { query, variables });
+        const data = answer?.status === 200 ? COLLECTS.parse(dataOf(answer)) : undefined;
+        return (["one", "other"] as const).map((name) =>
+          recordResult(
+            picked[name],
+            call,
+            answer,
+            data?.[name] ?? undefined,
+            ([field]) => field === name,
+            [],
+          ),
+        )[0]!;
+      },
+
+      /** Some of those who share a coin collect together. */
+      async collectMany() {
+        const { coin } = pick(sharedCoins);
+        const sharing = accounts.filter(({ coins }) => coins.includes(coin));
+        const some = sharing.filter(() => random.isChosen(0.7));
+        const picked = some.length > 1 ? some : sharing;
+        const query = `mutation ($collects: [CollectInput!]!) { collectMany(collects: $collects) ${FIELDS} }`;
+        const mints = [coin.mint];
+        const collects = picked.map(({ id }) => ({ socialId: id, mints }));
+        const call = newCall();
+        const answer = await send(call, "/graphql", { query, variables: { collects } });
+        const data = answer?.status === 200 ? MANY_COLLECTS.parse(dataOf(answer)) : undefined;
+        return picked.map((account, i) =>
+          recordResult(
+            account,
+            call,
+            answer,
+            data?.collectMany[i] ?? undefined,
+            ([, index]) => index === i,
+            mints,
+          ),
+        )[0]!;
+      },
+    },
+  };
+}
+
+export const dataOf = ({ body }: Answer) => GRAPHQL.parse(body).data;
+
+function withoutNulls(result: object): object {
+  return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null));
+}

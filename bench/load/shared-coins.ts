@@ -1,0 +1,80 @@
+import { newMint } from "../../test/support/new-mint.ts";
+import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
+import type { Shareholder } from "../../src/chain/launchpad/sharing-config.ts";
+import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import type { Sandbox, SandboxAccount } from "../../src/sandbox/sandbox.ts";
+
+/** A coin whose fees some of the load's accounts share, with each other and with strangers. */
+export interface SharedCoin {
+  readonly coin: CoinAddresses;
+  readonly isInPool: boolean;
+  readonly shareholders: readonly Shareholder[];
+  /** The addresses of the shareholders whom the service does not know. */
+  readonly strangers: readonly string[];
+  /** All fees that have arrived, in lamports. */
+  arrived: bigint;
+}
+
+/** How many accounts and strangers share each coin. Every second coin is in a pool. */
+export const SHARED_COINS = [
+  { accounts: 2, strangers: 1 },
+  { accounts: 2, strangers: 0 },
+  { accounts: 10, strangers: 0 },
+  { accounts: 3, strangers: 1 },
+  { accounts: 5, strangers: 5 },
+  { accounts: 9, strangers: 0 },
+  { accounts: 4, strangers: 1 },
+  { accounts: 6, strangers: 4 },
+] as const;
+
+/** From each coin to the next. Less than most coins have shareholders, so many accounts share several coins. */
+const ACCOUNTS_APART = 3;
+/** Between the shares of neighbours. Odd, so that parts are rounded. */
+const BPS_APART = 37;
+const ALL_BPS = 10_000;
+/** So much that the fee payer pays for the config's missing vault. */
+const FIRST_FEES = 1_000_000_000n;
+const STRANGER_LAMPORTS = 1_000_000_000n;
+
+/**
+ * Launches coins whose fees are shared. Their shareholders can receive any amount. The configs of coins on their curve
+ * have no creator vault yet.
+ */
+export function launchSharedCoins(
+  { chain, coins }: Sandbox,
+  accounts: readonly SandboxAccount[],
+  counts: readonly { readonly accounts: number; readonly strangers: number }[],
+): SharedCoin[] {
+  const receivers = accounts.filter(({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0));
+  return counts.map((count, i): SharedCoin => {
+    const mint = newMint();
+    const isInPool = i % 2 === 1;
+    const start = i * ACCOUNTS_APART;
+    const sharing = receivers.slice(start, start + count.accounts);
+    const strangers = Array.from({ length: count.strangers }, newMint);
+    for (const stranger of strangers) chain.setBalance(stranger, STRANGER_LAMPORTS);
+    const shareholders = toShareholders([...sharing.map(({ address }) => address), ...strangers]);
+    coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FIRST_FEES });
+    const coin = coins.addressesOf(mint);
+    if (isInPool) {
+      coins.migrate(mint);
+      chain.setBalance(coin.sharingConfig.creatorVault, chain.rentExemptMinimum(0));
+      setAmmVault(chain, coin.sharingConfig, 0n);
+    }
+    return { coin, isInPool, shareholders, strangers, arrived: FIRST_FEES };
+  });
+}
+
+/** The part of an amount that an address receives, or that stays if it receives none: the platform rounds down. */
+export function partOf(amount: bigint, { shareholders }: SharedCoin, address: string): bigint {
+  const { bps = 0 } = shareholders.find((each) => each.address === address) ?? {};
+  return (amount * BigInt(bps)) / BigInt(ALL_BPS);
+}
+
+/** Shares that differ; the first is the smallest. */
+function toShareholders(addresses: readonly string[]): Shareholder[] {
+  const middle = Math.floor(ALL_BPS / addresses.length);
+  const bps = addresses.map((_, i) => middle + Math.round((i - (addresses.length - 1) / 2) * BPS_APART));
+  const rest = ALL_BPS - bps.reduce((sum, each) => sum + each, 0);
+  return addresses.map((address, i) => ({ address, bps: bps[i]! + (i === 0 ? rest : 0) }));
+}
