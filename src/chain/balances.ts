@@ -124,7 +124,9 @@ export function createBalances(needs: {
     receivers: Receivers | undefined,
   ): Balance {
     const vaults = toVaults(accounts, accounts.rent);
-    const all = named.length === 0 ? [] : toFeesWithSweeps(wallet, accounts, vaults, receivers);
+    const pda = saturatingSubtract(accounts.address.lamports, unwithdrawableIn(accounts));
+    if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
+    const all = toFeesWithSweeps(wallet, accounts, vaults, receivers);
     const coins = named.flatMap(({ mint }) => all.filter(({ fees }) => fees.mint === mint));
     // All places of a shared coin have one distribution.
     const sweeps = new Set(
@@ -133,7 +135,7 @@ export function createBalances(needs: {
     const chosen = chooseSweeps([...sweeps], vaults, maxRent);
     return {
       vault: collectableWith(chosen, vaults),
-      pda: saturatingSubtract(accounts.address.lamports, unwithdrawableIn(accounts)),
+      pda,
       coins: coins.map(({ fees, sweep }) => {
         if (fees.reason !== null || !sweep) return fees;
         const found = chosen.find((each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage);
@@ -186,7 +188,8 @@ export function createBalances(needs: {
       signal?: AbortSignal,
     ): Promise<(BalanceWith | Error)[]> {
       const read = await readWallets(wallets, signal);
-      const receivers = await readReceivers(wallets, read);
+      const hasCoins = wallets.some(({ coins }) => coins.length > 0);
+      const receivers = hasCoins ? await readReceivers(wallets, read) : undefined;
       return read.map((accounts, i) =>
         accounts instanceof Error ? accounts : (coins) => toBalance(wallets[i]!, accounts, coins, receivers),
       );

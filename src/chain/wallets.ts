@@ -76,6 +76,7 @@ const MAX_WAIT_MS = 20;
 /** How many times a wallet is read until its account shares the fees of the same coins as before. */
 const MAX_READS = 3;
 
+const NONE: readonly CoinAddresses[] = [];
 const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
 /**
@@ -126,11 +127,9 @@ export function createReadWallets({
   });
 
   /** A collect of any shareholder changes a shared coin. */
-  function minSlotOf({ account, shared = [] }: WalletRead): number {
-    return Math.max(
-      floors.landedSlotOf(account.address),
-      ...shared.map(({ curve }) => floors.landedSlotOf(curve)),
-    );
+  function minSlotOf({ account, shared }: WalletRead): number {
+    const slot = floors.landedSlotOf(account.address);
+    return shared ? Math.max(slot, ...shared.map(({ curve }) => floors.landedSlotOf(curve))) : slot;
   }
 
   async function withSharedVaults(
@@ -153,16 +152,22 @@ export function createReadWallets({
     }
   }
 
-  return async (wallets, signal) => {
-    const read = await batcher.load(wallets, { signal });
-    if (wallets.every(({ coins }) => coins.length === 0)) return read;
+  async function withSharedCoins(
+    wallets: readonly WalletWithCoins[],
+    first: Promise<(WalletAccounts | Error)[]>,
+    signal: AbortSignal | undefined,
+  ): Promise<(WalletAccounts | Error)[]> {
+    const read = await first;
     return Promise.all(
-      read.map(async (accounts, i) => {
-        const wallet = wallets[i]!;
-        const isDone = accounts instanceof Error || wallet.coins.length === 0;
-        return isDone ? accounts : withSharedVaults(wallet, accounts, signal);
-      }),
+      read.map(async (accounts, i) =>
+        accounts instanceof Error ? accounts : withSharedVaults(wallets[i]!, accounts, signal),
+      ),
     );
+  }
+
+  return (wallets, signal) => {
+    const read = batcher.load(wallets, { signal });
+    return wallets.some(({ coins }) => coins.length > 0) ? withSharedCoins(wallets, read, signal) : read;
   };
 }
 
@@ -178,20 +183,24 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   return taken;
 }
 
-function toAddresses({ account, coins, shared = [] }: WalletRead): string[] {
+function toAddresses({ account, coins, shared = NONE }: WalletRead): string[] {
   const { creatorVault, ammVault, address } = account;
-  return [
-    ...[RENT_SYSVAR, creatorVault, ammVault, address],
-    ...coins.flatMap(({ curve, pool, sharingConfig }) => [curve, pool, sharingConfig.address]),
-    ...shared.flatMap(({ sharingConfig }) => [sharingConfig.creatorVault, sharingConfig.ammVault]),
-  ];
+  const addresses = [RENT_SYSVAR, creatorVault, ammVault, address];
+  for (const { curve, pool, sharingConfig } of coins) addresses.push(curve, pool, sharingConfig.address);
+  for (const { sharingConfig } of shared) addresses.push(sharingConfig.creatorVault, sharingConfig.ammVault);
+  return addresses;
 }
 
 /** What can change of a wallet, of each of its coins, and of the vaults of its shared ones. */
 function toAmounts({ account, coins }: WalletWithCoins, found: WalletAccounts): ReadAmounts {
-  const ofWallet = [...ofVaults(found), found.address.lamports];
+  const { creatorVault, ammVault, address } = found;
+  const ofWallet = [
+    account.address,
+    [creatorVault.lamports, readWrappedSol(ammVault), address.lamports],
+  ] as const;
+  if (coins.length === 0) return [ofWallet];
   return [
-    [account.address, ofWallet],
+    ofWallet,
     ...found.coins.flatMap(({ curve, pool, sharingConfig, sharedVaults }, i) => {
       const ofCoin = [curve, pool, sharingConfig].flatMap((each) => [
         each?.lamports,
@@ -211,7 +220,7 @@ const ofVaults = ({ creatorVault, ammVault }: VaultAccounts) => [
 
 /** The accounts in the order of {@link toAddresses}; undefined if the rent is unreadable. */
 function toWallet(
-  { coins, shared = [] }: WalletRead,
+  { coins, shared = NONE }: WalletRead,
   accounts: readonly (Account | undefined)[],
 ): WalletAccounts | undefined {
   const [sysvar, creatorVault = NO_ACCOUNT, ammVault = NO_ACCOUNT, address = NO_ACCOUNT] = accounts;
