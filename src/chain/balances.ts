@@ -2,6 +2,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import {
+  isShareholder,
   toCoinFees,
   type CoinFees,
   type DecodeCoin,
@@ -78,7 +79,7 @@ export function createBalances(needs: {
     return coins.flatMap((addresses, i): FeesWithSweep[] => {
       const coin = decodeCoin(addresses, accounts.coins[i]!);
       const { sharedVaults } = accounts.coins[i]!;
-      if (!sharedVaults || !coin.sharing) {
+      if (!sharedVaults || !isShareholder(coin, address)) {
         return toCoinFees(coin, address).map(({ missingBytes, ...fees }) => ({
           fees,
           sweep: toSweep(addresses, fees, growthRentOf(missingBytes, vaults)),

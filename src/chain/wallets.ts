@@ -4,7 +4,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import type { Floors, ReadAmounts } from "./slots/floors.ts";
 import { toLamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import type { CoinAccounts, DecodeCoin } from "./launchpad/coin-fees.ts";
+import { isShareholder, type CoinAccounts, type DecodeCoin } from "./launchpad/coin-fees.ts";
 import { COIN_DATA } from "./launchpad/fee-accounts.ts";
 import { decodeRent, RENT_SYSVAR, type Rent } from "./rent.ts";
 import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
@@ -140,10 +140,9 @@ export function createReadWallets({
     const { account, coins } = wallet;
     let accounts = first;
     for (let reads = 1; ; reads++) {
-      const shared = coins.filter((coin, i) => {
-        const { sharing } = decodeCoin(coin, accounts.coins[i]!);
-        return sharing?.shareholders.some(({ address }) => address === account.address);
-      });
+      const shared = coins.filter((coin, i) =>
+        isShareholder(decodeCoin(coin, accounts.coins[i]!), account.address),
+      );
       if (shared.every((coin) => accounts.coins[coins.indexOf(coin)]!.sharedVaults)) return accounts;
       if (reads === MAX_READS) return new RpcError("unreadable", "getMultipleAccounts", "an endpoint");
       const [read] = await batcher.load([{ ...wallet, shared }], { signal });
@@ -193,11 +192,7 @@ function toAddresses({ account, coins, shared = NONE }: WalletRead): string[] {
 
 /** What can change of a wallet, of each of its coins, and of the vaults of its shared ones. */
 function toAmounts({ account, coins }: WalletWithCoins, found: WalletAccounts): ReadAmounts {
-  const { creatorVault, ammVault, address } = found;
-  const ofWallet = [
-    account.address,
-    [creatorVault.lamports, readWrappedSol(ammVault), address.lamports],
-  ] as const;
+  const ofWallet = [account.address, [...ofVaults(found), found.address.lamports]] as const;
   if (coins.length === 0) return [ofWallet];
   return [
     ofWallet,

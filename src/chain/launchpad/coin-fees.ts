@@ -86,6 +86,11 @@ export function createDecodeCoin(programs: {
   };
 }
 
+/** Whether the account with this address is one of those that share the fees of a coin. */
+export function isShareholder({ sharing }: Coin, address: string): boolean {
+  return sharing?.shareholders.some((shareholder) => shareholder.address === address) ?? false;
+}
+
 /**
  * The fees of a coin for the account whose address is `creator`, in base58, if it is none of those that share them: an
  * entry for each place that exists, or a single entry if none does. A place where the coin no longer trades has an entry
