@@ -190,10 +190,16 @@ export function createBalances(needs: {
     ): Promise<(BalanceWith | Error)[]> {
       const read = await readWallets(wallets, signal);
       const hasCoins = wallets.some(({ coins }) => coins.length > 0);
-      const receivers = hasCoins ? await readReceivers(wallets, read) : undefined;
-      return read.map((accounts, i) =>
-        accounts instanceof Error ? accounts : (coins) => toBalance(wallets[i]!, accounts, coins, receivers),
-      );
+      const receivers = hasCoins
+        ? await readReceivers(wallets, read).catch((error: unknown) => error as Error)
+        : undefined;
+      return read.map((accounts, i) => {
+        if (accounts instanceof Error) return accounts;
+        if (!(receivers instanceof Error))
+          return (coins) => toBalance(wallets[i]!, accounts, coins, receivers);
+        const isShared = accounts.coins.some(({ sharedVaults }) => sharedVaults);
+        return isShared ? receivers : (coins) => toBalance(wallets[i]!, accounts, coins, undefined);
+      });
     },
 
     /** The lamports at an account's address that its owner cannot withdraw. */

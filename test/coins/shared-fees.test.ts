@@ -152,6 +152,26 @@ describe("a lookup that names a coin whose fees are shared", () => {
     expect(await accountReads("artist001")).toEqual(Array(3).fill("getMultipleAccounts"));
   });
 
+  it("fails alone if the other shareholders cannot be read", async () => {
+    const mint = launch({ onCurve: SOL });
+    world.sandbox.rpc.faults.add({
+      when: ({ method, params }) =>
+        method === "getMultipleAccounts" && (params[0] as string[]).includes(STRANGER),
+      then: { status: 403, body: "" },
+    });
+    const { body } = await world.graphql(
+      `query ($mints: [String!]) {
+        shared: wallet(handle: "artist001") { balance(mints: $mints) { vault } }
+        other: wallet(handle: "creator") { balance { vault } }
+      }`,
+      { mints: [mint] },
+    );
+    expect(body.data).toEqual({ shared: { balance: null }, other: { balance: { vault: "3.1000" } } });
+    expect(body.errors).toMatchObject([
+      { path: ["shared", "balance"], extensions: { code: "LOOKUP_FAILED" } },
+    ]);
+  });
+
   it("takes nothing but addresses from the first read", async () => {
     const mint = launch({ onCurve: SOL });
     onNext(world.sandbox.rpc, isMethod("getMultipleAccounts"), () => {
