@@ -1,13 +1,5 @@
 import { execFile } from "node:child_process";
-import {
-  appendFileSync,
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
@@ -154,20 +146,6 @@ describe("the layout", () => {
       "start.js",
       "variables.ts",
     ]);
-  });
-
-  it("has at most 12 code files side by side in a folder of src", () => {
-    const counts = Object.entries(Object.groupBy(codeIn("src"), dirname)).map(
-      ([folder, files]) => [folder, files!.length] as const,
-    );
-    expect(counts.filter(([, count]) => count > 12)).toEqual([]);
-  });
-
-  it("has no code file above 250 lines in src", () => {
-    const lengths = codeIn("src").map(
-      (file) => [file, readFileSync(join(ROOT, file), "utf8").split("\n").length - 1] as const,
-    );
-    expect(lengths.filter(([, lines]) => lines > 250)).toEqual([]);
   });
 
   it("gives every test file a unique name", () => {
