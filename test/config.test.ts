@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
+import { readConfig, wantsSandbox } from "../src/config.ts";
 import { temporaryFolder } from "./support/temporary-folder.ts";
 
 const keypair = Keypair.generate();
@@ -69,12 +69,6 @@ describe("the variables", () => {
       streams: { max: 1_000, perAddress: 20, seconds: 600 },
     });
     expect(secrets.rpcUrls.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
-  });
-
-  it("are exactly those in the README's table", () => {
-    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");
-    const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name);
-    expect(rows.sort()).toEqual([...VARIABLE_NAMES].sort());
   });
 
   it("accept the fee payer's key as a file path, as JSON and as base58", () => {

@@ -1,9 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { atOnce, from, type Answer } from "../support/client.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
 import { createSimulation, rateLimit, social } from "../support/simulated-lookups.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -216,43 +213,4 @@ it("is not limited with SOCIAL_READS_PER_HOUR=0", async () => {
   const answers = await atOnce(20, (i) => world.lookup(handle(i), from("192.0.2.1")));
   expect(passed(answers)).toBe(20);
   await world.close();
-});
-
-describeWithRedis("two replicas", () => {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  const start = async (redisAnswerTimeoutMs?: number) => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, {
-      env: ELEVEN_READS,
-      ...(redisAnswerTimeoutMs && { redisAnswerTimeoutMs }),
-    });
-  };
-  afterEach(async () => {
-    await replicas.close();
-    await redis.stop();
-  });
-
-  it("share the budget for reading accounts exactly", async () => {
-    await start();
-    const ofOne = await atOnce(40, (i) => replicas.at(i).lookup(handle(i), from(`192.0.2.${i}`)));
-    expect(passed(ofOne)).toBe(7);
-    const ofMany = await atOnce(60, (i) => replicas.at(i).lookup(handle(50 + i), blockOf(i)));
-    expect(passed(ofMany)).toBe(4);
-    const names = replicas.sandbox.social.calls.flatMap((call) => call.names);
-    expect(names.filter((name) => name.startsWith("artist"))).toHaveLength(11);
-  });
-
-  it("use a quarter of that budget each while Redis is down, and say so", async () => {
-    // Long enough for a busy machine, and short enough to notice that Redis is gone.
-    await start(2_000);
-    await redis.stop();
-    await replicas.redisIsAway();
-    // A quarter of the eleven, two each.
-    const answers = await atOnce(60, (i) => replicas.at(i).lookup(handle(i), blockOf(i)));
-    expect(passed(answers)).toBe(4);
-    for (const i of [0, 1]) {
-      expect(replicas.output(i).match(/this replica allows a quarter of the budget/g)).toHaveLength(1);
-    }
-  });
 });

@@ -40,11 +40,9 @@ async function attack(addresses: readonly string[]): Promise<number> {
 const addresses = (toAddress: (i: number) => string) =>
   Array.from({ length: ADDRESSES }, (_, i) => toAddress(i));
 
-it.each([
-  ["an IPv4 /24", (i: number) => `192.0.2.${i}`, "192.0.2.200", "192.0.3.0"],
-  ["an IPv6 /48", (i: number) => `2001:db8:1:${i}::1`, "2001:db8:1:ffff::1", "2001:db8:2::1"],
-])("50 addresses of %s get an eighth of all streams", async (_name, toAddress, neighbour, stranger) => {
-  expect(await attack(addresses(toAddress))).toBe(REFUSED);
+it("50 addresses of an IPv6 /48 get an eighth of all streams", async () => {
+  const [neighbour, stranger] = ["2001:db8:1:ffff::1", "2001:db8:2::1"];
+  expect(await attack(addresses((i) => `2001:db8:1:${i}::1`))).toBe(REFUSED);
   expect(open).toHaveLength(SHARE);
 
   const refused = await openAt(neighbour);

@@ -1,12 +1,9 @@
 import { Keypair } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { PreflightError } from "../../src/checks/preflight.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startProgram } from "../support/program.ts";
-import { startRedisCluster } from "../support/redis-cluster.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
@@ -67,13 +64,6 @@ describe("a start", () => {
       expect(await warned({ NODE_ENV: "production", HANDLE_ALLOW_UNDERSCORE: decided })).toBe(false);
   });
 
-  it("that fails ends the process with code 1 and the reason", async () => {
-    simulateMainnet();
-    const program = startProgram(envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }));
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toContain("Tributary cannot start: ESCROW_PROGRAM_ID: there is no program");
-  });
-
   it("only warns on a private cluster, where a program may be deployed later", async () => {
     const { start, output } = createGatewayWith({
       ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58(),
@@ -124,25 +114,5 @@ describe("a start", () => {
     ]);
     sandbox.rpc.faults.clear();
     await expect.poll(async () => (await fetch("http://localhost/readyz")).status).toBe(200);
-  });
-});
-
-describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
-  it("ends with code 1 and asks for the others in REDIS_URL, without the password", async () => {
-    const cluster = await startRedisCluster();
-    onTestFinished(cluster.stop);
-    const url = cluster.masters[0]!.url.replace("//", "//:pass-that-is-secret@");
-    // Repeats until Redis answers within the second that the start waits for it.
-    for (;;) {
-      const program = startProgram(envWith({ REDIS_URL: url }));
-      await expect
-        .poll(() => program.child.exitCode !== null || program.output().includes("listening"))
-        .toBe(true);
-      if (program.child.exitCode === null) continue;
-      expect(program.child.exitCode).toBe(1);
-      expect(program.output()).toMatch(/Tributary cannot start: REDIS_URL: .*list the URLs of several nodes/);
-      expect(program.output()).not.toContain("pass-that-is-secret");
-      break;
-    }
   });
 });

@@ -246,8 +246,16 @@ describe("/openapi.json", () => {
   });
 });
 
-const FROM_OTHER = { origin: "https://other.example" };
 const OPERATION_IDS = { lookup: "lookUpWallet", collect: "collectFees" } as const;
+
+/** Checks an error's sentence, and when it says that a caller may try again. */
+function checkError({ status, headers, body }: Answer): void {
+  const { retryAfterSeconds } = rowOf(body.error as ErrorCode);
+  expect(body.message).toMatch(/^\S.{10,}\S$/);
+  const retryAfter = headers.get("retry-after");
+  if (retryAfterSeconds !== undefined) expect(retryAfter).toBe(String(retryAfterSeconds));
+  if (status === 429) expect(Number(retryAfter)).toBeGreaterThan(0);
+}
 
 /** Sends the request that causes a documented response. */
 type Ask = (world: World) => Promise<Answer>;
@@ -257,9 +265,10 @@ describe("every documented response occurs, and matches its documentation", () =
     "lookUpWallet 200 success": (world) => world.lookup("creator"),
     "lookUpWallet 405 METHOD_NOT_ALLOWED": (world) => world.request("/wallet/lookup", { method: "POST" }),
     "collectFees 200 success": (world) => world.collect(world.account("creator").id),
-    "lookUpWallet 403 ORIGIN_NOT_ALLOWED": (world) => world.lookup("creator", FROM_OTHER),
-    "collectFees 403 ORIGIN_NOT_ALLOWED": (world) => world.collect(world.account("creator").id, FROM_OTHER),
-    "collectFees 405 METHOD_NOT_ALLOWED": (world) => world.request("/collect"),
+    "lookUpWallet 403 ORIGIN_NOT_ALLOWED": SCENARIOS.other.ORIGIN_NOT_ALLOWED,
+    "collectFees 403 ORIGIN_NOT_ALLOWED": (world) =>
+      world.collect(world.account("creator").id, { origin: "https://other.example" }),
+    "collectFees 405 METHOD_NOT_ALLOWED": SCENARIOS.other.METHOD_NOT_ALLOWED,
     "collectFees 413 INVALID_SOCIAL_ID": (world) => world.collect("1".repeat(20_000)),
   };
   for (const operation of ["lookup", "collect"] as const) {
@@ -282,11 +291,12 @@ describe("every documented response occurs, and matches its documentation", () =
     const answer = await ask(scenario).finally(() => scenario.close());
     expect(keyOf(operation.operationId, answer.status, answer.body.error)).toBe(key);
     check(operation.responses[answer.status], answer);
+    if (answer.body.error) checkError(answer);
   });
 
   it("NOT_FOUND, at any other path", async () => {
-    const answer = await world.request("/nothing");
-    expect(answer.status).toBe(404);
+    const answer = await SCENARIOS.other.NOT_FOUND(world);
+    expect([answer.status, answer.body.error]).toEqual([404, "NOT_FOUND"]);
     check(resolved.components.responses.NotFound, answer);
   });
 });

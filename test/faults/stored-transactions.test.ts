@@ -14,194 +14,183 @@ let sandbox: TestSandbox;
 let dying: SandboxCollector;
 let living: SandboxCollector;
 
-/** Where the fees wait that are collected. */
-const FEES = [
-  ["in vaults", false],
-  ["on coins", true],
-] as const;
+describeWithRedis("a transaction that a replica stored before it stopped", () => {
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
+  });
+  beforeEach(async () => {
+    sandbox = await startTestSandbox();
+    dying = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+    living = createSandboxCollector(sandbox, { redis });
+  });
+  afterEach(async () => {
+    sandbox.secondRpc.faults.clear();
+    await dying.settled();
+    await sandbox.close();
+  });
 
-for (const [fees, onCoins] of FEES)
-  describeWithRedis(`a transaction of fees ${fees} that a replica stored before it stopped`, () => {
-    eachWithRedis((_, newRedis) => {
-      redis = newRedis;
-    });
-    beforeEach(async () => {
-      sandbox = await startTestSandbox({ feesOnCoins: onCoins });
-      dying = createSandboxCollector(sandbox, { withCoins: onCoins, redis, rpcs: [sandbox.secondRpc] });
-      living = createSandboxCollector(sandbox, { withCoins: onCoins, redis });
-    });
-    afterEach(async () => {
-      sandbox.secondRpc.faults.clear();
-      await dying.settled();
-      await sandbox.close();
-    });
-
-    const isConfirmed = () =>
-      expect.poll(() => {
-        const [landed] = sandbox.landedCollects();
-        return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
-      });
-    const addFees = (lamports: bigint) => {
-      const { creatorVault } = sandbox.account("creator");
-      sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + lamports);
-    };
-    const secondsAgo = (seconds: number) => Math.floor(Date.now() / 1000) - seconds;
-
-    /** A replica sends a transaction, which lands, and stops before it learns so. */
-    async function leaveLanded(blockTime: number | null = secondsAgo(0)) {
-      sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
-      void dying.collect("creator");
-      await isConfirmed().toBe(true);
+  const isConfirmed = () =>
+    expect.poll(() => {
       const [landed] = sandbox.landedCollects();
-      Object.assign(landed!, { blockTime });
-      return landed!;
-    }
+      return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
+    });
+  const addFees = (lamports: bigint) => {
+    const { creatorVault } = sandbox.account("creator");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + lamports);
+  };
+  const secondsAgo = (seconds: number) => Math.floor(Date.now() / 1000) - seconds;
 
-    it("and that landed before a request is not its result: its new fees are collected", async () => {
-      const earlier = await leaveLanded();
-      addFees(500_000_000n);
-      const outcome = await living.collect("creator");
-      expect(outcome).toMatchObject({
-        kind: "collected",
-        collected: 500_000_000n,
-        newBalance: 8_800_000_000n,
+  /** A replica sends a transaction, which lands, and stops before it learns so. */
+  async function leaveLanded(blockTime: number | null = secondsAgo(0)) {
+    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    void dying.collect("creator");
+    await isConfirmed().toBe(true);
+    const [landed] = sandbox.landedCollects();
+    Object.assign(landed!, { blockTime });
+    return landed!;
+  }
+
+  it("and that landed before a request is not its result: its new fees are collected", async () => {
+    const earlier = await leaveLanded();
+    addFees(500_000_000n);
+    const outcome = await living.collect("creator");
+    expect(outcome).toMatchObject({
+      kind: "collected",
+      collected: 500_000_000n,
+      newBalance: 8_800_000_000n,
+    });
+    expect(outcome).not.toHaveProperty("signature", earlier.signature);
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
+  it("and that landed before a request is not its result, even if no node says so at first", async () => {
+    await leaveLanded();
+    addFees(500_000_000n);
+    const context = { slot: sandbox.chain.slot("confirmed") };
+    sandbox.rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      times: 1,
+      then: rpcResult({ context, value: [null] }),
+    });
+    expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
+  /** What a caller hears who asks after a transaction of all fees has landed. */
+  const nothingAfter = (signature: string, blockTime: number | null) => ({
+    kind: "nothing",
+    lastCollect: {
+      collected: 3_100_000_000n,
+      newBalance: 8_300_000_000n,
+      signature,
+      at: new Date(1000 * blockTime!),
+    },
+  });
+
+  it("and that landed before a request is no success of it, but the account's last collect", async () => {
+    const { signature, blockTime } = await leaveLanded();
+    expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+    // Also once the lock is released.
+    expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("and that landed before a request is no success of it, even if no node says so at first", async () => {
+    const { signature, blockTime } = await leaveLanded();
+    const context = { slot: sandbox.chain.slot("processed") };
+    const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
+    sandbox.rpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      times: 1,
+      then: { status: 200, body: JSON.stringify(unknown) },
+    });
+    expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+  });
+
+  it.each([
+    ["more than an hour ago", () => secondsAgo(3_601)],
+    ["at an unknown time", () => null],
+  ])("and that landed %s is nobody's result", async (_, blockTime) => {
+    await leaveLanded(blockTime());
+    expect(await living.collect("creator")).toEqual({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("and that failed before a request is not its result", async () => {
+    Object.assign(await leaveLanded(), { err: { InstructionError: [1, "InvalidArgument"] } });
+    expect(await living.collect("creator")).toEqual({ kind: "nothing" });
+    addFees(500_000_000n);
+    expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
+  });
+
+  it("and that has not landed is followed, and is the result of the request", async () => {
+    sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+    void dying.collect("creator");
+    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+    const [signature] = dying.openSignatures();
+    expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("and that can no longer land does not fail a caller who never requested it: a new one is signed", async () => {
+    const { faults } = sandbox.secondRpc;
+    faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+    const first = dying.collect("creator");
+    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+    const [signature] = dying.openSignatures();
+    faults.clear();
+    faults.add({ then: REFUSED });
+    sandbox.chain.advanceSlots(300);
+
+    expect(await living.collect("creator")).toMatchObject(ALL_FEES);
+    expect(sandbox.landedCollects().map((landed) => landed.signature)).not.toContain(signature);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    // The first replica returns: it reports the truth, and leaves the next lock alone.
+    faults.clear();
+    expect(await first).toMatchObject({ kind: "expired", signature });
+  });
+
+  describe("and that one endpoint reports as expired while the other is silent", () => {
+    /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
+    async function leaveUnknown() {
+      living = createSandboxCollector(sandbox, {
+        redis,
+        rpcs: [sandbox.rpc, sandbox.secondRpc],
+        waits: { agreeMs: SHORT_AGREE_MS },
       });
-      expect(outcome).not.toHaveProperty("signature", earlier.signature);
-      expect(sandbox.landedCollects()).toHaveLength(2);
-    });
-
-    it("and that landed before a request is not its result, even if no node says so at first", async () => {
-      await leaveLanded();
-      addFees(500_000_000n);
-      const context = { slot: sandbox.chain.slot("confirmed") };
-      sandbox.rpc.faults.add({
-        when: isMethod("getSignatureStatuses"),
-        times: 1,
-        then: rpcResult({ context, value: [null] }),
-      });
-      expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
-      expect(sandbox.landedCollects()).toHaveLength(2);
-    });
-
-    /** What a caller hears who asks after a transaction of all fees has landed. */
-    const nothingAfter = (signature: string, blockTime: number | null) => ({
-      kind: "nothing",
-      lastCollect: {
-        collected: 3_100_000_000n,
-        newBalance: 8_300_000_000n,
-        signature,
-        at: new Date(1000 * blockTime!),
-      },
-    });
-
-    it("and that landed before a request is no success of it, but the account's last collect", async () => {
-      const { signature, blockTime } = await leaveLanded();
-      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
-      // Also once the lock is released.
-      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
-      expect(sandbox.landedCollects()).toHaveLength(1);
-    });
-
-    it("and that landed before a request is no success of it, even if no node says so at first", async () => {
-      const { signature, blockTime } = await leaveLanded();
-      const context = { slot: sandbox.chain.slot("processed") };
-      const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
-      sandbox.rpc.faults.add({
-        when: isMethod("getSignatureStatuses"),
-        times: 1,
-        then: { status: 200, body: JSON.stringify(unknown) },
-      });
-      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
-    });
-
-    it.each([
-      ["more than an hour ago", () => secondsAgo(3_601)],
-      ["at an unknown time", () => null],
-    ])("and that landed %s is nobody's result", async (_, blockTime) => {
-      await leaveLanded(blockTime());
-      expect(await living.collect("creator")).toEqual({ kind: "nothing" });
-      expect(sandbox.landedCollects()).toHaveLength(1);
-    });
-
-    it("and that failed before a request is not its result", async () => {
-      Object.assign(await leaveLanded(), { err: { InstructionError: [1, "InvalidArgument"] } });
-      expect(await living.collect("creator")).toEqual({ kind: "nothing" });
-      addFees(500_000_000n);
-      expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
-    });
-
-    it("and that has not landed is followed, and is the result of the request", async () => {
       sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-      void dying.collect("creator");
+      void dying.collect("creator").catch(() => undefined);
       await expect.poll(() => dying.openSignatures()).toHaveLength(1);
       const [signature] = dying.openSignatures();
-      expect(await living.collect("creator")).toEqual({ ...ALL_FEES, signature });
-      expect(sandbox.landedCollects()).toHaveLength(1);
-    });
-
-    // A transaction that expired has moved nothing, so where its fees wait makes no difference.
-    if (!onCoins) {
-      it("and that can no longer land does not fail a caller who never requested it: a new one is signed", async () => {
-        const { faults } = sandbox.secondRpc;
-        faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-        const first = dying.collect("creator");
-        await expect.poll(() => dying.openSignatures()).toHaveLength(1);
-        const [signature] = dying.openSignatures();
-        faults.clear();
-        faults.add({ then: REFUSED });
-        sandbox.chain.advanceSlots(300);
-
-        expect(await living.collect("creator")).toMatchObject(ALL_FEES);
-        expect(sandbox.landedCollects().map((landed) => landed.signature)).not.toContain(signature);
-        expect(sandbox.landedCollects()).toHaveLength(1);
-        // The first replica returns: it reports the truth, and leaves the next lock alone.
-        faults.clear();
-        expect(await first).toMatchObject({ kind: "expired", signature });
-      });
-
-      describe("and that one endpoint reports as expired while the other is silent", () => {
-        /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
-        async function leaveUnknown() {
-          living = createSandboxCollector(sandbox, {
-            withCoins: onCoins,
-            redis,
-            rpcs: [sandbox.rpc, sandbox.secondRpc],
-            waits: { agreeMs: SHORT_AGREE_MS },
-          });
-          sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-          void dying.collect("creator").catch(() => undefined);
-          await expect.poll(() => dying.openSignatures()).toHaveLength(1);
-          const [signature] = dying.openSignatures();
-          sandbox.secondRpc.faults.clear();
-          sandbox.secondRpc.faults.add({ then: REFUSED });
-          sandbox.chain.advanceSlots(300);
-          return signature;
-        }
-
-        it("does not fail a caller who never requested it: a new one is signed", async () => {
-          const signature = await leaveUnknown();
-          const outcome = await living.collect("creator");
-          expect(outcome).toMatchObject(ALL_FEES);
-          expect(outcome).not.toMatchObject({ signature });
-        });
-
-        it("is reported as unknown if no fees wait, because it may have moved them", async () => {
-          const signature = await leaveUnknown();
-          const { creatorVault } = sandbox.account("creator");
-          sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
-          expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
-        });
-      });
+      sandbox.secondRpc.faults.clear();
+      sandbox.secondRpc.faults.add({ then: REFUSED });
+      sandbox.chain.advanceSlots(300);
+      return signature;
     }
 
-    it("is left in its lock when its status cannot be read", async () => {
-      const { signature, blockTime } = await leaveLanded();
-      sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
-      await expect(living.collect("creator")).rejects.toMatchObject({ name: "RpcError" });
-      sandbox.rpc.faults.clear();
-      expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+    it("does not fail a caller who never requested it: a new one is signed", async () => {
+      const signature = await leaveUnknown();
+      const outcome = await living.collect("creator");
+      expect(outcome).toMatchObject(ALL_FEES);
+      expect(outcome).not.toMatchObject({ signature });
+    });
+
+    it("is reported as unknown if no fees wait, because it may have moved them", async () => {
+      const signature = await leaveUnknown();
+      const { creatorVault } = sandbox.account("creator");
+      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+      expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
     });
   });
+
+  it("is left in its lock when its status cannot be read", async () => {
+    const { signature, blockTime } = await leaveLanded();
+    sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    await expect(living.collect("creator")).rejects.toMatchObject({ name: "RpcError" });
+    sandbox.rpc.faults.clear();
+    expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
+  });
+});
 
 describeWithRedis("a replica that stops while Redis is unreachable", () => {
   eachWithRedis((_, newRedis) => {

@@ -92,62 +92,6 @@ describe("the account lookup", () => {
     await Promise.all(all);
   });
 
-  it("refuses keys that do not fit into the queue, and serves the queued keys", async () => {
-    const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 2, client });
-    const first = lookup.findByHandles(["first"]);
-    await turn();
-    const waiting = lookup.findByHandles(["second", "third"]);
-    const [refused] = await lookup.findByHandles(["fourth"]);
-    expect(refused).toMatchObject({ failure: { kind: "queue-full" } });
-    const joined = lookup.findByHandles(["THIRD"]);
-    calls[0]!.answer();
-    await first;
-    await batchSent();
-    calls[1]!.answer();
-    expect(results([...(await waiting), ...(await joined)])).toEqual(["found", "found", "found"]);
-    const again = lookup.findByHandles(["fourth"]);
-    await turn();
-    calls[2]!.answer();
-    expect(results(await again)).toEqual(["found"]);
-  });
-
-  it("refuses only the keys of a batch that do not fit", async () => {
-    const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 10, client });
-    const answers = lookup.findByHandles(names(120));
-    await turn();
-    calls[0]!.answer();
-    await vi.waitFor(() => {
-      expect(calls).toHaveLength(2);
-    });
-    calls[1]!.answer();
-    expect(results(await answers)).toEqual([
-      ...names(110).map(() => "found"),
-      ...names(10).map(() => "queue-full"),
-    ]);
-  });
-
-  it("removes the queued key of a caller who leaves, and frees its place", async () => {
-    const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, concurrency: 1, queueMax: 1, client });
-    const first = lookup.findByHandles(["first"]);
-    await turn();
-    const leaving = new AbortController();
-    const left = lookup.findByHandles(["left"], { signal: leaving.signal, addressBlock: "192.0.2.0/24" });
-    await turn();
-    leaving.abort(new Error("gone"));
-    expect(await left).toEqual([new Error("gone")]);
-    const next = lookup.findByHandles(["next"]);
-    await turn();
-    calls[0]!.answer();
-    await first;
-    await batchSent();
-    calls[1]!.answer();
-    expect(results(await next)).toEqual(["found"]);
-    expect(calls.map(({ keys }) => keys)).toEqual([["first"], ["next"]]);
-  });
-
   it("caches an account for the configured time and not-found for at most 60 s, and does not cache failures", async () => {
     vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
     vi.advanceTimersByTime(1);

@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
@@ -24,21 +24,14 @@ const UNKNOWN_SIGNATURE = rpcResult({ context: { slot: 1 }, value: [null] });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
 
-/** Where the fees wait that are collected. */
-const FEES = [
-  ["in vaults", false],
-  ["on coins", true],
-] as const;
-
-let onCoins = false;
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
 let rpc: ChainRpc;
 let collector: SandboxCollector;
 beforeEach(async () => {
-  sandbox = await startTestSandbox({ feesOnCoins: onCoins });
+  sandbox = await startTestSandbox();
   ({ chain, rpc } = sandbox);
-  collector = createSandboxCollector(sandbox, { withCoins: onCoins });
+  collector = createSandboxCollector(sandbox);
 });
 afterEach(async () => {
   rpc.faults.clear();
@@ -63,19 +56,7 @@ function onFirstCall(method: string, run: () => void): void {
   });
 }
 
-/** Where the fees wait in the tests of the describe block that calls this. */
-function whenFees(areOnCoins: boolean): void {
-  beforeAll(() => {
-    onCoins = areOnCoins;
-  });
-  afterAll(() => {
-    onCoins = false;
-  });
-}
-
-describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
-  whenFees(areOnCoins);
-
+describe("a transaction in flight", () => {
   it("is resent with the same bytes until it lands", async () => {
     rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: BEHIND });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
@@ -113,7 +94,7 @@ describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
 
   it("is not reported expired when a node has not seen its blockhash expire", async () => {
     const { secondRpc } = sandbox;
-    collector = createSandboxCollector(sandbox, { withCoins: onCoins, rpcs: [rpc, secondRpc] });
+    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
     const isStatus = isMethod("getSignatureStatuses");
     rpc.faults.add({ when: isStatus, then: { status: 429, body: "" } });
     secondRpc.faults.add({ when: isStatus, then: UNKNOWN_SIGNATURE });
@@ -152,9 +133,7 @@ describe.each(FEES)("fees %s: a transaction in flight", (_, areOnCoins) => {
     rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
-});
 
-describe("fees in vaults: a transaction in flight", () => {
   it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {
     // After the simulation, the address and its vault together fall below the rent-exempt minimum.
     const { address, creatorVault } = sandbox.account("creator");
@@ -330,7 +309,6 @@ describe("a collect", () => {
     const node = await startLyingEndpoint(sandbox);
     onTestFinished(() => node.close());
     collector = createSandboxCollector(sandbox, {
-      withCoins: onCoins,
       rpcs: [node],
       env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "20000" },
     });
@@ -346,7 +324,6 @@ describe("a collect", () => {
 
   it("is refused when the hour's budget is spent", async () => {
     collector = createSandboxCollector(sandbox, {
-      withCoins: onCoins,
       env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" },
     });
     expect(await collector.collect("creator")).toMatchObject({ kind: "budget-spent", scope: "SERVICE" });
@@ -359,12 +336,10 @@ const TWO_FEES = { FEE_BUDGET_LAMPORTS_PER_HOUR: "80000", MAX_PRIORITY_FEE_LAMPO
 const collected = { kind: "collected" };
 const shareUsed = { kind: "budget-spent", scope: "CALLER", isSmall: false };
 
-describe.each(FEES)("fees %s: the fee of a collect that several callers share", (_, areOnCoins) => {
-  whenFees(areOnCoins);
-
+describe("the fee of a collect that several callers share", () => {
   const isSimulating = () => expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
   beforeEach(() => {
-    collector = createSandboxCollector(sandbox, { withCoins: onCoins, env: TWO_FEES });
+    collector = createSandboxCollector(sandbox, { env: TWO_FEES });
   });
 
   it("counts in the share of the caller who started it, and in no other", async () => {
@@ -413,7 +388,6 @@ describeWithRedis("a caller who joins a collect that is just being refused", () 
       },
     };
     collector = createSandboxCollector(sandbox, {
-      withCoins: onCoins,
       redis: watchedRedis,
       env: { ...TWO_FEES, FEE_BUDGET_LAMPORTS_PER_HOUR: "200000" },
     });
@@ -438,9 +412,7 @@ describeWithRedis("a caller who joins a collect that is just being refused", () 
   });
 });
 
-describe.each(FEES)("fees %s: a caller who times out", (_, areOnCoins) => {
-  whenFees(areOnCoins);
-
+describe("a caller who times out", () => {
   it("receives the signature, and the next collect reports that transaction without signing another", async () => {
     const removeFault = rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
     const first = collector.collect("creator");
@@ -489,60 +461,57 @@ describe.each(FEES)("fees %s: a caller who times out", (_, areOnCoins) => {
 let server: RedisServer;
 let redis: Redis;
 
-for (const [fees, areOnCoins] of FEES)
-  describeWithRedis(`a collect of fees ${fees} whose lease expires before its transaction is sent`, () => {
-    whenFees(areOnCoins);
-
-    eachWithRedis((newServer, newRedis) => {
-      server = newServer;
-      redis = newRedis;
-    });
-
-    /** Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire the lock. */
-    async function startReplicas() {
-      const slow = createSandboxCollector(sandbox, { withCoins: onCoins, redis });
-      const fast = createSandboxCollector(sandbox, { withCoins: onCoins, redis, rpcs: [sandbox.secondRpc] });
-      const removeFault = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
-      const slowCollect = slow.collect("creator");
-      await wasCalled("getLatestBlockhash");
-      const id = `${slow.feePayer}:${sandbox.account("creator").address}`;
-      await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
-      return { slow, fast, removeFault, slowCollect };
-    }
-    const spentFees = async (feePayer: string) => {
-      const key = `tributary:v2:budget:{fees:${feePayer}}:all`;
-      const entries: string[] = await server.command("HGETALL", key);
-      return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
-    };
-
-    it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
-      const { slow, fast, removeFault, slowCollect } = await startReplicas();
-      sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
-      const fastCollect = fast.collect("creator");
-      await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
-      removeFault();
-      expect(await slowCollect).toMatchObject(ALL_FEES);
-      sandbox.secondRpc.faults.clear();
-      expect(await fastCollect).toEqual(await slowCollect);
-      const bytes = sendsTo(sandbox.secondRpc)[0]!.params[0];
-      for (const { params } of sends()) expect(params[0]).toBe(bytes);
-      expect(sandbox.landedCollects()).toHaveLength(1);
-      const [landed] = sandbox.landedCollects();
-      expect(await spentFees(slow.feePayer)).toBe(Number(landed!.feeLamports));
-    });
-
-    it("finds nothing to collect when the other replica has finished", async () => {
-      const { fast, removeFault, slowCollect } = await startReplicas();
-      expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
-      removeFault();
-      expect(await slowCollect).toMatchObject({
-        kind: "nothing",
-        lastCollect: { newBalance: 8_300_000_000n },
-      });
-      expect(sends()).toEqual([]);
-      expect(sandbox.landedCollects()).toHaveLength(1);
-    });
+describeWithRedis("a collect whose lease expires before its transaction is sent", () => {
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
   });
+
+  /** Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire the lock. */
+  async function startReplicas() {
+    const slow = createSandboxCollector(sandbox, { redis });
+    const fast = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+    const removeFault = rpc.faults.add({ when: isMethod("getLatestBlockhash"), then: BEHIND });
+    const slowCollect = slow.collect("creator");
+    await wasCalled("getLatestBlockhash");
+    const id = `${slow.feePayer}:${sandbox.account("creator").address}`;
+    await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
+    return { slow, fast, removeFault, slowCollect };
+  }
+  const spentFees = async (feePayer: string) => {
+    const key = `tributary:v2:budget:{fees:${feePayer}}:all`;
+    const entries: string[] = await server.command("HGETALL", key);
+    return entries.filter((_, i) => i % 2).reduce((sum, lamports) => sum + Number(lamports), 0);
+  };
+
+  it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
+    const { slow, fast, removeFault, slowCollect } = await startReplicas();
+    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    const fastCollect = fast.collect("creator");
+    await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
+    removeFault();
+    expect(await slowCollect).toMatchObject(ALL_FEES);
+    sandbox.secondRpc.faults.clear();
+    expect(await fastCollect).toEqual(await slowCollect);
+    const bytes = sendsTo(sandbox.secondRpc)[0]!.params[0];
+    for (const { params } of sends()) expect(params[0]).toBe(bytes);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    const [landed] = sandbox.landedCollects();
+    expect(await spentFees(slow.feePayer)).toBe(Number(landed!.feeLamports));
+  });
+
+  it("finds nothing to collect when the other replica has finished", async () => {
+    const { fast, removeFault, slowCollect } = await startReplicas();
+    expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
+    removeFault();
+    expect(await slowCollect).toMatchObject({
+      kind: "nothing",
+      lastCollect: { newBalance: 8_300_000_000n },
+    });
+    expect(sends()).toEqual([]);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+});
 
 describe("a collect over HTTP", () => {
   let service: World;

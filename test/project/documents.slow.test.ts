@@ -1,0 +1,38 @@
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { errorTable } from "../../scripts/print-errors.ts";
+import { VARIABLE_NAMES } from "../../src/config.ts";
+import { FAULTS } from "../support/upstream-faults.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+
+it("docs/errors.md has the table of error codes (`npm run schema` updates it)", () => {
+  expect(read("docs/errors.md").split("## Codes\n\n")[1]).toBe(errorTable());
+});
+
+it("the README's table has every variable, and no other", () => {
+  const rows = [...read("README.md").matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name]) => name);
+  expect(rows.sort()).toEqual([...VARIABLE_NAMES].sort());
+});
+
+/** The tables of docs/faults.md. The last column is left out where a fault never changes anything. */
+function renderTables(): string {
+  return FAULTS.map(({ title, rows }) => {
+    const hasChain = rows.some(({ chain }) => chain !== "untouched");
+    const toRow = (cells: readonly string[]) => `| ${cells.slice(0, hasChain ? 4 : 3).join(" | ")} |`;
+    return [
+      `## ${title}`,
+      "",
+      toRow(["Fault", "Answer", "Within", "Vault and chain afterwards"]),
+      `|${"---|".repeat(hasChain ? 4 : 3)}`,
+      ...rows.map(({ fault, answer, time, chain }) =>
+        toRow([fault, answer, time in AMPLE_DEADLINES ? `\`${time}\`` : time, chain]),
+      ),
+    ].join("\n");
+  }).join("\n\n");
+}
+
+it("docs/faults.md has the tables of upstream faults", () => {
+  expect(read("docs/faults.md")).toContain(renderTables());
+});

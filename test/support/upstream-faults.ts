@@ -1,0 +1,376 @@
+import { expect } from "vitest";
+import { readConfig } from "../../src/config.ts";
+import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
+import type { Answer } from "./client.ts";
+import { rpcError, rpcResult } from "./rpc-answers.ts";
+import { isMethod, onNext } from "./sandbox.ts";
+import { type AMPLE_DEADLINES, BOTH_ENDPOINTS, type World } from "./world.ts";
+
+/** The first cooldown of the circuit breaker; each one is twice the one before. */
+const CIRCUIT_OPEN_MS = 1_000;
+
+const json = (status: number, body: object, headers: Record<string, string> = {}): LoopbackAnswer => ({
+  status,
+  headers: { "content-type": "application/json", ...headers },
+  body: JSON.stringify(body),
+});
+const resetIn = (seconds: number) => String(Math.ceil(Date.now() / 1000) + seconds);
+
+const lookup = (world: World) => world.lookup("creator");
+const collect = (world: World) => world.collect(world.account("creator").id);
+const setFeePayer = (world: World, lamports: bigint) => {
+  const { feePayer } = readConfig(world.sandbox.env).secrets;
+  world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), lamports);
+};
+const untilCalled = (world: World, method: string) =>
+  expect.poll(() => world.chainCalls().includes(method)).toBe(true);
+
+interface Fault {
+  readonly fault: string;
+  /** Causes the fault, sends the request, and returns the response of the table. */
+  readonly run: (world: World) => Promise<Answer>;
+  readonly answer: string;
+  /** The variable that limits the time of the response, or a moment. */
+  readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "once the blockhash has expired";
+  /** The state of vault and chain afterwards. */
+  readonly chain: "untouched" | "collected once" | "failed transaction, fee paid";
+  /** Variables to set, such as a short deadline. Waiting for any other deadline exceeds the test's timeout. */
+  readonly env?: Record<string, string>;
+}
+
+const TWO_ENDPOINTS = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
+const during = (then: LoopbackAnswer | "reset" | "hang" | "cut") => (world: World) => {
+  world.sandbox.social.faults.add({ then });
+  return lookup(world);
+};
+const unavailable = { answer: "503 SOCIAL_API_UNAVAILABLE", time: "at once", chain: "untouched" } as const;
+
+/** What each fault of an upstream does to a request: the tables of docs/faults.md. */
+export const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[] }[] = [
+  {
+    title: "The social network, at a lookup",
+    rows: [
+      {
+        fault: "429 with a reset",
+        run: (world) =>
+          during(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(800) }))(world),
+        answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
+        time: "at once",
+        chain: "untouched",
+      },
+      {
+        fault: "any lookup between a 429 and its reset",
+        run: async (world) => {
+          world.sandbox.social.faults.add({
+            times: 1,
+            then: json(429, {}, { "x-rate-limit-reset": resetIn(800) }),
+          });
+          await lookup(world);
+          world.forgetCalls();
+          const answer = await world.lookup("artist001");
+          expect(world.sandbox.social.calls).toEqual([]);
+          return answer;
+        },
+        answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
+        time: "at once",
+        chain: "untouched",
+      },
+      { fault: "503 in JSON", run: during(json(503, { title: "Service Unavailable" })), ...unavailable },
+      {
+        fault: "503 in plain text",
+        run: during({ status: 503, body: "upstream connect error" }),
+        ...unavailable,
+      },
+      {
+        fault: "503 once",
+        run: (world) => {
+          world.sandbox.social.faults.add({ times: 1, then: json(503, {}) });
+          return lookup(world);
+        },
+        answer: "200",
+        time: "at once",
+        chain: "untouched",
+      },
+      { fault: "401, token refused", run: during(json(401, { title: "Unauthorized" })), ...unavailable },
+      {
+        fault: "402, credit used up",
+        run: during(json(402, { title: "CreditsDepleted" })),
+        ...unavailable,
+      },
+      { fault: "403", run: during(json(403, { title: "Forbidden" })), ...unavailable },
+      {
+        fault: "no response",
+        run: during("hang"),
+        ...unavailable,
+        time: "SOCIAL_TIMEOUT_MS",
+        env: { SOCIAL_TIMEOUT_MS: "1000" },
+      },
+      { fault: "connection reset", run: during("reset"), ...unavailable },
+      { fault: "truncated response", run: during("cut"), ...unavailable },
+      { fault: "HTML instead of JSON", run: during({ status: 200, body: "<html></html>" }), ...unavailable },
+      {
+        fault: "an account that was not requested",
+        run: during(json(200, { data: [{ id: "7", name: "x", username: "other" }] })),
+        ...unavailable,
+      },
+      {
+        fault: "400 for a batch because of another name in it",
+        run: async (world) => {
+          world.sandbox.social.faults.add({
+            when: ({ names }) => names.includes("artist007"),
+            then: json(400, { title: "Invalid Request" }),
+          });
+          const handles = ["artist001", "artist007", "creator", "artist009"];
+          const { status, body, headers } = await world.graphql(
+            "query ($handles: [String!]!) { wallets(handles: $handles) { handle } }",
+            { handles },
+          );
+          expect(body.data.wallets).toEqual([
+            { handle: "artist001" },
+            null,
+            { handle: "creator" },
+            { handle: "artist009" },
+          ]);
+          expect(body.errors[0].extensions.code).toBe("SOCIAL_API_UNAVAILABLE");
+          return { status, body: body.data.wallets[2], headers };
+        },
+        answer: "200",
+        time: "at once",
+        chain: "untouched",
+      },
+      {
+        fault: "any lookup after five failures in a row",
+        run: async (world) => {
+          world.sandbox.social.faults.add({ then: "reset" });
+          for (let i = 0; i < 5; i++) await lookup(world);
+          for (let openMs = CIRCUIT_OPEN_MS; ; openMs *= 2) {
+            const startedAt = performance.now();
+            world.forgetCalls();
+            const answer = await lookup(world);
+            if (world.sandbox.social.calls.length === 0) return answer;
+            // Only a process that stalled for the whole cooldown may call the network.
+            expect(performance.now() - startedAt).toBeGreaterThan(openMs);
+          }
+        },
+        ...unavailable,
+      },
+    ],
+  },
+  {
+    title: "The chain, at a lookup",
+    rows: [
+      ...(
+        [
+          ["the first endpoint is down", "reset"],
+          ["the first endpoint does not respond", "hang"],
+          ["the first endpoint returns 429", { status: 429, body: "" }],
+          ["the first endpoint is behind (-32005)", rpcError({ code: -32005 })],
+          ["the first endpoint has not reached the requested slot (-32016)", rpcError({ code: -32016 })],
+          ["the first endpoint returns HTML", { status: 200, body: "<html></html>" }],
+        ] as const
+      ).map(([fault, then]): Fault => ({
+        fault,
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then });
+          return lookup(world);
+        },
+        answer: "200",
+        time: then === "hang" ? "RPC_TIMEOUT_MS" : "at once",
+        chain: "untouched",
+        // The next endpoint is called after a fifth of the deadline, and has the remaining time.
+        env: then === "hang" ? { ...TWO_ENDPOINTS, RPC_TIMEOUT_MS: "15000" } : TWO_ENDPOINTS,
+      })),
+      {
+        fault: "no endpoint works",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "reset" });
+          world.secondRpc.faults.add({ then: { status: 503, body: "" } });
+          return lookup(world);
+        },
+        answer: "500 LOOKUP_FAILED",
+        time: "at once",
+        chain: "untouched",
+        env: TWO_ENDPOINTS,
+      },
+      {
+        fault: "no endpoint responds",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "hang" });
+          world.secondRpc.faults.add({ then: "hang" });
+          return lookup(world);
+        },
+        answer: "500 LOOKUP_FAILED",
+        time: "RPC_TIMEOUT_MS",
+        chain: "untouched",
+        env: { ...TWO_ENDPOINTS, RPC_TIMEOUT_MS: "1000" },
+      },
+    ],
+  },
+  {
+    title: "The chain, at a collect",
+    rows: [
+      {
+        fault: "the first endpoint is down",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "reset" });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+        env: TWO_ENDPOINTS,
+      },
+      {
+        fault: "no endpoint works",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ then: "reset" });
+          return collect(world);
+        },
+        answer: "500 COLLECT_FAILED",
+        time: "at once",
+        chain: "untouched",
+      },
+      ...(
+        [
+          ["drops every transaction", "sendTransaction", "x"],
+          ["knows no transaction", "getSignatureStatuses", { context: { slot: 1 }, value: [null] }],
+          ["cannot return the landed transaction", "getTransaction", null],
+        ] as const
+      ).map(([fault, method, result]): Fault => ({
+        fault: `the first endpoint ${fault}`,
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ when: isMethod(method), then: rpcResult(result) });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+        env: TWO_ENDPOINTS,
+      })),
+      {
+        fault: "the node drops the first two sends",
+        run: (world) => {
+          // A node that accepts a transaction and then drops it responds with success.
+          world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: rpcResult("x") });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      {
+        fault: "the response to the send is lost",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({
+            when: isMethod("sendTransaction"),
+            times: 1,
+            then: "reset",
+            after: true,
+          });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      {
+        fault: "the transaction fails on the chain after a good simulation",
+        run: (world) => {
+          const { chain, rpc } = world.sandbox;
+          const { address, creatorVault } = world.account("creator");
+          onNext(rpc, isMethod("getLatestBlockhash"), () => {
+            chain.setBalance(address, 0n);
+            chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+          });
+          return collect(world);
+        },
+        answer: "500 COLLECT_FAILED",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "failed transaction, fee paid",
+      },
+      {
+        fault: "the blockhash expires before any send succeeds",
+        run: async (world) => {
+          world.sandbox.rpc.faults.add({
+            when: isMethod("sendTransaction"),
+            then: rpcError({ code: -32005 }),
+          });
+          const answer = collect(world);
+          await untilCalled(world, "sendTransaction");
+          world.sandbox.chain.advanceSlots(200);
+          return answer;
+        },
+        answer: "500 COLLECT_FAILED, saying that nothing was moved",
+        time: "once the blockhash has expired",
+        chain: "untouched",
+      },
+      {
+        fault: "the confirmation is late, but within the caller's time",
+        run: (world) => {
+          const nothing = rpcResult({ context: { slot: 1 }, value: [null] });
+          world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 3, then: nothing });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      {
+        fault: "the confirmation comes after the caller's time is up",
+        run: async (world) => {
+          world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+          let answer = await collect(world);
+          // A busy machine may need longer to sign and send.
+          while (!/transaction \w{80}/.test(answer.body.message as string)) answer = await collect(world);
+          world.sandbox.rpc.faults.clear();
+          const next = await collect(world);
+          expect(next.body).toMatchObject({ success: true, collected: "3.1000" });
+          expect(answer.body.message).toContain(next.body.txSignature);
+          return answer;
+        },
+        answer: "500 COLLECT_FAILED with the signature; the next collect reports its success",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+        // Long enough for a busy machine to read the next status.
+        env: { COLLECT_TIMEOUT_MS: "3000" },
+      },
+      {
+        fault: "the node cannot find the landed transaction at first",
+        run: (world) => {
+          world.sandbox.rpc.faults.add({ when: isMethod("getTransaction"), times: 3, then: rpcResult(null) });
+          return collect(world);
+        },
+        answer: "200",
+        time: "COLLECT_TIMEOUT_MS",
+        chain: "collected once",
+      },
+      ...(
+        [
+          ["was never funded", 0n],
+          ["cannot pay the fee", 650_240n + 4_999n],
+          ["would fall below its rent-exempt minimum", 650_240n],
+        ] as const
+      ).map(([fault, lamports]): Fault => ({
+        fault: `the fee payer ${fault}`,
+        run: (world) => {
+          setFeePayer(world, lamports);
+          return collect(world);
+        },
+        answer: "500 INSUFFICIENT_FUNDS",
+        time: "at once",
+        chain: "untouched",
+      })),
+      {
+        fault: "the hour's fee budget is spent",
+        async run(world) {
+          expect((await world.collect(world.account("artist001").id)).status).toBe(200);
+          return collect(world);
+        },
+        answer: "500 COLLECT_FAILED, Retry-After until enough of it is an hour old",
+        time: "at once",
+        chain: "untouched",
+        env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "9000" },
+      },
+    ],
+  },
+];
