@@ -26,6 +26,7 @@ export interface ParseError extends Error {
 }
 
 export const NO_HOST: Refusal = { status: 400, message: "The header `Host` is missing." };
+export const TWO_HOSTS: Refusal = { status: 400, message: "The header `Host` is repeated." };
 export const UNKNOWN_EXPECTATION: Refusal = {
   status: 417,
   message: "The only supported expectation is `Expect: 100-continue`.",

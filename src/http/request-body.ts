@@ -49,6 +49,20 @@ export function boundBody(request: IncomingMessage, response: ServerResponse, re
   };
 }
 
+/**
+ * Asks for the body of a request with `Expect: 100-continue` when a handler reads it. If the handler refuses the request
+ * without reading, the caller need not send the body, and the connection closes.
+ */
+export function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
+  const read = request._read.bind(request);
+  request._read = (size) => {
+    request._read = read;
+    // Node also reads the body of an answered request, to discard it.
+    if (!response.headersSent) response.writeContinue();
+    read(size);
+  };
+}
+
 /** Ends the response's side of a connection. */
 export function linger(socket: Socket): void {
   socket.end();

@@ -5,11 +5,12 @@ import {
   NO_HOST,
   toRefusal,
   TOO_MANY_PIECES,
+  TWO_HOSTS,
   UNKNOWN_EXPECTATION,
   type ParseError,
   type Refusal,
 } from "./refusals.ts";
-import { boundBody, linger } from "./request-body.ts";
+import { boundBody, continueWhenRead, linger } from "./request-body.ts";
 
 /** The gateway's handler for node:http. */
 export type HandleNode = (
@@ -95,6 +96,10 @@ export async function listen(
   const server = createServer(options, (request, response) => {
     receive(request, response);
   });
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    continueWhenRead(request, response);
+    receive(request, response);
+  });
   server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
     receive(request, response, UNKNOWN_EXPECTATION);
   });
@@ -134,9 +139,11 @@ export async function listen(
       if (connection.response === response && request.complete) connection.response = undefined;
       closeIdle();
     });
-    const { host } = request.headers;
+    const { host, upgrade } = request.headers;
     if (host === undefined && request.httpVersion === "1.1") refusal ??= NO_HOST;
-    if (isClosing || refusal) response.setHeader("connection", "close");
+    if (hasTwoHosts(request)) refusal ??= TWO_HOSTS;
+    // Node's parser discards what arrives together with a request that asks for an upgrade.
+    if (isClosing || refusal || upgrade !== undefined) response.setHeader("connection", "close");
     pass(request, response, connection, { host, refusal });
   }
 
@@ -231,6 +238,16 @@ export async function listen(
         closeIdle();
       }),
   };
+}
+
+/** A proxy may use another of them than the service. Node keeps only the first. */
+function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+  }
+  return hosts > 1;
 }
 
 /** The path and query of a request's target, as sent. Clients that expect a proxy send the whole URL. */

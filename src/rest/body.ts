@@ -1,8 +1,9 @@
 /**
- * Reads a request's body, whatever `Content-Length` says, and stops when it has more than `maxBytes`. Rejects when the
- * sender disconnects.
+ * Reads a request's body, and stops when it has more than `maxBytes`; before reading, if `Content-Length` says so.
+ * Rejects when the sender disconnects.
  */
 export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array | "too large"> {
+  if (Number(request.headers.get("content-length")) > maxBytes) return "too large";
   const chunks: Uint8Array[] = [];
   let size = 0;
   // Not `for await`: leaving it early cancels the body, and that closes the connection.

@@ -26,6 +26,7 @@ describe("a request that is not valid HTTP", () => {
     ["with bytes that are not HTTP", "\x16\x03\x01\x02\r\n\r\n", 400, "BAD_REQUEST"],
     ["with an unknown method", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
     ["without Host", "GET /livez HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST"],
+    ["with two Hosts", "GET /livez HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", 400, "BAD_REQUEST"],
     ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431, "BAD_REQUEST"],
     ["with another expectation", "GET / HTTP/1.1\r\nHost: x\r\nExpect: money\r\n\r\n", 417, "BAD_REQUEST"],
     ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400, "BAD_REQUEST"],
@@ -134,4 +135,55 @@ describe("a request that is not valid HTTP", () => {
     await closed;
     expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "400"]);
   });
+});
+
+describe("a request with `Expect: 100-continue`", () => {
+  const head = (start: string, length: number) =>
+    `${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
+
+  it.each([
+    ["too long a body to collect", head("POST /collect", 16_385), 413],
+    ["too long a body to GraphQL", head("POST /graphql", 100_001), 413],
+    ["an unknown path", head("POST /nowhere", 10), 404],
+    ["a wrong method", head("POST /wallet/lookup", 10), 405],
+  ])("and %s is refused, and not asked for its body", async (_name, text, status) => {
+    const { statuses, headers } = await sendRaw(world.url, text);
+    expect(statuses).toEqual([status]);
+    expect(headers.connection).toBe("close");
+  });
+
+  it.each([
+    ["collect", "POST /collect", { socialId: "1" }, 400],
+    ["GraphQL", "POST /graphql", { query: "{ __typename }" }, 200],
+  ])("to %s is asked for its body once", async (_name, start, json, status) => {
+    const body = JSON.stringify(json);
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    let received = "";
+    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    const statuses = () => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, each]) => Number(each));
+    socket.write(head(start, body.length));
+    await expect.poll(statuses).toEqual([100]);
+    socket.write(body);
+    await expect.poll(statuses).toEqual([100, status]);
+    socket.destroy();
+  });
+});
+
+describe("a request with `Upgrade`", () => {
+  it.each([
+    ["without a body", "GET /livez HTTP/1.1\r\n", "", 200],
+    ["with a body", "POST /nowhere HTTP/1.1\r\nContent-Length: 2\r\n", "{}", 404],
+  ])(
+    "%s is answered, and closes the connection that has further requests",
+    async (_name, start, body, status) => {
+      const upgrade = `${start}Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n${body}`;
+      const { statuses, headers } = await sendRaw(
+        world.url,
+        `${upgrade}GET /livez HTTP/1.1\r\nHost: x\r\n\r\n`,
+      );
+      expect(statuses).toEqual([status]);
+      expect(headers.connection).toBe("close");
+    },
+  );
 });
