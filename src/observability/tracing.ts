@@ -7,6 +7,7 @@ import {
   type Span,
   type SpanOptions,
   type TextMapGetter,
+  type TextMapSetter,
   type Tracer,
   type TracerProvider,
 } from "@opentelemetry/api";
@@ -15,7 +16,7 @@ import {
 type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
 
 /** Headers of fetch, or of node:http. */
-type RequestHeaders = Pick<Headers, "get" | "keys"> | Readonly<Record<string, string | string[] | undefined>>;
+type RequestHeaders = Pick<Headers, "get"> | Readonly<Record<string, string | string[] | undefined>>;
 
 /** What a span is about. `headers` are those of a request that may continue its caller's trace. */
 export interface SpanDescription extends SpanOptions {
@@ -25,13 +26,25 @@ export interface SpanDescription extends SpanOptions {
 
 const NAME = "tributary";
 
+/** The only header that continues a trace. Others, such as `baggage`, have what a stranger writes into them. */
+const TRACE_HEADER = "traceparent";
+
 const GETTER: TextMapGetter<RequestHeaders> = {
-  get: (headers, key) => (isOfFetch(headers) ? (headers.get(key) ?? undefined) : headers[key]),
-  keys: (headers) => (isOfFetch(headers) ? [...headers.keys()] : Object.keys(headers)),
+  get(headers, key) {
+    if (key !== TRACE_HEADER) return undefined;
+    return isOfFetch(headers) ? (headers.get(key) ?? undefined) : headers[key];
+  },
+  keys: () => [TRACE_HEADER],
+};
+
+const SETTER: TextMapSetter<Record<string, string>> = {
+  set(headers, key, value) {
+    if (key === TRACE_HEADER) headers[key] = value;
+  },
 };
 
 /** Not `instanceof`: the server's adapter has a class of its own. */
-function isOfFetch(headers: RequestHeaders): headers is Pick<Headers, "get" | "keys"> {
+function isOfFetch(headers: RequestHeaders): headers is Pick<Headers, "get"> {
   return typeof headers.get === "function";
 }
 
@@ -89,6 +102,6 @@ export function withoutParent<T>(run: () => T): T {
 /** Headers with the current span as the parent of what the receiver does. */
 export function withTraceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const carrier = { ...headers };
-  propagation.inject(context.active(), carrier);
+  propagation.inject(context.active(), carrier, SETTER);
   return carrier;
 }

@@ -4,6 +4,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
   context,
+  createContextKey,
   propagation,
   ROOT_CONTEXT,
   SpanKind,
@@ -34,7 +35,13 @@ interface RecordedSpan {
 
 const spans: RecordedSpan[] = [];
 
-/** Registers a minimal SDK: spans with parents, a context that is kept across promises, and W3C's trace context. */
+/** What the caller's headers have besides the trace. */
+const BAGGAGE = createContextKey("baggage");
+
+/**
+ * Registers a minimal SDK: spans with parents, a context that is kept across promises, and W3C's trace context with
+ * baggage.
+ */
 function registerSdk(): void {
   const storage = new AsyncLocalStorage<Context>();
   context.setGlobalContextManager({
@@ -45,15 +52,17 @@ function registerSdk(): void {
     disable: () => expect.unreachable(),
   });
   propagation.setGlobalPropagator({
-    fields: () => ["traceparent"],
+    fields: () => ["traceparent", "tracestate", "baggage"],
     inject(active, carrier, { set }) {
       const { traceId, spanId } = trace.getSpanContext(active)!;
       set(carrier, "traceparent", `00-${traceId}-${spanId}-01`);
+      set(carrier, "tracestate", "tributary=1");
+      set(carrier, "baggage", `${String(active.getValue(BAGGAGE))},own=1`);
     },
     extract(active, carrier, { get }) {
       const [, traceId, spanId] = String(get(carrier, "traceparent")).split("-");
       if (!traceId || !spanId) return active;
-      return trace.setSpanContext(active, {
+      return trace.setSpanContext(active.setValue(BAGGAGE, get(carrier, "baggage")), {
         traceId,
         spanId,
         isRemote: true,
@@ -218,9 +227,10 @@ describe("spans of a registered OpenTelemetry SDK", () => {
   it("continue the caller's trace, and the chain's endpoints get it, but not the social network", async () => {
     const traceId = "0af7651916cd43dd8448eb211c80319c";
     const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
-    await world.lookup("artist003", { traceparent });
+    const headers = { traceparent, tracestate: "stranger=1", baggage: "stranger=1" };
+    await world.lookup("artist003", headers);
     // Not on the fast path.
-    await world.request("/graphql?query={__typename}", { headers: { traceparent } });
+    await world.request("/graphql?query={__typename}", { headers });
     expect(new Set(spans.map((span) => span.traceId))).toEqual(new Set([traceId]));
     expect([named(SERVER).parent, named("GET /graphql").parent]).toEqual([
       "b7ad6b7169203331",
@@ -228,8 +238,12 @@ describe("spans of a registered OpenTelemetry SDK", () => {
     ]);
     const call = named("chain getMultipleAccounts");
     expect(chain.received.map((headers) => headers.traceparent)).toEqual([`00-${traceId}-${call.spanId}-01`]);
+    for (const received of chain.received) {
+      expect(received).not.toHaveProperty("tracestate");
+      expect(received).not.toHaveProperty("baggage");
+    }
     expect(network.received).toHaveLength(1);
-    expect(network.received[0]).not.toHaveProperty("traceparent");
+    for (const name of Object.keys(headers)) expect(network.received[0]).not.toHaveProperty(name);
   });
 
   it("cover a collect, including its simulation and transaction", async () => {
