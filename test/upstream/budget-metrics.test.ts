@@ -10,6 +10,19 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+it("scrapes read the used part of a budget, which Redis has, at most once a second", async () => {
+  const registry = new Registry();
+  const metrics = createBudgetMetrics(registry, createLogger("silent"));
+  let reads = 0;
+  metrics.watch("fees", () => ++reads / 10);
+  for (let i = 0; i < 20; i++) {
+    expect(await registry.metrics()).toContain('tributary_budget_used_ratio{budget="fees"} 0.1\n');
+    vi.advanceTimersByTime(50);
+  }
+  vi.advanceTimersByTime(1);
+  expect(await registry.metrics()).toContain('tributary_budget_used_ratio{budget="fees"} 0.2\n');
+});
+
 it("the most frequent reason for refusals is logged once a minute, while there are any", () => {
   const lines: unknown[] = [];
   const log = createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) });

@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../../observability/log.ts";
+import { memoize } from "../memoize.ts";
 import type { BudgetScope } from "./ledger.ts";
 
 /**
@@ -16,25 +17,30 @@ export interface BudgetMetrics {
    * budget.
    */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
-  /** Registers a function that returns the used part of a budget, 0 to 1; called at each scrape. */
+  /** Registers a function that returns the used part of a budget, 0 to 1; scrapes call it at most once a second. */
   watch(budget: BudgetName, usedPart: () => number): void;
 }
 
 /** Refusals can come with every request, so the log only has the most frequent reason of each minute. */
 const LOG_EVERY_MS = 60_000;
 
+/** Used parts are read from Redis, and `/metrics` has no rate limit. */
+const READ_EVERY_MS = 1_000;
+
 /** Creates the metrics of all budgets, and logs why callers are refused. */
 export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetrics {
   const budgets = new Map<BudgetName, () => number>();
-  new Gauge({
+  const usedParts = new Gauge({
     name: "tributary_budget_used_ratio",
     help: "Used part of a budget, 0 to 1. social_reads: accounts, of the five minutes' worth of SOCIAL_READS_PER_HOUR that may be read at once. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories in the last hour, of HISTORY_CALLS_PER_HOUR.",
     labelNames: ["budget"],
     registers: [registry],
-    collect() {
-      for (const [budget, usedPart] of budgets) this.set({ budget }, usedPart());
-    },
+    collect: () => void readUsedParts(),
   });
+  const readUsedParts = memoize(() => {
+    for (const [budget, usedPart] of budgets) usedParts.set({ budget }, usedPart());
+    return Promise.resolve();
+  }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
     help: "Accounts not read, or with budget fees, callers refused as payers of a collect, or with history_calls, calls not made. social_reads, fees and history_calls: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
