@@ -21,6 +21,12 @@ import { COMMIT, VERSION } from "./observability/version.ts";
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
+/**
+ * A second signal counts only this long after the first: a terminal or a service manager signals all processes of a
+ * group, and npm passes the signal on to the service, which so gets it twice.
+ */
+const SECOND_SIGNAL_MS = 1_000;
+
 const OPTIONS = {
   help: { type: "boolean" },
   version: { type: "boolean" },
@@ -183,14 +189,14 @@ async function run(
     adminPort === undefined ? undefined : open(await listen(gateway.handleAdmin, { host, port: adminPort }));
 
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
-  let isStopping = false;
+  let firstSignalAt: number | undefined;
   /** Waits for requests and transactions in flight. A second signal or the timeout ends the wait. */
   async function stop(graceMs: number): Promise<void> {
-    if (isStopping) {
-      end(1);
+    if (firstSignalAt !== undefined) {
+      if (performance.now() - firstSignalAt >= SECOND_SIGNAL_MS) end(1);
       return;
     }
-    isStopping = true;
+    firstSignalAt = performance.now();
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
     const timer = setTimeout(end, graceMs + config.collect.timeoutMs, 0);

@@ -2,16 +2,25 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
+import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { MAIN, spawnNode } from "../support/program.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
+import { isMethod, startTestSandbox } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-it("kill of npm start stops the service, which first finishes what it does", async () => {
+it.each([
+  ["npm start", 1, ["SIGTERM"]],
+  // As a terminal does at Ctrl-C, or systemd. npm passes signals on, so the service gets each twice, or once if they
+  // arrive together. Different ones stay apart.
+  ["its process group", -1, ["SIGINT", "SIGTERM"]],
+])("kill of %s stops the service, which first finishes its collects", async (_name, sign, signals) => {
   const sandbox = await startTestSandbox();
   onTestFinished(() => sandbox.close());
-  const env = { ...process.env, ...sandbox.env, PORT: "0", LOG_LEVEL: "info", REDIS_URL: "" };
+  const confirm = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+  const service = { ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", LOG_LEVEL: "info", REDIS_URL: "" };
+  const env = { ...process.env, ...service };
   const npm = spawn("npm", ["start"], {
     cwd: ROOT,
     env,
@@ -31,7 +40,13 @@ it("kill of npm start stops the service, which first finishes what it does", asy
   await eventually(() => {
     expect(output).toContain('"msg":"listening"');
   });
-  npm.kill("SIGTERM");
+  const { url, collect } = createClient(/"url":"(http[^"]+)"/.exec(output)![1]!);
+  const answer = collect(sandbox.account("creator").id);
+  await expect.poll(() => sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
+  for (const signal of signals) process.kill(sign * npm.pid!, signal);
+  await expect.poll(() => fetch(url).catch(() => "closed")).toBe("closed");
+  confirm();
+  expect((await answer).body).toMatchObject({ success: true, collected: "3.1000" });
   // Only when no process has its standard output any more.
   await closed;
   expect(output).toContain('"msg":"stopped"');

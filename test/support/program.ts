@@ -15,7 +15,7 @@ export interface Program {
   /** The first group of `label` in the output; waits until it appears. */
   address(label: RegExp): Promise<string>;
   exitCode(): Promise<number>;
-  /** Asks it to stop; a second time, to stop at once. */
+  /** Asks it to stop; a second time, at least a second later, to stop at once. */
   stop(): void;
 }
 
@@ -40,9 +40,9 @@ export function runMain(env: Record<string, string>, args: readonly string[] = [
     onSignal: (listener) => (stop = listener),
   }).finally(() => (hasEnded = true));
   onTestFinished(() => {
-    // The second ends it at once.
     stop?.("SIGINT");
-    stop?.("SIGINT");
+    // Ends it if it still waits when a second signal counts.
+    setTimeout(() => stop?.("SIGINT"), 1_100).unref();
   });
   return {
     ...reading(
