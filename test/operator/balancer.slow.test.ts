@@ -1,6 +1,7 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CONNECTION_LIMITS } from "../../src/http/server.ts";
 import { createClient, type Client } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
 import { eventually } from "../support/eventually.ts";
@@ -12,8 +13,21 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const CADDYFILE = fileURLToPath(new URL("../../Caddyfile", import.meta.url));
 const isInstalled = spawnSync("caddy", ["version"]).status === 0;
 const title = isInstalled ? "" : " (caddy is not installed: apt-get install caddy)";
+const describeWithCaddy = describe.skipIf(!isInstalled && !process.env.CI);
 
-describe.skipIf(!isInstalled && !process.env.CI)(`the Caddyfile${title}`, () => {
+describeWithCaddy(`the Caddyfile${title}`, () => {
+  it("limits how long a request takes to arrive, its body not before the gateway answers 408", () => {
+    const { stdout } = spawnSync("caddy", ["adapt", "--adapter", "caddyfile", "--config", CADDYFILE]);
+    const [server] = Object.values<any>(JSON.parse(stdout.toString()).apps.http.servers);
+    const toMs = (nanoseconds: number) => nanoseconds / 1e6;
+    const { headersTimeout, requestTimeout, connectionsCheckingInterval } = CONNECTION_LIMITS;
+    expect(toMs(server.read_header_timeout)).toBe(headersTimeout);
+    expect(toMs(server.read_timeout)).toBeGreaterThan(requestTimeout + connectionsCheckingInterval);
+    expect(toMs(server.read_timeout)).toBeLessThan(2 * requestTimeout);
+  });
+});
+
+describeWithCaddy(`the load balancer${title}`, () => {
   let sandbox: TestSandbox;
   let caddy: ChildProcess;
   /** What Caddy logs. */

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { readConfig, VARIABLE_NAMES } from "../../src/config.ts";
 import {
@@ -12,9 +12,15 @@ import {
   ROOT,
   startService,
 } from "../support/deployment-files.ts";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { runMain } from "../support/program.ts";
+import { sendRaw } from "../support/raw-request.ts";
+import { startRedis } from "../support/redis-server.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+/** Replaces variables as Docker Compose does, with the operator's password. */
+const interpolate = (text: string) => text.replace(/\$\{REDIS_PASSWORD(?::\?[^}]*)?\}/g, "the-password");
 
 const sandboxCompose = parseFile("compose.sandbox.yaml");
 
@@ -39,7 +45,8 @@ describe("the compose files", () => {
     expect(gatewaysOf(compose)).toHaveLength(2);
     for (const { environment } of gatewaysOf(compose)) {
       const { FEE_PAYER_KEYPAIR } = sandbox.env;
-      const config = readConfig({ ...sandbox.env, ...environment, FEE_PAYER_KEYPAIR });
+      const REDIS_URL = interpolate(environment.REDIS_URL);
+      const config = readConfig({ ...sandbox.env, ...environment, FEE_PAYER_KEYPAIR, REDIS_URL });
       expect(config).toMatchObject({ host: "0.0.0.0", port: 4000, adminPort: 4001, basePath: "" });
     }
     for (const { environment } of gatewaysOf(sandboxCompose)) {
@@ -104,4 +111,37 @@ describe("the compose files", () => {
     const { body } = await client.lookup("creator");
     expect((await client.collect(body.socialId)).body).toMatchObject({ success: true, collected: "3.1000" });
   });
+});
+
+describeWithRedis("the Redis of", () => {
+  it.each([
+    ["compose.yaml", compose],
+    ["compose.sandbox.yaml", sandboxCompose],
+  ])(
+    "%s serves the gateways, and refuses callers without a password",
+    async (_name, { services, configs }: any) => {
+      // The content of the configuration file, as options.
+      const inFile = (services.redis.configs ?? []).flatMap(({ source }: any) =>
+        `--${interpolate(configs[source].content)}`.split(" "),
+      );
+      const command = services.redis.command.replace(/^redis-server (?:\/\S+ )?/, "");
+      const options = [...inFile, ...command.replaceAll('""', "").split(" ")];
+      const server = await startRedis(() => options);
+      onTestFinished(server.stop);
+      expect((await sendRaw(server.url, "PING\r\nQUIT\r\n")).received).toContain("-NOAUTH");
+
+      const [{ environment }] = gatewaysOf({ services });
+      const url = interpolate(environment.REDIS_URL).replace("redis:6379", `127.0.0.1:${server.port}`);
+      const { admin } = await startService({
+        ...sandbox.env,
+        ...environment,
+        ...here(sandbox),
+        FEE_PAYER_KEYPAIR: sandbox.env.FEE_PAYER_KEYPAIR,
+        REDIS_URL: url,
+      });
+      await eventually(async () => {
+        expect((await admin.request("/metrics")).body).toContain("tributary_redis_up 1\n");
+      });
+    },
+  );
 });

@@ -115,6 +115,29 @@ describe("the dependencies", () => {
   });
 });
 
+describe("the images of the deployment files", () => {
+  it.each(["Dockerfile", "compose.yaml", "compose.sandbox.yaml", "deploy/redis.yaml"])(
+    "that %s takes from others have a version and a digest",
+    (file) => {
+      const images = [...read(file).matchAll(/^(?:FROM|\s+image:) (\S*(?:node|redis|caddy):\S+)/gm)];
+      expect(images.length).toBeGreaterThan(0);
+      for (const [, image] of images)
+        expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-[a-z]+@sha256:[0-9a-f]{64}$/);
+    },
+  );
+
+  it("are the same everywhere", () => {
+    const digests = new Map<string, Set<string>>();
+    for (const file of ["compose.yaml", "compose.sandbox.yaml", "deploy/redis.yaml"])
+      for (const [, name, image] of read(file).matchAll(/image: ((?:redis|caddy)):(\S+)/g))
+        digests.set(name!, (digests.get(name!) ?? new Set()).add(image!));
+    expect([...digests].map(([name, images]) => [name, images.size])).toEqual([
+      ["redis", 1],
+      ["caddy", 1],
+    ]);
+  });
+});
+
 describe("the workflow", () => {
   const { jobs, permissions } = parse(read(".github/workflows/ci.yml"));
 
