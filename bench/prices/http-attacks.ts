@@ -65,5 +65,10 @@ export const HTTP_ATTACKS: readonly Attack[] = [
   { name: "`/?handle=`, a new one each time", send: ({ send }) => send(`/?handle=new${++sent}`, withGzip) },
   { name: "`/openapi.json`", send: ({ send }) => send("/openapi.json") },
   { name: "The largest asset", send: ({ send }) => send("/assets/graphiql-viewer.js", withGzip) },
+  {
+    name: "The largest asset above the limit",
+    prepare: useUpLimit,
+    send: ({ send }) => send("/assets/graphiql-viewer.js", { ...withGzip, ...REFUSED }),
+  },
   { name: "`/metrics`, without `ADMIN_PORT`", send: ({ send }) => send("/metrics") },
 ];

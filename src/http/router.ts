@@ -16,6 +16,8 @@ export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
+/** A longer response costs more than a lookup. Only GraphiQL's files and Swagger UI's script have one. */
+const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */
 export function withRateLimit(handler: Handler): Handler {
@@ -68,9 +70,14 @@ export function createRouter(
       return respondError(error, { headers: { allow: allowHeader(route) } });
     }
     const response = await handler(isHead ? toGet(request) : request, scope, url);
-    if (!isHead) return response;
-    void response.body?.cancel();
-    return new Response(null, response);
+    if (isHead) {
+      void response.body?.cancel();
+      return new Response(null, response);
+    }
+    // A 304 and the answer to HEAD have no body, so they are free.
+    if (response.body && Number(response.headers.get("content-length")) > MAX_UNCOUNTED_BYTES)
+      await scope.admit(1);
+    return response;
   }
 
   return async (

@@ -10,13 +10,10 @@ export interface StaticFile {
 }
 
 const CHUNK_BYTES = 65_536;
-/** A longer response costs more than a lookup. Only two files have one, and only to clients that are not browsers. */
-const MAX_UNCOUNTED_BYTES = 1_000_000;
 
 /**
- * Serves a file from memory, compressed on the first request that accepts gzip. A large file that is not compressed
- * counts against the caller's rate limit. At a URL with its version, caches may keep the file forever; at any other they
- * must revalidate it.
+ * Serves a file from memory, compressed on the first request that accepts gzip. At a URL with its version, caches may
+ * keep the file forever; at any other they must revalidate it.
  */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,
@@ -30,7 +27,7 @@ export function createStaticFile(
 
   return {
     version,
-    async handle(request, scope, url) {
+    async handle(request, _scope, url) {
       const common = {
         "cache-control":
           url.searchParams.get("v") === version ? "public, max-age=31536000, immutable" : "no-cache",
@@ -42,10 +39,7 @@ export function createStaticFile(
       if (matchesEtag(request.headers.get("if-none-match"))) {
         return new Response(null, { status: 304, headers: common });
       }
-      if (!acceptsGzip(request)) {
-        if (plain.length > MAX_UNCOUNTED_BYTES) await scope.admit(1);
-        return respond(plain, common);
-      }
+      if (!acceptsGzip(request)) return respond(plain, common);
       // For a page, another thread costs more than the compression.
       compressed ??= plain.length > CHUNK_BYTES ? promisify(gzip)(plain) : gzipSync(plain);
       return respond(await compressed, { ...common, "content-encoding": "gzip" });

@@ -216,9 +216,12 @@ async function homePage(env: Record<string, string>, path: string, headers = {})
   return response.text();
 }
 
-/** Fetches a response without decoding its body. */
+let callers = 1;
+
+/** Fetches a response without decoding its body, as a new caller. */
 async function raw(path: string, acceptEncoding: string) {
-  const request = httpRequest(world.url + path, { headers: { "accept-encoding": acceptEncoding } }).end();
+  const headers = { "accept-encoding": acceptEncoding, "x-forwarded-for": `192.0.2.${++callers}` };
+  const request = httpRequest(world.url + path, { headers }).end();
   const [response] = await once(request, "response");
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk);
