@@ -176,14 +176,20 @@ export function createGateway(
     errorLink: descriptionLink(config.basePath),
   };
   const respondRefusal = createRespondRefusal({ basePath: config.basePath, format });
-  const serve = (served: Record<string, Route>, notFound: (request: Request) => Response) => {
+  const serve = (
+    served: Record<string, Route>,
+    notFound: (request: Request) => Response,
+    isPrivate: (path: string) => boolean,
+  ) => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
-    const router = createRouter({ ...scopeNeeds, routes: new Map(paths), notFound, respondRefusal });
+    const routes = new Map(paths);
+    const router = createRouter({ ...scopeNeeds, routes, notFound, isPrivate, respondRefusal });
     return createServerAdapter<RequestContext>(router);
   };
   const adapter = serve(
     config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
     pages.notFound,
+    (path) => path === `${config.basePath}/metrics`,
   );
 
   return {
@@ -208,7 +214,11 @@ export function createGateway(
     }),
 
     /** The entry for node:http on ADMIN_PORT. */
-    handleAdmin: serve(adminRoutes, () => respondError(new ContractError("NOT_FOUND"))).handle,
+    handleAdmin: serve(
+      adminRoutes,
+      () => respondError(new ContractError("NOT_FOUND")),
+      () => true,
+    ).handle,
 
     /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
     drain() {

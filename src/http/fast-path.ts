@@ -79,6 +79,8 @@ export function createFastPath(
       ...context,
       forwardedFor: forwardedFor as string | null,
       pageOrigin: headers.origin,
+      fetchSite: headers["sec-fetch-site"],
+      fetchDestination: headers["sec-fetch-dest"],
     };
     const scope = new HttpRequestScope(needs, origin, context);
     const path = type ? graphqlUrl : lookupPath;

@@ -177,7 +177,8 @@ export class HttpRequestScope implements RequestScope {
     const answer = await inSpan(
       () => describe(received()),
       async (span) => {
-        const answer = this.#needs.cors.isAllowed(this.#origin) ? await run() : (this.#refuseOrigin() as A);
+        const isAllowed = this.#needs.cors.isAllowed(this.#origin, operation !== "other");
+        const answer = isAllowed ? await run() : (this.#refuseOrigin() as A);
         span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
         if (span && isFailure(this.#code)) markFailed(span, this.#code!);
         return answer;

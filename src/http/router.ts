@@ -47,6 +47,8 @@ export function createRouter(
     routes: ReadonlyMap<string, Route>;
     /** Answers at unknown paths. */
     notFound: (request: Request) => Response;
+    /** Whether a path is only for operators: its responses have no CORS headers. */
+    isPrivate: (path: string) => boolean;
     /** Answers requests that are not valid HTTP. */
     respondRefusal: (refusal: Refusal, scope: HttpRequestScope) => Response;
   },
@@ -89,6 +91,8 @@ export function createRouter(
       remoteAddress,
       forwardedFor: headers.get("x-forwarded-for"),
       pageOrigin: headers.get("origin"),
+      fetchSite: headers.get("sec-fetch-site"),
+      fetchDestination: headers.get("sec-fetch-dest"),
       host,
     };
     const scope = new HttpRequestScope(needs, origin, { signal, disconnect });
@@ -113,8 +117,12 @@ export function createRouter(
     if (!response.statusText)
       Object.defineProperty(response, "statusText", { value: STATUS_CODES[response.status] });
     for (const [name, value] of Object.entries({ "cache-control": "no-store", ...scope.headers })) {
-      if (!response.headers.has(name)) response.headers.set(name, value);
+      if (name === "vary") response.headers.append(name, value);
+      else if (!response.headers.has(name)) response.headers.set(name, value);
     }
+    if (needs.isPrivate(path))
+      for (const name of [...response.headers.keys()])
+        if (name.startsWith("access-control-")) response.headers.delete(name);
     return response;
   };
 }

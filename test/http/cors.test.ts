@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { listen } from "../../src/http/server.ts";
+import { sendRaw } from "../support/raw-request.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -64,6 +66,47 @@ describe("CORS_ORIGINS", () => {
     expect((await collectFrom(new URL(world.url).origin)).body.success).toBe(true);
   });
 
+  it("refuses what pages of other sites load from the API without naming themselves, such as images", async () => {
+    await start();
+    for (const destination of ["image", "script", "iframe", "empty"]) {
+      const headers = { "sec-fetch-site": "cross-site", "sec-fetch-dest": destination };
+      for (const { status, headers: received, body } of [
+        await world.lookup("creator", headers),
+        // Not on the fast path.
+        await world.request("/wallet/lookup?handle=creator&mint=", { headers }),
+        await world.request("/graphql?query={__typename}", { headers }),
+        await world.collect(world.account("creator").id, headers),
+      ]) {
+        expect([status, body.error, received.get("vary")]).toEqual([403, "ORIGIN_NOT_ALLOWED", "Origin"]);
+      }
+    }
+    expect(world.sandbox.social.calls).toEqual([]);
+  });
+
+  it.each([
+    ["links from other sites", { "sec-fetch-site": "cross-site", "sec-fetch-dest": "document" }],
+    ["same-site pages", { "sec-fetch-site": "same-site", "sec-fetch-dest": "image" }],
+    ["its own pages", { "sec-fetch-site": "same-origin", "sec-fetch-dest": "empty" }],
+    ["visitors who type the address", { "sec-fetch-site": "none", "sec-fetch-dest": "document" }],
+    ["listed pages", { "sec-fetch-site": "cross-site", "sec-fetch-dest": "empty", origin: LISTED }],
+  ])("answers %s", async (_name, headers) => {
+    await start();
+    expect((await world.lookup("creator", headers)).status).toBe(200);
+    expect((await world.request("/graphql?query={__typename}", { headers })).status).toBe(200);
+  });
+
+  it("lets pages of other sites show the service's pictures", async () => {
+    await start();
+    const headers = { "sec-fetch-site": "cross-site", "sec-fetch-dest": "image" };
+    expect((await world.request("/assets/home/preview.png", { headers })).status).toBe(200);
+  });
+
+  it("makes the responses of files depend on Origin, for caches", async () => {
+    await start();
+    const { headers } = await world.request("/assets/page.css");
+    expect(headers.get("vary")).toBe("Accept-Encoding, Origin");
+  });
+
   it("takes PUBLIC_URL for the service's own origin, whatever the request's host is", async () => {
     await start({ PUBLIC_URL: "https://tributary.example/api" });
     expect((await collectFrom(new URL(world.url).origin)).status).toBe(403);
@@ -74,5 +117,28 @@ describe("CORS_ORIGINS", () => {
     await start({ CORS_ORIGINS: "*" });
     const { body, headers } = await collectFrom(OTHER);
     expect([body.success, headers.get("access-control-allow-origin")]).toEqual([true, "*"]);
+    const image = { "sec-fetch-site": "cross-site", "sec-fetch-dest": "image" };
+    expect((await world.lookup("creator", image)).status).toBe(200);
+    expect((await world.request("/assets/page.css")).headers.get("vary")).toBe("Accept-Encoding");
+  });
+});
+
+describe("what only operators need", () => {
+  const corsHeaders = ({ headers }: { headers: Headers }) =>
+    [...headers.keys()].filter((name) => name.startsWith("access-control-"));
+
+  it.each(["*", LISTED])("has no CORS headers if CORS_ORIGINS is %s", async (CORS_ORIGINS) => {
+    await start({ CORS_ORIGINS });
+    const admin = await listen(world.gateway.handleAdmin, { host: "127.0.0.1", port: 0 });
+    const paths = ["/livez", "/readyz", "/metrics", "/nowhere"].map((path) => admin.url + path);
+    for (const url of [`${world.url}/metrics`, ...paths])
+      for (const method of ["GET", "HEAD", "POST", "OPTIONS"])
+        expect([url, corsHeaders(await fetch(url, { method, headers: { origin: LISTED } }))]).toEqual([
+          url,
+          [],
+        ]);
+    expect((await sendRaw(admin.url, "BREW / HTTP/1.1\r\n\r\n")).received).not.toMatch(/access-control-/i);
+    expect(corsHeaders(await world.lookup("creator", { origin: LISTED }))).not.toEqual([]);
+    await admin.close();
   });
 });
