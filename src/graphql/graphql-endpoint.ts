@@ -76,11 +76,13 @@ export function createGraphQLEndpoint(needs: {
       };
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
-      const operation = cache.add(params.query ?? "", operationName ?? undefined, document);
+      const key = [params.query ?? "", operationName ?? undefined] as const;
+      const operation = cache.find(...key, document);
       const cost = operation?.weigh(params.variables).cost ?? 1;
       if (operation) traceOperation(operation);
       if (!canPass(cost, scope)) throw neverPasses(cost, scope);
       if (cost > 1) await scope.admit(cost);
+      if (operation) cache.add(...key, operation);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {

@@ -48,8 +48,8 @@ export function createOperationCache(schema: GraphQLSchema) {
     get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
       cache.get(text)?.get(operationName),
 
-    /** Returns the named operation of a valid document, if it exists. Caches it unless its text is long. */
-    add(
+    /** Returns the named operation of a valid document, if it exists. Does not cache it. */
+    find(
       text: string,
       operationName: string | undefined,
       document: DocumentNode,
@@ -59,7 +59,7 @@ export function createOperationCache(schema: GraphQLSchema) {
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
       let compiled: Run | undefined;
-      const operation: CachedOperation = {
+      return {
         type: node.operation,
         name: node.name?.value,
         isMutation: node.operation === OperationTypeNode.MUTATION,
@@ -75,9 +75,12 @@ export function createOperationCache(schema: GraphQLSchema) {
           return compiled(...request);
         },
       };
+    },
+
+    /** Caches an operation that has been admitted, unless its text is long. */
+    add(text: string, operationName: string | undefined, operation: CachedOperation): void {
       if (text.length <= MAX_TEXT_LENGTH)
         cache.set(text, new Map(cache.get(text)).set(operationName, operation));
-      return operation;
     },
   };
 }

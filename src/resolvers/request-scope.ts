@@ -46,7 +46,7 @@ export interface RequestScope {
   readonly rateLimit: RateLimitState | undefined;
   /**
    * Takes `cost` requests from the caller's rate limit. A second call replaces the first: pass the total cost.
-   * Throws or rejects with ContractError RATE_LIMITED, and then takes nothing.
+   * Throws or rejects with ContractError RATE_LIMITED, and then takes nothing; what the first call took stays taken.
    */
   admit(cost: number): Promise<void> | undefined;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */

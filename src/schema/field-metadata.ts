@@ -1,6 +1,7 @@
 import type { GraphQLField } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { SOL_PATTERN } from "../chain/lamports.ts";
+import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 
 /** The cost of selecting a field once, known before the operation runs. */
 interface FieldCost {
@@ -8,7 +9,7 @@ interface FieldCost {
   readonly collects?: number;
   readonly listedCollects?: number;
   /**
-   * Requests taken from the caller's rate limit, for each item if `perItemOf` is set. An operation costs the sum over
+   * Requests taken from the caller's rate limit, for each item if `perItemOf` is set. A mutation costs the sum over
    * its root fields, at least one.
    */
   readonly requests?: number;
@@ -27,8 +28,17 @@ export const MAX_COLLECTS = 10;
 /** The most entries of `collectMany` per operation. They are collected at the same time. */
 export const MAX_LISTED_COLLECTS = 100;
 
-/** The most coins that an operation names, counted for each wallet: each is two accounts to read. */
+/** The most coins that an operation names, counted for each wallet. */
 export const MAX_MINTS_PER_OPERATION = 100;
+/** A query costs one request for each so many accounts that it reads from the chain: those of 100 wallets without coins. */
+export const ACCOUNTS_PER_REQUEST = 400;
+/** From so many coins on, a wallet counts as a call to the chain: it does not share one. */
+export const COINS_OF_A_CALL = 10;
+
+/** The accounts of the chain that a balance with so many coins counts as. */
+export const accountsOf = (coins: number): number =>
+  Math.max(4 + 5 * coins, coins < COINS_OF_A_CALL ? 0 : MAX_ACCOUNTS_PER_CALL);
+
 /** The most transfers per operation. */
 export const MAX_TRANSFERS = 100;
 /** The transfers of a page whose number is not given. */

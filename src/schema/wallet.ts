@@ -105,7 +105,7 @@ builder.queryFields((t) => ({
     type: WalletType,
     nullable: true,
     ...withMetadata({ cost: { wallets: 1 } }),
-    description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request.`,
+    description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request if they name no coins.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
   }),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { atOnce, type Answer } from "../support/client.ts";
+import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -81,10 +82,37 @@ describe("the cost of a request", () => {
     expect((await world.lookup("creator", other)).status).toBe(429);
   });
 
-  it("is zero for a rate-limited request, and for everything but operations", async () => {
+  it("is one for each operation that is refused for its cost, known or not, until plain refusals", async () => {
     const caller = newCaller();
     await atOnce(15, () => world.lookup("creator", caller));
-    expect((await world.graphql(collects(6), {}, caller)).status).toBe(429);
+    const known = collects(6);
+    expect((await world.graphql(known, {}, newCaller())).status).toBe(200);
+    for (const [i, query] of [known, known, ...[1, 2, 3, 4].map((i) => `#${i}\n${known}`)].entries()) {
+      const { status, headers } = await world.graphql(query, {}, caller);
+      expect([status, headers.get("ratelimit")]).toEqual([
+        429,
+        expect.stringMatching(`r=${Math.max(0, 4 - i)};`),
+      ]);
+    }
+    expect((await world.lookup("creator", caller)).status).toBe(429);
+  });
+
+  it("is paid before an operation is cached", async () => {
+    const caller = newCaller();
+    await atOnce(15, () => world.lookup("creator", caller));
+    const parsed = () => world.logLines.filter((line) => line.includes("parsed and validated")).length;
+    const unknown = `#unknown\n${collects(6)}`;
+    expect((await world.graphql(unknown, {}, caller)).status).toBe(429);
+    const before = parsed();
+    expect((await world.graphql(unknown, {}, newCaller())).status).toBe(200);
+    expect(parsed() - before).toBe(1);
+    expect((await world.graphql(unknown, {}, newCaller())).status).toBe(200);
+    expect(parsed() - before).toBe(1);
+  });
+
+  it("is zero for everything but operations", async () => {
+    const caller = newCaller();
+    await atOnce(15, () => world.lookup("creator", caller));
     await world.request("/graphql", { headers: { ...caller, accept: "text/html" } });
     await world.request("/livez", { headers: caller });
     await world.request("/collect", { method: "OPTIONS", headers: caller });
@@ -92,7 +120,7 @@ describe("the cost of a request", () => {
     expect(passed(await atOnce(10, () => world.lookup("creator", caller)))).toBe(5);
   });
 
-  it("is one for a query of any number of wallets, and one for each collect of a mutation", async () => {
+  it("is one for a query of wallets without coins, and one for each collect of a mutation", async () => {
     const caller = newCaller();
     const query =
       '{ a: wallet(handle: "creator") { address } b: wallets(handles: ["dusty", "newcomer"]) { address } }';
@@ -146,6 +174,25 @@ describe("the cost of a request", () => {
       expect(body.data.rateLimit).toEqual({ limit: 20, cost, remaining, resetSeconds: expect.any(Number) });
       expect(headers.get("ratelimit")).toBe(`"address";r=${remaining};t=${resetSeconds}`);
     }
+  });
+});
+
+describe("a query costs one request for each started 400 accounts that it reads from the chain:", () => {
+  const ids = (count: number) => Array.from({ length: count }, (_, i) => String(i + 1));
+  const query = `query ($ids: [String!]!, $mints: [String!]!, $others: [String!]!) {
+    rateLimit { cost }
+    a: walletsById(socialIds: $ids) { balance(mints: $mints) { vault } }
+    b: walletsById(socialIds: $others) { balance { vault } }
+  }`;
+
+  it.each([
+    [3, { ids: ids(100), mints: [newMint()], others: [] }],
+    [4, { ids: ids(10), mints: Array.from({ length: 10 }, newMint), others: ids(90) }],
+    [1, { ids: ids(100), mints: [], others: [] }],
+  ])("%i", async (cost, variables) => {
+    const { body, headers } = await world.graphql(query, variables, newCaller());
+    expect([body.errors, body.data.rateLimit]).toEqual([undefined, { cost }]);
+    expect(headers.get("ratelimit")).toContain(`r=${20 - cost};`);
   });
 });
 

@@ -2,6 +2,7 @@ import {
   getNamedType,
   isObjectType,
   Kind,
+  OperationTypeNode,
   valueFromASTUntyped,
   type DocumentNode,
   type FieldNode,
@@ -9,9 +10,16 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
   type SelectionSetNode,
+  type ValueNode,
 } from "graphql";
 import { MAX_MINTS } from "../../contract/mint.ts";
-import { DEFAULT_TRANSFERS, metadataOf, requestsOfHistory } from "../../schema/field-metadata.ts";
+import {
+  accountsOf,
+  ACCOUNTS_PER_REQUEST,
+  DEFAULT_TRANSFERS,
+  metadataOf,
+  requestsOfHistory,
+} from "../../schema/field-metadata.ts";
 import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 
 /** The variables of a request. */
@@ -26,6 +34,8 @@ export interface Counts {
   listedCollects: number;
   /** The coins that are named for each wallet. */
   mints: number;
+  /** The accounts that the balances of wallets are read from. */
+  accounts: number;
   /** The requests that pages of histories cost. */
   historyRequests: number;
   /** The most transfers that these pages can have. */
@@ -43,23 +53,25 @@ export interface Counts {
 
 /** The counts of a selection. */
 interface Measured extends Counts {
-  /** The coins that it names. They are of one wallet: its root field counts them. */
-  named: ReadonlySet<unknown>;
+  /** The coins that it names; undefined if it reads no balance. They are of one wallet: its root field counts them. */
+  named: ReadonlySet<unknown> | undefined;
 }
 
+const NO_COINS: ReadonlySet<unknown> = new Set();
+
 const NOTHING: Readonly<Measured> = {
-  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, historyRequests: 0, transfers: 0, fields: 0 },
-  named: new Set(),
-  ...{ depth: 0, rootFields: 0, aliases: 0, introspection: 0 },
+  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, accounts: 0, named: undefined },
+  ...{ historyRequests: 0, transfers: 0, fields: 0, depth: 0, rootFields: 0, aliases: 0, introspection: 0 },
 };
 
 /** The size of an operation with its variables. */
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * How many requests the operation takes from the caller's rate limit: the sum over its root fields, at least one,
-   * plus those of histories. Known before anything runs: root fields with the same response name count
-   * once, and a field under `@skip` counts too.
+   * How many requests the operation takes from the caller's rate limit. A mutation: the sum over its root fields; a
+   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. Known before
+   * anything runs: root fields with the same response name count once in a mutation, and a field under `@skip` counts
+   * too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
@@ -89,8 +101,9 @@ export function measureOperation(
   /** Not coerced to the argument's type, which throws if the value is invalid. */
   function argumentOf(node: FieldNode, name: string): unknown {
     const value = node.arguments?.find((argument) => argument.name.value === name)?.value;
-    if (value?.kind === Kind.VARIABLE) dependsOnVariables = true;
-    return value && valueFromASTUntyped(value, values);
+    if (!value) return undefined;
+    dependsOnVariables ||= hasVariable(value);
+    return valueFromASTUntyped(value, values);
   }
 
   const listOf = (node: FieldNode, argument: string) => toList(argumentOf(node, argument));
@@ -152,12 +165,15 @@ export function measureOperation(
       if (cost.mintsIn !== undefined && !cost.perItemOf)
         counts.named = union(counts.named, listOf(node, cost.mintsIn));
     }
-    const { named } = counts;
     if (parent === root) {
+      const { named } = counts;
       const nested = cost?.perItemOf === undefined ? undefined : cost.mintsIn;
-      counts.named = NOTHING.named;
-      for (const item of items)
-        total.mints += union(named, nested ? toList(memberOf(item, nested)) : []).size;
+      counts.named = undefined;
+      for (const item of items) {
+        const coins = union(named, nested ? toList(memberOf(item, nested)) : []).size;
+        total.mints += coins;
+        if (named) total.accounts += accountsOf(coins);
+      }
     }
     add(total, counts, items.length);
     total.fields++;
@@ -171,8 +187,18 @@ export function measureOperation(
     const items = perItemOf === undefined ? 1 : listOf(node, perItemOf).length;
     requests.set((node.alias ?? node.name).value, each * items);
   }
-  const sum = requests.values().reduce((total, each) => total + each, 0);
+  const sum =
+    operation.operation === OperationTypeNode.QUERY
+      ? Math.ceil(counts.accounts / ACCOUNTS_PER_REQUEST)
+      : requests.values().reduce((total, each) => total + each, 0);
   return { counts, requests: Math.max(1, sum) + counts.historyRequests, dependsOnVariables };
+}
+
+/** Whether a value of the document is a variable, or has one in a list or an object. */
+function hasVariable(value: ValueNode): boolean {
+  if (value.kind === Kind.LIST) return value.values.some(hasVariable);
+  if (value.kind === Kind.OBJECT) return value.fields.some((field) => hasVariable(field.value));
+  return value.kind === Kind.VARIABLE;
 }
 
 /** GraphQL coerces a value that is not a list to a list of one. */
@@ -185,7 +211,7 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /** Adds mints to those of a wallet. A field with more than it may name fails, so the rest of them is not counted. */
-function union(named: ReadonlySet<unknown>, mints: readonly unknown[]): ReadonlySet<unknown> {
+function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }
 
@@ -195,8 +221,8 @@ function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
   total.collects += counts.collects * items;
   total.listedCollects += counts.listedCollects * items;
   total.mints += counts.mints * items;
-  if (counts.named.size > 0)
-    total.named = total.named.size > 0 ? total.named.union(counts.named) : counts.named;
+  total.accounts += counts.accounts * items;
+  if (counts.named) total.named = total.named?.union(counts.named) ?? counts.named;
   total.historyRequests += counts.historyRequests * items;
   total.transfers += counts.transfers * items;
   total.fields += counts.fields * items;

@@ -28,7 +28,7 @@ export interface Decision extends RateLimitState {
 
 /**
  * Takes `cost` requests from a caller's limit. They replace the request recorded at `replaces`. A refused
- * request takes nothing.
+ * request takes nothing, and replaces nothing.
  */
 export type RateLimit = (caller: string, cost: number, replaces?: number) => Decision | Promise<Decision>;
 

@@ -10,9 +10,12 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/** A caller's window when a request arrives. The request is recorded only if `counted` plus its cost is at most `max`. */
+/**
+ * A caller's window when a request arrives. The request is recorded, in place of the one that it replaces, only if
+ * `counted` plus its cost is at most `max`.
+ */
 export interface WindowState {
-  /** The caller's earlier requests that are still in the window. */
+  /** The caller's earlier requests that are still in the window, without one that is replaced. */
   readonly counted: number;
   /** The time recorded for the request. */
   readonly at: number;
@@ -55,10 +58,9 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
       times.splice(0, left < 0 ? times.length : left);
     }
     const replaced = replaces === undefined ? -1 : times.indexOf(replaces);
-    if (replaced >= 0) times.splice(replaced, 1);
-
+    const fits = times.length - (replaced < 0 ? 0 : 1) + cost <= max;
+    if (fits && replaced >= 0) times.splice(replaced, 1);
     const counted = times.length;
-    const fits = counted + cost <= max;
     if (fits) {
       // Most callers send one request, and an array that `push` grows has room for 17.
       if (counted === 0) times = new Array<number>(cost).fill(at);
@@ -87,15 +89,18 @@ local key, max, window, cost, replaces = KEYS[1], tonumber(ARGV[1]), tonumber(AR
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-if replaces ~= '' then redis.call('LREM', key, -1, replaces) end
 local oldest = redis.call('LINDEX', key, 0)
 while oldest and (oldest + window <= now or tonumber(oldest) > at) do
   redis.call('LPOP', key)
   oldest = redis.call('LINDEX', key, 0)
 end
 local counted = redis.call('LLEN', key)
-local fits = counted + cost <= max
+local others = counted
+if replaces ~= '' and redis.call('LPOS', key, replaces) then others = counted - 1 end
+local fits = others + cost <= max
 if fits then
+  if others < counted then redis.call('LREM', key, -1, replaces) end
+  counted = others
   for _ = 1, cost do redis.call('RPUSH', key, at) end
   redis.call('PEXPIRE', key, window + 1)
 end

@@ -39,6 +39,64 @@ it.each([
 });
 
 it.each([
+  [100, 0, 0, 1],
+  [1, 1, 97, 1],
+  [1, 1, 98, 2],
+  [100, 1, 0, 3],
+  [8, 9, 0, 1],
+  [9, 9, 0, 2],
+  [4, 10, 0, 1],
+  [4, 10, 1, 2],
+  [4, 19, 0, 1],
+])("a query of %i wallets with %i coins each, and %i without, costs %i", (count, coins, others, cost) => {
+  const document = parse(`query ($a: [String!]!, $m: [String!], $n: [String!]!, $b: [String!]!) {
+    a: wallets(handles: $a) { ...F balance(mints: $m) { vault } }
+    b: walletsById(socialIds: $b) { balance { vault } }
+    c: walletsById(socialIds: $b) { address }
+  } fragment F on Wallet { coins(mints: $n) { mint } more: coins(mints: $n) { mint } }`);
+  const mints = Array.from({ length: coins }, (_, i) => `m${i}`);
+  const variables = {
+    ...{ a: new Array(count).fill("x"), b: new Array(others).fill("1") },
+    ...{ m: mints.slice(0, 10), n: mints.slice(9) },
+  };
+  expect(costOf(document, variables)).toBe(cost);
+});
+
+it.each([
+  ['{ wallets(handles: ["x", "y"]) { address } }', 1],
+  ['{ wallets(handles: ["x", "y"]) { balance { vault } history(first: 31) { nodes { kind } } } }', 5],
+  [`{ ${"x: wallets(handles: $a) { balance(mints: $m) { vault } } ".repeat(2)} }`, 5],
+  [
+    `mutation { collect(socialId: "1") { wallet { ...F } } a: collect(socialId: "1") { wallet { ...F } } } `,
+    2,
+  ],
+  [`subscription { wallet(handle: "x") { ...F } }`, 1],
+])("%s costs %i with its reads", (text, cost) => {
+  const document = parse(
+    `${text} fragment F on Wallet { balance(mints: $m) { vault } coins(mints: $n) { mint } }`,
+  );
+  const mints = (letter: string) => Array.from({ length: 10 }, (_, i) => `${letter}${i}`);
+  expect(costOf(document, { a: new Array(9).fill("x"), m: mints("m"), n: mints("n") })).toBe(cost);
+});
+
+it.each([
+  ['query ($a: String!) { wallet(handle: $a) { coins(mints: ["x"]) { mint } } }', false],
+  ["query ($a: String!) { wallets(handles: [$a]) { address } }", true],
+  ['query ($a: String!) { wallet(handle: "x") { coins(mints: ["y", $a]) { mint } } }', true],
+  ['query ($a: [String!] = ["x"]) { wallet(handle: "x") { balance(mints: $a) { vault } } }', true],
+  ['mutation ($a: [String!]) { collectMany(collects: [{ socialId: "1", mints: $a }]) { success } }', true],
+  [
+    "mutation ($a: [String!]) { ...F } fragment F on Mutation { collectMany(collects: { mints: [$a] }) { success } }",
+    true,
+  ],
+])("knows whether variables can change the size of %s", (text, dependsOnVariables) => {
+  const document = parse(text);
+  expect(measureOperation(schema, document, getOperationAST(document)!)).toMatchObject({
+    dependsOnVariables,
+  });
+});
+
+it.each([
   [{ c: [{ socialId: "1" }, {}, null] }, 6],
   [{ c: { socialId: "1" } }, 2],
   [{}, 1],
@@ -48,6 +106,19 @@ it.each([
     "mutation ($c: [CollectInput!]!) { a: collectMany(collects: $c) { success } b: collectMany(collects: $c) { success } }",
   );
   expect(costOf(document, variables)).toBe(cost);
+});
+
+it.each([
+  [undefined, 4],
+  [{ m: ["x"] }, 3],
+  [{ m: ["x"], c: [{ mints: ["a", "b"] }, { mints: "a" }] }, 4],
+  [{ m: null, c: null }, 0],
+])("counts the mints in variables, in lists and objects, with defaults: %j", (variables, mints) => {
+  const document =
+    parse(`mutation ($m: [String!] = ["a", "b"], $c: [CollectInput!] = [{ socialId: "2", mints: ["a", "b"] }]) {
+    collectMany(collects: [{ socialId: "1", mints: $m }]) { success } a: collectMany(collects: $c) { success }
+  }`);
+  expect(measureOperation(schema, document, getOperationAST(document)!, variables).counts.mints).toBe(mints);
 });
 
 it("counts only the operation that runs", () => {

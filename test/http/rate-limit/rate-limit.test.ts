@@ -77,13 +77,17 @@ const CASES: [name: string, requests: Request[]][] = [
     ],
   ],
   [
-    "takes nothing for a request whose full cost does not fit",
+    "keeps the preliminary cost of a request whose full cost does not fit",
     [
       [0, 1, "passes", 19, 60],
-      [0, 15, "passes", 4, 60],
-      [0, 6, "is refused", 5, 60, 0],
-      [0, 5, "passes", 0, 60],
-      [0, 1, "is refused", 0, 60],
+      [10, 15, "passes", 4, 50],
+      [20, 1, "passes", 3, 40],
+      [20, 5, "is refused", 3, 50, 2],
+      [20, 20, "is refused", 3, 60, 2],
+      [20, 4, "passes", 0, 40, 2],
+      [20, 1, "is refused", 0, 40],
+      // It keeps nothing if what it would replace has left the window.
+      [60, 5, "is refused", 1, 10, 0],
     ],
   ],
 ];
