@@ -10,6 +10,7 @@ import { badRequest, MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraph
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { parseBody } from "./json-body.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
+import { exceededByVariables } from "./limits/variables-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
 import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
@@ -46,10 +47,12 @@ export function createGraphQLEndpoint(needs: {
 
   /**
    * Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text.
-   * Also refuses an operation name of another type, which Yoga would not find.
+   * Also refuses an operation name of another type, which Yoga would not find, and too large variables.
    */
   const checkParams: Plugin = {
-    onParams({ params: { query, operationName, extensions } }) {
+    onParams({ params: { query, operationName, variables, extensions } }) {
+      const exceeded = exceededByVariables(variables);
+      if (exceeded) throw exceeded;
       if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
@@ -168,7 +171,7 @@ export function createGraphQLEndpoint(needs: {
       scope: RequestScope,
       { mayMutate }: { mayMutate: boolean },
     ): Promise<string | undefined> {
-      if (!isPlain(params)) return undefined;
+      if (!isPlain(params) || exceededByVariables(params.variables)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || (operation.isMutation && !mayMutate)) return undefined;
       const { cost, isWithinLimits } = operation.weigh(params.variables);

@@ -1,5 +1,6 @@
 import { getIntrospectionQuery } from "graphql";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -22,6 +23,7 @@ const BALANCE =
   "balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports withdrawableLamports __typename }";
 const WALLET = `id handle socialId address ${BALANCE} __typename`;
 const COLLECT_RESULT = `success collected collectedLamports newBalance newBalanceLamports txSignature error message wallet { ${WALLET} }`;
+const MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
 const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
 
 interface Refused {
@@ -36,6 +38,13 @@ const tooMany = (max: number, words: string, count?: number | string) =>
   count === undefined
     ? new RegExp(`^Too many ${words}: the maximum is ${max} per document\\.`)
     : new RegExp(`^Too many ${words}: ${count} requested, the maximum is ${max} per operation\\.`);
+
+const TOO_MANY_VALUES = /^Too many values in `variables`: the maximum is 1000\.$/;
+const tooManyMembers = (count: number) =>
+  new RegExp(`^Too many members of an object in \`variables\`: ${count} given, the maximum is 5\\.$`);
+const membersOf = (count: number, value: unknown = 1) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`a${i}`, value]));
+const nestedObjects = (depth: number): object => membersOf(5, depth > 1 ? nestedObjects(depth - 1) : 1);
 
 const REFUSED: readonly Refused[] = [
   // Limits on the text, checked before parsing.
@@ -191,8 +200,8 @@ const REFUSED: readonly Refused[] = [
   {
     name: "values that are not handles in a variable",
     query: LIST,
-    variables: { handles: new Array(20_000).fill(5) },
-    message: tooMany(100, "wallets", 20_000),
+    variables: { handles: new Array(999).fill(5) },
+    message: tooMany(100, "wallets", 999),
   },
   {
     name: "wallets in two lists",
@@ -225,6 +234,38 @@ const REFUSED: readonly Refused[] = [
     variables: JSON.parse(`{"__proto__": ${JSON.stringify(artists(101))}}`),
     message: tooMany(100, "wallets", 101),
   },
+  // Limits on the variables, checked before parsing.
+  {
+    name: "members of an object in a variable",
+    query: MANY,
+    variables: { c: [membersOf(9_000)] },
+    message: tooManyMembers(9_000),
+  },
+  {
+    name: "members of an object, one more than allowed",
+    query: MANY,
+    variables: { c: { socialId: "1", ...membersOf(5) } },
+    message: tooManyMembers(6),
+  },
+  {
+    name: "members of nested objects",
+    query: MANY,
+    variables: { c: [{ a: [{ b: membersOf(9) }] }] },
+    message: tooManyMembers(9),
+  },
+  {
+    name: "values in nested objects",
+    query: MANY,
+    variables: { c: nestedObjects(5) },
+    message: TOO_MANY_VALUES,
+  },
+  {
+    name: "values in a list",
+    query: LIST,
+    variables: { handles: new Array(20_000).fill(5) },
+    message: TOO_MANY_VALUES,
+  },
+  { name: "variables", query: "{ __typename }", variables: membersOf(1_001), message: TOO_MANY_VALUES },
 ];
 
 describe("an operation above a limit is refused with 400 and the limit, without upstream calls:", () => {
@@ -290,6 +331,42 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     ]);
   });
 
+  it("mints in variables, in lists and objects of a cached operation", async () => {
+    const ids = Array.from({ length: 100 }, (_, i) => `"${i + 1}"`);
+    const names = Array.from({ length: 30 }, (_, i) => `$m${i}`);
+    const coins = times(
+      3,
+      (i) => `c${i}: coins(mints: [${names.slice(10 * i, 10 * i + 10).join()}]) { mint }`,
+    );
+    const of30 = (mintOf: (i: number) => string) =>
+      Object.fromEntries(names.map((name, i) => [name.slice(1), mintOf(i)]));
+    const entries = times(11, (i) => `{ socialId: "${i + 1}", mints: $m }`);
+    const [mint, ...others] = Array.from({ length: 30 }, newMint);
+    for (const [query, few, many, count] of [
+      [
+        `query (${names.map((name) => `${name}: String!`).join()}) { walletsById(socialIds: [${ids.join()}]) { ${coins} } }`,
+        of30(() => mint!),
+        of30((i) => others[i] ?? mint!),
+        3_000,
+      ],
+      [
+        `mutation ($m: [String!]) { collectMany(collects: [${entries}]) { error } }`,
+        { m: [mint] },
+        { m: others.slice(0, 10) },
+        110,
+      ],
+    ] as const) {
+      for (let i = 0; i < 2; i++) expect((await world.graphql(query, few)).body.errors).toBeUndefined();
+      world.forgetCalls();
+      const { status, body } = await world.graphql(query, many);
+      const error = { code: "INVALID_MINT", message: expect.stringMatching(tooMany(100, "mints", count)) };
+      expect([status, { ...body.errors[0].extensions, message: body.errors[0].message }]).toEqual([
+        400,
+        error,
+      ]);
+    }
+  });
+
   it("too many collects in a mutation, which cost one request", async () => {
     const caller = { "x-forwarded-for": "192.0.2.200" };
     const before = await world.graphql("{ __typename }", {}, caller);
@@ -334,6 +411,28 @@ describe("an ordinary request passes:", () => {
     const { status, body } = await world.graphql(query, { ...handles, with: true });
     expect([status, body.errors]).toEqual([200, undefined]);
     expect(body.data.w99.sum.total).toBe(body.data.w99.balance.total);
+  });
+
+  it("a hundred wallets, each with a variable for its handle and one for its coin", async () => {
+    const query = `query (${times(100, (i) => `$h${i}: String!, $m${i}: [String!]!`)}) {
+      ${times(100, (i) => `w${i}: wallet(handle: $h${i}) { coins(mints: $m${i}) { mint } }`)}
+    }`;
+    const mint = newMint();
+    const variables = Object.fromEntries(
+      artists(100).flatMap((handle, i) => [
+        [`h${i}`, handle],
+        [`m${i}`, [mint]],
+      ]),
+    );
+    const { status, body } = await world.graphql(query, variables);
+    expect([status, body.errors]).toEqual([200, undefined]);
+    expect(body.data.w99).toEqual({ coins: [{ mint }] });
+  });
+
+  it("a hundred entries to collect in one variable, with a coin each", async () => {
+    const c = Array.from({ length: 100 }, (_, i) => ({ socialId: String(10 ** 6 + i), mints: [newMint()] }));
+    const { status, body } = await world.graphql(MANY, { c });
+    expect([status, body.errors, body.data.collectMany.length]).toEqual([200, undefined, 100]);
   });
 
   it("a hundred wallets in a literal list or a variable, with all their fields", async () => {

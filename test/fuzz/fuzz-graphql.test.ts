@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import { schema } from "../../src/schema/schema.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { expectGraphQL, expectNoErrorLogged } from "../support/fuzz/contract.ts";
-import { operations, malformed, type Posted } from "../support/fuzz/documents.ts";
+import { operations, malformed, shapedVariables, type Posted } from "../support/fuzz/documents.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
 
 let world: World;
@@ -47,6 +47,11 @@ async function expectTwice(posted: Posted): Promise<void> {
 fuzz("any GraphQL operation gets the same well-formed response twice", {
   share: 0.12,
   cases: operations(schema),
+  check: expectTwice,
+});
+fuzz("variables of every shape get the same well-formed response twice", {
+  share: 0.06,
+  cases: shapedVariables,
   check: expectTwice,
 });
 fuzz("any malformed GraphQL operation gets the same well-formed response twice", {

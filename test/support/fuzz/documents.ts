@@ -235,6 +235,64 @@ export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
     }));
 }
 
+const repeat = (count: number, value: unknown) => new Array<unknown>(count).fill(value);
+const membersOf = (count: number, value: unknown) =>
+  Object.fromEntries(repeat(count, value).map((each, i) => [`a${i}`, each]));
+const nest = (depth: number, value: unknown, wrap: (value: unknown) => unknown): unknown => {
+  let nested = value;
+  for (let i = 0; i < depth; i++) nested = wrap(nested);
+  return nested;
+};
+
+/** Values of every shape: wide, deep, long, of any type, with unknown members and without required ones. */
+const { shape } = fc.letrec<{ shape: unknown }>((tie) => {
+  const value = fc.oneof(
+    fc.constantFrom<unknown>(...HANDLES, ...IDS, ...MINTS),
+    fc.jsonValue({ maxDepth: 0 }),
+  );
+  const count = fc.oneof(fc.nat(12), fc.nat(3_000));
+  const pair = fc.tuple(count, value);
+  return {
+    shape: fc.oneof(
+      { maxDepth: 5 },
+      value,
+      fc
+        .tuple(fc.nat(9_000), fc.constantFrom("x", "\n", "\u0001", "é"))
+        .map(([length, text]) => text.repeat(length)),
+      pair.map(([length, each]) => repeat(length, each)),
+      pair.map(([length, each]) => membersOf(length, each)),
+      pair.map(([depth, inner]) => nest(depth, inner, (nested) => [nested])),
+      pair.map(([depth, inner]) => nest(depth, inner, (a) => ({ a }))),
+      fc.array(tie("shape"), { maxLength: 12 }),
+      fc.dictionary(fc.constantFrom("socialId", "mints", "__proto__", "toJSON", "length", ""), tie("shape")),
+      fc.record(
+        { socialId: fc.constantFrom(...IDS), mints: tie("shape"), a: tie("shape") },
+        { requiredKeys: [] },
+      ),
+    ),
+  };
+});
+
+/** Valid operations with variables of every shape, in bodies of an accepted size. */
+export const shapedVariables: fc.Arbitrary<Posted> = fc
+  .record({
+    query: fc.constantFrom(
+      "query ($a: String!) { wallet(handle: $a) { id } }",
+      "query ($a: [String!]!) { wallets(handles: $a) { id } }",
+      "query ($a: [[String!]!]!) { __typename @skip(if: true) walletsById(socialIds: []) { coins(mints: $a) { mint } } }",
+      'query ($a: Int, $b: String) { walletById(socialId: "7") { history(first: $a, after: $b) { nodes { kind } } } }',
+      "query ($a: [String!], $b: String!) { walletById(socialId: $b) { balance(mints: $a) { vault } } }",
+      "mutation ($a: [CollectInput!]!) { collectMany(collects: $a) { error } }",
+      "mutation ($a: CollectInput!, $b: String!) { collectMany(collects: [$a, { socialId: $b }]) { error } }",
+    ),
+    variables: fc.oneof(
+      fc.record({ a: shape, b: shape }, { requiredKeys: ["a"] }),
+      fc.record({ a: shape, b: shape }, { requiredKeys: ["a"] }),
+      shape,
+    ),
+  })
+  .filter((posted) => Buffer.byteLength(JSON.stringify(posted)) <= 100_000);
+
 const PIECES = [
   "{",
   "}",
