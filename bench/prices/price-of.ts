@@ -5,7 +5,7 @@ export interface Attack {
   /** The row of the table in SECURITY.md. */
   readonly name: string;
   /** Called once, before the first request. */
-  readonly prepare?: (target: Target) => Promise<void>;
+  readonly prepare?: (target: Target) => Promise<unknown>;
   /** Sends one request; resolves when the gateway has ended its work for it. */
   readonly send: (target: Target) => Promise<unknown>;
 }
