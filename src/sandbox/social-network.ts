@@ -4,7 +4,7 @@ import type { LoopbackAnswer, LoopbackRequest, LoopbackServer } from "./loopback
 export interface NetworkAccount {
   /** As its owner spells it; lookups ignore case. */
   readonly handle: string;
-  /** Decimal digits, at most 2^64 - 1. */
+  /** Decimal digits, at most 2^63 - 1. */
   readonly id: string;
   /** The display name. */
   readonly name: string;
@@ -32,6 +32,8 @@ const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> =
   "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
 };
 const MAX_NAMES = 100;
+/** Ids are signed 64-bit integers. */
+const MAX_ID = 2n ** 63n - 1n;
 
 const PROBLEMS = "https://api.example/2/problems";
 
@@ -132,7 +134,7 @@ function problemOf(names: readonly string[], parameter: string, format: RegExp):
   if (names.length > MAX_NAMES) {
     return `The number of values in the \`${parameter}\` query parameter list [${names.length}] is not between 1 and ${MAX_NAMES}`;
   }
-  const invalid = names.find((name) => !format.test(name));
+  const invalid = names.find((name) => !format.test(name) || (parameter === "ids" && BigInt(name) > MAX_ID));
   return invalid === undefined
     ? undefined
     : `The \`${parameter}\` query parameter value [${invalid}] does not match ${format.source}`;

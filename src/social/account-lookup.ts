@@ -30,8 +30,8 @@ const MAX_WAIT_MS = 150;
  */
 const SEND_WITHIN = 0.9;
 
-/** The longest id that the network accepts, though 64-bit ids can have 20 digits. */
-const MAX_ID_DIGITS = 19;
+/** The network's ids are signed 64-bit integers. It may refuse the whole call for a higher one. */
+const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
  * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
@@ -166,15 +166,18 @@ export function createAccountLookup(needs: {
         caller,
       ),
 
-    /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
+    /**
+     * The account of each canonical id, or an error: `not-found` without a call for an id above the network's highest. The
+     * timeout counts from `startedAt`.
+     */
     async findByIds(
       ids: readonly string[],
       caller?: Caller,
       startedAt?: number,
     ): Promise<(SocialAccount | Error)[]> {
-      const isAccepted = (id: string) => id.length <= MAX_ID_DIGITS;
-      const found = (await find("id", ids.filter(isAccepted), caller, startedAt)).values();
-      return ids.map((id) => (isAccepted(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
+      const canExist = (id: string) => BigInt(id) <= MAX_NETWORK_ID;
+      const found = (await find("id", ids.filter(canExist), caller, startedAt)).values();
+      return ids.map((id) => (canExist(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
     },
   };
 }

@@ -125,6 +125,24 @@ describe("walletById(socialId)", () => {
     });
   });
 
+  it("does not ask the network for ids above 2^63-1, which would refuse the whole call", async () => {
+    const { id } = world.account("creator");
+    const ids = ["9223372036854775807", "9223372036854775808", "18446744073709551615", id];
+    const query =
+      "query ($ids: [String!]!) { walletsById(socialIds: $ids) { socialId address handle profile { name } } }";
+    world.forgetCalls();
+    const { body } = await world.graphql(query, { ids });
+    expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([[ids[0], id]]);
+    const none = { address: expect.any(String), handle: null, profile: null };
+    expect(body.data.walletsById).toMatchObject([none, none, none, { handle: "creator" }]);
+    const failed = body.errors.map(({ path, extensions }: any) => [path.join("."), extensions.code]).sort();
+    expect(failed).toEqual(
+      [0, 1, 2].flatMap((i) =>
+        ["handle", "profile"].map((field) => [`walletsById.${i}.${field}`, "SOCIAL_NOT_FOUND"]),
+      ),
+    );
+  });
+
   it("refuses an invalid id, and drops leading zeros", async () => {
     const { body } = await world.graphql('{ a: walletById(socialId: "x") { address } }');
     expect(body.errors[0].extensions.code).toBe("INVALID_SOCIAL_ID");
