@@ -13,7 +13,12 @@ export type CollectFailure =
   | { readonly kind: "lease-not-acquired" }
   /** The transaction that another replica stored is unreadable; the lock is released. */
   | { readonly kind: "stored-transaction-unreadable" }
-  | { readonly kind: "simulation-failed"; readonly err: TransactionError; readonly logs: readonly string[] }
+  | {
+      readonly kind: "simulation-failed";
+      readonly err: TransactionError;
+      /** The log line of the last program that failed. */
+      readonly programError: string | undefined;
+    }
   /** The account's last transaction failed on the chain. */
   | { readonly kind: "backing-off"; readonly leftMs: number }
   /** Only coins could be collected that back off: their sweeps failed on the chain. */
@@ -72,7 +77,9 @@ function describe(failure: CollectFailure): string {
     case "stored-transaction-unreadable":
       return "the transaction that another replica stored cannot be read";
     case "simulation-failed":
-      return `the simulation failed: ${failure.logs.join(" | ")}: ${JSON.stringify(failure.err)}`;
+      return ["the simulation failed", failure.programError, JSON.stringify(failure.err)]
+        .filter((text) => text !== undefined)
+        .join(": ");
     case "backing-off":
       return `the account backs off for ${Math.ceil(failure.leftMs)} ms more`;
     case "coins-backing-off":

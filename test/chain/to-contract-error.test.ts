@@ -24,7 +24,7 @@ const CASES: {
   "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
   "simulation-failed": [
-    { err: { InstructionError: [2, { Custom: 6_000 }] }, logs: ["Program log: no"] },
+    { err: { InstructionError: [2, { Custom: 6_000 }] }, programError: undefined },
     { message: COLLECT_FAILED, hint: "LAUNCHPAD_PROGRAM_ID" },
   ],
   "coins-backing-off": [
@@ -141,11 +141,11 @@ describe("a CollectError", () => {
     );
   });
 
-  it("includes the chain's logs and error in its own message", () => {
-    const logs = ["Program log: no", "Program log: sorry"];
+  it("includes the program's and the chain's error in its own message", () => {
     const err = { InstructionError: [2, { Custom: 6_000 }] };
-    expect(new CollectError({ kind: "simulation-failed", err, logs }).message).toBe(
-      'the simulation failed: Program log: no | Program log: sorry: {"InstructionError":[2,{"Custom":6000}]}',
+    const programError = "Program abc failed: custom program error: 0x1770";
+    expect(new CollectError({ kind: "simulation-failed", err, programError }).message).toBe(
+      `the simulation failed: ${programError}: {"InstructionError":[2,{"Custom":6000}]}`,
     );
   });
 });

@@ -125,6 +125,24 @@ describe("a collect that names a coin", () => {
     expect(world.sandbox.landedCollects()).toHaveLength(1);
   });
 
+  it("logs one line for all coins that fail, with the last program error and no other logs", async () => {
+    const broken = Array.from({ length: 4 }, () => launch("creator", { fees: 7n * SOL }));
+    for (const mint of broken)
+      chain.setAccount(curveOf(mint), { ...chain.account(curveOf(mint))!, lamports: 3n * SOL });
+    expect((await collect("creator", broken)).body).toMatchObject({ collected: "3.1000" });
+    expect(world.sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(5);
+    const lines = world.logLines.map((line) => JSON.parse(line)).filter(({ level }) => level >= 40);
+    expect(lines).toHaveLength(1);
+    const [{ msg, mints, err }] = lines;
+    expect(msg).toContain("a collect leaves out coins");
+    expect(mints.toSorted()).toEqual(broken.toSorted());
+    expect(err.message).toMatch(
+      /^the simulation failed: Program \w+ failed: [^|]+: \{"InstructionError":.*\}$/,
+    );
+    expect(JSON.stringify(err)).not.toContain("Program log");
+    expect(JSON.stringify(err)).not.toContain("invoke");
+  });
+
   it("leaves out a coin whose curve would fall below its rent-exempt minimum", async () => {
     const broken = launch("creator", { fees: SOL });
     const curve = chain.account(curveOf(broken))!;

@@ -39,6 +39,13 @@ interface Simulation {
   readonly remaining: readonly WaitingFees[];
 }
 
+/** What the simulations of a collect leave out, and why the last of it. */
+interface LeftOut {
+  readonly mints: Set<string>;
+  hasAmm: boolean;
+  error: Error | undefined;
+}
+
 /** From this simulation on, one that fails leaves out all sweeps. */
 const MAX_SIMULATIONS_WITH_SWEEPS = 8;
 
@@ -110,27 +117,25 @@ export function createSimulateAlone(needs: {
     };
   }
 
-  return async ({ wallet, fees }: Prospect): Promise<Simulation | undefined> => {
+  async function simulateWithout(
+    { wallet, fees }: Prospect,
+    leftOut: LeftOut,
+  ): Promise<Simulation | undefined> {
     const { account } = wallet;
     const { address } = account;
     let { vaults, sweeps } = fees;
     let failure: CollectError | undefined;
 
     function leaveOutAmm(error: CollectError): void {
-      log.warn(
-        { address, err: error },
-        "a collect leaves out the AMM's fees, because its simulation fails with them: check LAUNCHPAD_AMM_PROGRAM_ID",
-      );
+      Object.assign(leftOut, { hasAmm: true, error });
       failure = error;
       vaults = { ...vaults, ammVault: toLamports(0) };
       sweeps = withoutPools(sweeps);
     }
 
     function leaveOut(some: readonly Sweep[], error: Error): void {
-      log.warn(
-        { address, mints: some.map(({ coin }) => coin.mint), err: error },
-        "a collect leaves out coins, because their sweeps fail or cost too much: if this happens for every coin, check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID",
-      );
+      for (const { coin } of some) leftOut.mints.add(coin.mint);
+      leftOut.error = error;
       sweeps = without(sweeps, some);
     }
 
@@ -157,7 +162,11 @@ export function createSimulateAlone(needs: {
         sweeps = without(sweeps, unpaid);
         continue;
       }
-      const error = new CollectError({ kind: "simulation-failed", err, logs });
+      const error = new CollectError({
+        kind: "simulation-failed",
+        err,
+        programError: lastProgramError(logs),
+      });
       const step = composer.findCulprit([part], SIMULATION_TERMS, err)?.step;
       if (step?.kind !== "sweep" && isReceiverBelowRent(err)) return undefined;
       assertFeePayerPays(err);
@@ -167,6 +176,22 @@ export function createSimulateAlone(needs: {
       else if (hasSweeps) leaveOut(sweeps, error);
       else throw error;
     }
+  }
+
+  return async (prospect: Prospect): Promise<Simulation | undefined> => {
+    const leftOut: LeftOut = { mints: new Set(), hasAmm: false, error: undefined };
+    const simulation = await simulateWithout(prospect, leftOut);
+    const { mints, hasAmm, error } = leftOut;
+    if (error) {
+      const what = [...(hasAmm ? ["the AMM's fees"] : []), ...(mints.size > 0 ? ["coins"] : [])].join(
+        " and ",
+      );
+      log.warn(
+        { address: prospect.wallet.account.address, mints: [...mints], err: error },
+        `a collect leaves out ${what}, because they fail its simulation or cost too much: if every collect does, check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID`,
+      );
+    }
+    return simulation;
   };
 }
 
@@ -192,4 +217,9 @@ function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   return sweeps.filter(
     ({ coin, stage }) => !some.some((each) => each.coin.mint === coin.mint && each.stage === stage),
   );
+}
+
+/** The runtime's last line about a program that failed. The programs' own lines may be many, and hold anything. */
+function lastProgramError(logs: readonly string[]): string | undefined {
+  return logs.findLast((line) => /^Program \w+ failed: /.test(line));
 }
