@@ -197,7 +197,6 @@ export function createChainServices(needs: CommonNeeds) {
       rpc,
       floors,
       launchpadProgramId,
-      sharingConfigOf: (mint) => coinAddressesOf(mint).sharingConfig,
       callsPerHour: historyCallsPerHour,
       redis,
       metrics: budgetMetrics,

@@ -12,13 +12,7 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import { toRefusal } from "../to-contract-error.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
-import {
-  toHistoryTransaction,
-  toTransfer,
-  type HistoryTransaction,
-  type SharingConfigOf,
-  type Transfer,
-} from "./transfer.ts";
+import { toHistoryTransaction, toTransfer, type HistoryTransaction, type Transfer } from "./transfer.ts";
 
 /** A part of an account's history, newest first. */
 export interface HistoryPage {
@@ -61,7 +55,6 @@ export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
   launchpadProgramId: string;
-  sharingConfigOf: SharingConfigOf;
   callsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
@@ -69,7 +62,7 @@ export function createHistory(needs: {
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, sharingConfigOf, callsPerHour, redis, metrics, log } = needs;
+  const { rpc, floors, launchpadProgramId, callsPerHour, redis, metrics, log } = needs;
   const { rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
@@ -135,7 +128,7 @@ export function createHistory(needs: {
         const { signature } = listed;
         const read = () => readTransaction(listed, address, reader);
         const transaction = cache.get(signature) ?? (await shareTransaction(signature, read, reader));
-        return toTransfer(transaction, signature, account, sharingConfigOf);
+        return toTransfer(transaction, signature, account);
       }
 
       const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);

@@ -1,5 +1,6 @@
 import type { AccountAddresses } from "../addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
+import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import type { AddressTransaction } from "../rpc/address-history.ts";
 
 /** What a history needs of a transaction, for any of its accounts. */
@@ -10,6 +11,8 @@ export interface HistoryTransaction {
   readonly changes: AddressTransaction["balances"];
   /** The accounts of each instruction that the launch platform ran. */
   readonly launchpadAccounts: readonly (readonly string[])[];
+  /** Those of them that distribute a coin's shared fees. */
+  readonly distributionAccounts: readonly (readonly string[])[];
 }
 
 /** Leaves out what no history needs: most of a transaction. A failed one changes nothing that a history shows. */
@@ -23,6 +26,9 @@ export function toHistoryTransaction(
     blockTime,
     changes: new Map(changed),
     launchpadAccounts: ofLaunchpad.map(({ accounts }) => accounts),
+    distributionAccounts: ofLaunchpad
+      .filter(({ data }) => DISTRIBUTIONS.includes(data))
+      .map(({ accounts }) => accounts),
   };
 }
 
@@ -38,12 +44,6 @@ export interface Transfer {
   readonly at: Date | undefined;
 }
 
-/** The sharing config of the coin with a mint, and its vault. */
-export type SharingConfigOf = (mint: string) => Pick<AccountAddresses, "address" | "creatorVault">;
-
-/** Where the first and the second version of a distribution name the mint. */
-const MINT_INDEXES = [0, 1];
-
 /** Smaller received amounts are left out: anyone can send dust. The smallest amount that prints as more than 0. */
 const MIN_RECEIVED = toLamports(100_000);
 
@@ -52,7 +52,6 @@ export function toTransfer(
   transaction: HistoryTransaction,
   signature: string,
   account: Pick<AccountAddresses, "address" | "creatorVault">,
-  sharingConfigOf: SharingConfigOf,
 ): Transfer | undefined {
   const change = transaction.changes.get(account.address);
   if (!change) return undefined;
@@ -60,52 +59,25 @@ export function toTransfer(
   const at = toDate(transaction.blockTime);
   if (after < before) return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
   const lamports = toLamports(after - before);
-  if (isCollect(transaction, account) || isDistribution(transaction, account, sharingConfigOf))
-    return { kind: "COLLECTED", lamports, signature, at };
+  if (isCollect(transaction, account)) return { kind: "COLLECTED", lamports, signature, at };
   return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
 }
 
 /**
- * Whether the vault's balance fell, or the launch platform ran an instruction for the vault and the address:
- * a collect that also fills the vault may leave its balance unchanged.
+ * Whether the vault's balance fell, or the launch platform ran an instruction for the vault and the address (a collect
+ * that also fills the vault may leave its balance unchanged), or one that distributes a coin's shared fees to the
+ * address. The platform checks the accounts of a distribution, so nothing is derived: a transaction can name hundreds.
  */
 function isCollect(
-  { changes, launchpadAccounts }: HistoryTransaction,
+  { changes, launchpadAccounts, distributionAccounts }: HistoryTransaction,
   { address, creatorVault }: Pick<AccountAddresses, "address" | "creatorVault">,
 ): boolean {
   const vault = changes.get(creatorVault);
   if (vault && vault.after < vault.before) return true;
-  return launchpadAccounts.some((accounts) => accounts.includes(address) && accounts.includes(creatorVault));
-}
-
-/**
- * Whether the launch platform distributed a coin's shared fees to the address: its instruction names the mint, two
- * accounts later the coin's sharing config and the config's vault, and then all who share the fees.
- */
-function isDistribution(
-  { launchpadAccounts }: HistoryTransaction,
-  { address }: Pick<AccountAddresses, "address">,
-  sharingConfigOf: SharingConfigOf,
-): boolean {
-  return launchpadAccounts.some(
-    (accounts) =>
-      accounts.includes(address) &&
-      MINT_INDEXES.some((i) => {
-        const [mint = "", , config, vault] = accounts.slice(i);
-        const derived = derive(mint, sharingConfigOf);
-        return derived?.address === config && derived?.creatorVault === vault;
-      }),
+  return (
+    launchpadAccounts.some((accounts) => accounts.includes(address) && accounts.includes(creatorVault)) ||
+    distributionAccounts.some((accounts) => accounts.includes(address))
   );
-}
-
-/** Undefined if `mint` is no key: an endpoint may have answered anything. */
-function derive(mint: string, sharingConfigOf: SharingConfigOf) {
-  try {
-    const { address, creatorVault } = sharingConfigOf(mint);
-    return { address, creatorVault };
-  } catch {
-    return undefined;
-  }
 }
 
 function toDate(seconds: number | undefined): Date | undefined {

@@ -1,3 +1,4 @@
+import { getBase58Decoder } from "@solana/codecs-strings";
 import { PublicKey, SystemProgram, TransactionInstruction, type AccountMeta } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
 import { deriveAddress } from "../derive-address.ts";
@@ -18,6 +19,14 @@ const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
 const DISTRIBUTE_CREATOR_FEES = Buffer.from("a572670079cef751", "hex");
+/** Takes a payer, and whether to create token accounts (a bool). */
+const DISTRIBUTE_CREATOR_FEES_V2 = Buffer.from("ffcb134ff444089f", "hex");
+
+/** The data of each instruction that distributes a coin's shared fees, in base58. */
+export const DISTRIBUTIONS: readonly string[] = [
+  DISTRIBUTE_CREATOR_FEES,
+  ...[0, 1].map((bool) => Buffer.concat([DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(bool)])),
+].map((data) => getBase58Decoder().decode(data));
 
 const MAX_CACHED_VAULTS = 1_000;
 

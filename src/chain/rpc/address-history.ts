@@ -14,6 +14,13 @@ export interface ListedTransaction {
   readonly isFinalized: boolean;
 }
 
+interface Instruction {
+  readonly program: string;
+  readonly accounts: readonly string[];
+  /** In base58. */
+  readonly data: string;
+}
+
 /** What a transaction did to its accounts. Addresses are in base58. */
 export interface AddressTransaction {
   readonly hasFailed: boolean;
@@ -22,7 +29,7 @@ export interface AddressTransaction {
   /** Those below 2^53 lamports. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
   /** The instructions that ran, also those that programs called. */
-  readonly instructions: readonly { readonly program: string; readonly accounts: readonly string[] }[];
+  readonly instructions: readonly Instruction[];
 }
 
 const READ_TRANSACTION = { commitment: "confirmed", encoding: "json", maxSupportedTransactionVersion: 1 };
@@ -155,10 +162,13 @@ function toTransaction({
   const { preBalances, postBalances } = meta;
   if (preBalances.length !== keys.length || postBalances.length !== keys.length) return undefined;
   const inner = meta.innerInstructions?.flatMap(({ instructions }) => instructions) ?? [];
-  const instructions = [...(message.instructions ?? []), ...inner].map(({ programIdIndex, accounts }) => ({
-    program: keys[programIdIndex] ?? "",
-    accounts: accounts.map((index) => keys[index] ?? ""),
-  }));
+  const instructions = [...(message.instructions ?? []), ...inner].map(
+    ({ programIdIndex, accounts, data }) => ({
+      program: keys[programIdIndex] ?? "",
+      accounts: accounts.map((index) => keys[index] ?? ""),
+      data,
+    }),
+  );
   return {
     hasFailed: meta.err !== null,
     blockTime: blockTime ?? undefined,

@@ -64,9 +64,18 @@ const accounts = z
 
 /** 64 bytes in base58. */
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
-/** Only needed to tell the kind of a transfer, so an unreadable list counts as absent. */
+/**
+ * Only needed to tell the kind of a transfer, so an unreadable list counts as absent. A transaction may name thousands of
+ * accounts, for which a schema of the index would take most of the time of a history.
+ */
 const instructions = z
-  .array(z.object({ programIdIndex: z.int().nonnegative(), accounts: z.array(z.int().nonnegative()) }))
+  .array(
+    z.object({
+      programIdIndex: z.int().nonnegative(),
+      accounts: z.custom<readonly number[]>((value) => Array.isArray(value) && value.every(isCount)),
+      data: z.string().catch(""),
+    }),
+  )
   .nullish()
   .catch(undefined);
 const withContext = <T extends z.ZodType>(value: T) =>

@@ -1,17 +1,17 @@
+import { getBase58Decoder } from "@solana/codecs-strings";
 import { describe, expect, it } from "vitest";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
+import { creatorVaultOf, sharingConfigOf } from "../../support/launchpad-instructions.ts";
 import { toHistoryTransaction, toTransfer } from "../../../src/chain/history/transfer.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import type { AddressTransaction } from "../../../src/chain/rpc/address-history.ts";
 
-const coinAddressesOf = createCoinAddresses({
-  launchpadProgramId: PUMP,
-  launchpadAmmProgramId: AMM,
-  launchpadFeesProgramId: FEES,
-});
+const base58 = getBase58Decoder();
+const DISTRIBUTE = base58.decode(Buffer.from("a572670079cef751", "hex"));
+const DISTRIBUTE_V2 = base58.decode(Buffer.from("ffcb134ff444089f01", "hex"));
+
 const MINT = "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y";
-const CONFIG = coinAddressesOf(MINT).sharingConfig;
+const CONFIG = sharingConfigOf(MINT);
+const VAULT_OF_CONFIG = creatorVaultOf(CONFIG);
 
 const account = { address: "address", creatorVault: "vault" };
 const PLATFORM = "platform";
@@ -30,10 +30,10 @@ const transfer = (transaction: Partial<AddressTransaction>) =>
     ),
     "sig",
     account,
-    (mint) => coinAddressesOf(mint).sharingConfig,
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
-const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts }];
+const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts, data: "" }];
+const distribution = (data: string, ...accounts: string[]) => [{ program: PLATFORM, accounts, data }];
 
 describe("the transfer of a transaction", () => {
   it.each([
@@ -47,22 +47,29 @@ describe("the transfer of a transaction", () => {
     ],
     [
       "is COLLECTED when the platform distributes a coin's shared fees to the address",
-      { [CONFIG.creatorVault]: [9, 0], address: [0, 5], other: [0, 4] },
-      ofPlatform(PLATFORM, MINT, "curve", CONFIG.address, CONFIG.creatorVault, "system", "address", "other"),
+      { "config's vault": [9, 0], address: [0, 5], other: [0, 4] },
+      distribution(DISTRIBUTE, "mint", "curve", "config", "config's vault", "system", "address", "other"),
       "COLLECTED",
       5n,
     ],
     [
       "is COLLECTED when the platform does so with the instruction that has a payer",
       { address: [0, 5] },
-      ofPlatform(PLATFORM, "payer", MINT, "curve", CONFIG.address, CONFIG.creatorVault, "system", "address"),
+      distribution(DISTRIBUTE_V2, "payer", "mint", "curve", "config", "config's vault", "system", "address"),
       "COLLECTED",
       5n,
     ],
     [
-      "is RECEIVED when the platform's instruction has another creator's vault",
+      "is RECEIVED when the platform distributes to others",
       { address: [0, 100_000] },
-      ofPlatform(PLATFORM, MINT, "curve", CONFIG.address, "vault of another", "system", "address"),
+      distribution(DISTRIBUTE, "mint", "curve", "config", "config's vault", "system", "other"),
+      "RECEIVED",
+      100_000n,
+    ],
+    [
+      "is RECEIVED when another instruction of the platform names accounts as a distribution does",
+      { address: [0, 100_000] },
+      ofPlatform(PLATFORM, MINT, "curve", CONFIG, VAULT_OF_CONFIG, "system", "address"),
       "RECEIVED",
       100_000n,
     ],
