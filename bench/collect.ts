@@ -14,7 +14,7 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { createAddresses, type AccountAddresses } from "../src/chain/addresses.ts";
-import { createLaunchpad } from "../src/chain/launchpad/instructions.ts";
+import { createLaunchpad, toTransactionInstruction } from "../src/chain/launchpad/instructions.ts";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { createLogger } from "../src/observability/log.ts";
@@ -72,7 +72,7 @@ async function collectWithReference(account: SandboxAccount): Promise<void> {
   if ((vault?.lamports ?? 0) - minimum < 100_000) throw new Error("nothing to collect");
   const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
   const transaction = new Transaction({ blockhash, lastValidBlockHeight, feePayer: feePayer.publicKey }).add(
-    launchpad.collectCreatorFee(account),
+    toTransactionInstruction(launchpad.collectCreatorFee(account)),
   );
   const simulated = await connection.simulateTransaction(
     new VersionedTransaction(transaction.compileMessage()),
@@ -100,7 +100,7 @@ async function collectManyWithReference(vaults: readonly AccountAddresses[]): Pr
       const keys = group.map(({ creatorVault }) => new PublicKey(creatorVault));
       await connection.getMultipleAccountsInfo(keys);
       const transaction = new Transaction({ blockhash, lastValidBlockHeight, feePayer: feePayer.publicKey });
-      transaction.add(...group.map(launchpad.collectCreatorFee));
+      transaction.add(...group.map((each) => toTransactionInstruction(launchpad.collectCreatorFee(each))));
       const { value } = await connection.simulateTransaction(
         new VersionedTransaction(transaction.compileMessage()),
         { replaceRecentBlockhash: true },
@@ -187,7 +187,7 @@ const key = createPrivateKey({
 const { blockhash } = await connection.getLatestBlockhash();
 const compile = (account: SandboxAccount) =>
   new Transaction({ blockhash, lastValidBlockHeight: 1, feePayer: keypair.publicKey })
-    .add(launchpad.collectCreatorFee(account))
+    .add(toTransactionInstruction(launchpad.collectCreatorFee(account)))
     .compileMessage();
 const message = compile(accounts[0]!);
 const bytes = message.serialize();

@@ -1,7 +1,7 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { PublicKey, SystemProgram, TransactionInstruction, type AccountMeta } from "@solana/web3.js";
+import { PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
-import { deriveAddress } from "../derive-address.ts";
+import { deriveAddress, toAddress } from "../derive-address.ts";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
@@ -28,7 +28,29 @@ export const DISTRIBUTIONS: readonly string[] = [
   ...[0, 1].map((bool) => Buffer.concat([DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(bool)])),
 ].map((data) => getBase58Decoder().decode(data));
 
+const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
+const TOKEN_PROGRAM = TOKEN_PROGRAM_ID.toBase58();
+const ASSOCIATED_TOKEN_PROGRAM = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
+const WRAPPED_SOL = WRAPPED_SOL_MINT.toBase58();
+
 const MAX_CACHED_VAULTS = 1_000;
+
+/** An account that an instruction names. */
+interface NamedAccount {
+  readonly address: string;
+  readonly isSigner: boolean;
+  readonly isWritable: boolean;
+}
+
+/**
+ * An instruction of any program. Addresses are in base58: a collect is sized with many coins before it is built with some
+ * of them, and web3.js takes microseconds to decode and encode each key.
+ */
+export interface Instruction {
+  readonly program: string;
+  readonly accounts: readonly NamedAccount[];
+  readonly data: Buffer;
+}
 
 export type Launchpad = ReturnType<typeof createLaunchpad>;
 
@@ -38,75 +60,72 @@ export type Launchpad = ReturnType<typeof createLaunchpad>;
  */
 export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
   /** The creator vault's account of wrapped SOL, which a sweep names but does not use. */
-  const vaultTokens = new LRUCache<string, PublicKey, undefined>({
+  const vaultTokens = new LRUCache<string, string, undefined>({
     max: MAX_CACHED_VAULTS,
-    memoMethod: (vault) => wrappedSolAccountOf(new PublicKey(vault)),
+    memoMethod: (vault) => toAddress(wrappedSolAccountOf(new PublicKey(vault))),
   });
   const launchpad = deriveAccounts(programs.launchpadProgramId, "global");
   const amm = deriveAccounts(programs.launchpadAmmProgramId, "global_config");
 
   return {
     /** Moves everything above the rent-exempt minimum from the creator vault to the creator. */
-    collectCreatorFee: ({ address, creatorVault }: Creator) =>
-      new TransactionInstruction({
-        programId: launchpad.programId,
-        keys: [
-          writable(address),
-          writable(creatorVault),
-          readOnly(SystemProgram.programId),
-          readOnly(launchpad.eventAuthority),
-          readOnly(launchpad.programId),
-        ],
-        data: COLLECT_CREATOR_FEE,
-      }),
+    collectCreatorFee: ({ address, creatorVault }: Creator) => ({
+      program: launchpad.program,
+      accounts: [
+        writable(address),
+        writable(creatorVault),
+        readOnly(SYSTEM_PROGRAM),
+        readOnly(launchpad.eventAuthority),
+        readOnly(launchpad.program),
+      ],
+      data: COLLECT_CREATOR_FEE,
+    }),
 
     /**
      * Unwraps everything in the AMM's vault, which must exist, into the creator vault, which need not. Must come
      * before `collectCreatorFee` in the transaction.
      */
-    transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) =>
-      new TransactionInstruction({
-        programId: amm.programId,
-        keys: [
-          readOnly(WRAPPED_SOL_MINT),
-          readOnly(TOKEN_PROGRAM_ID),
-          readOnly(SystemProgram.programId),
-          readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
-          readOnly(address),
-          writable(ammVaultAuthority),
-          writable(ammVault),
-          writable(creatorVault),
-          readOnly(amm.eventAuthority),
-          readOnly(amm.programId),
-        ],
-        data: TRANSFER_CREATOR_FEES_TO_PUMP,
-      }),
+    transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) => ({
+      program: amm.program,
+      accounts: [
+        readOnly(WRAPPED_SOL),
+        readOnly(TOKEN_PROGRAM),
+        readOnly(SYSTEM_PROGRAM),
+        readOnly(ASSOCIATED_TOKEN_PROGRAM),
+        readOnly(address),
+        writable(ammVaultAuthority),
+        writable(ammVault),
+        writable(creatorVault),
+        readOnly(amm.eventAuthority),
+        readOnly(amm.program),
+      ],
+      data: TRANSFER_CREATOR_FEES_TO_PUMP,
+    }),
 
     /**
      * Moves the creator fee that waits on the curve of a coin that trades in SOL to the creator vault; moves nothing
      * if none waits. Must come before `collectCreatorFee` in the transaction. `payer` pays for growing an old curve,
      * and the rent of the creator vault if that is missing.
      */
-    sweepCurve: (payer: string, { creatorVault }: Creator, { mint, curve, curveTokens }: CoinAddresses) =>
-      new TransactionInstruction({
-        programId: launchpad.programId,
-        keys: [
-          signer(payer),
-          readOnly(launchpad.config),
-          readOnly(mint),
-          readOnly(WRAPPED_SOL_MINT),
-          readOnly(TOKEN_PROGRAM_ID),
-          readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
-          readOnly(SystemProgram.programId),
-          writable(curve),
-          writable(curveTokens),
-          writable(creatorVault),
-          writable(vaultTokens.memo(creatorVault)),
-          readOnly(launchpad.eventAuthority),
-          readOnly(launchpad.programId),
-        ],
-        data: SWEEP_CREATOR_FEE,
-      }),
+    sweepCurve: (payer: string, { creatorVault }: Creator, { mint, curve, curveTokens }: CoinAddresses) => ({
+      program: launchpad.program,
+      accounts: [
+        signer(payer),
+        readOnly(launchpad.config),
+        readOnly(mint),
+        readOnly(WRAPPED_SOL),
+        readOnly(TOKEN_PROGRAM),
+        readOnly(ASSOCIATED_TOKEN_PROGRAM),
+        readOnly(SYSTEM_PROGRAM),
+        writable(curve),
+        writable(curveTokens),
+        writable(creatorVault),
+        writable(vaultTokens.memo(creatorVault)),
+        readOnly(launchpad.eventAuthority),
+        readOnly(launchpad.program),
+      ],
+      data: SWEEP_CREATOR_FEE,
+    }),
 
     /**
      * Moves the creator fee that waits in a coin's pool to the AMM's vault; moves nothing if none waits. Must come
@@ -117,45 +136,46 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
       payer: string,
       { ammVaultAuthority, ammVault }: Creator,
       { pool, poolTokens }: CoinAddresses,
-    ) =>
-      new TransactionInstruction({
-        programId: amm.programId,
-        keys: [
-          signer(payer),
-          readOnly(amm.config),
-          writable(pool),
-          readOnly(WRAPPED_SOL_MINT),
-          readOnly(TOKEN_PROGRAM_ID),
-          writable(poolTokens),
-          readOnly(ammVaultAuthority),
-          writable(ammVault),
-          readOnly(SystemProgram.programId),
-          readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
-          readOnly(amm.eventAuthority),
-          readOnly(amm.programId),
-        ],
-        data: SWEEP_CREATOR_FEE,
-      }),
+    ) => ({
+      program: amm.program,
+      accounts: [
+        signer(payer),
+        readOnly(amm.config),
+        writable(pool),
+        readOnly(WRAPPED_SOL),
+        readOnly(TOKEN_PROGRAM),
+        writable(poolTokens),
+        readOnly(ammVaultAuthority),
+        writable(ammVault),
+        readOnly(SYSTEM_PROGRAM),
+        readOnly(ASSOCIATED_TOKEN_PROGRAM),
+        readOnly(amm.eventAuthority),
+        readOnly(amm.program),
+      ],
+      data: SWEEP_CREATOR_FEE,
+    }),
 
     /**
      * Pays everything above the rent-exempt minimum in the sharing config's creator vault to the shareholders, all or
      * nothing. Fails while fees wait on the coin's curve. The first version of the instruction, which needs no payer.
      */
-    distributeCreatorFees: ({ mint, curve, sharingConfig }: CoinAddresses, shareholders: readonly string[]) =>
-      new TransactionInstruction({
-        programId: launchpad.programId,
-        keys: [
-          readOnly(mint),
-          readOnly(curve),
-          readOnly(sharingConfig.address),
-          writable(sharingConfig.creatorVault),
-          readOnly(SystemProgram.programId),
-          readOnly(launchpad.eventAuthority),
-          readOnly(launchpad.programId),
-          ...shareholders.map(writable),
-        ],
-        data: DISTRIBUTE_CREATOR_FEES,
-      }),
+    distributeCreatorFees: (
+      { mint, curve, sharingConfig }: CoinAddresses,
+      shareholders: readonly string[],
+    ) => ({
+      program: launchpad.program,
+      accounts: [
+        readOnly(mint),
+        readOnly(curve),
+        readOnly(sharingConfig.address),
+        writable(sharingConfig.creatorVault),
+        readOnly(SYSTEM_PROGRAM),
+        readOnly(launchpad.eventAuthority),
+        readOnly(launchpad.program),
+        ...shareholders.map(writable),
+      ],
+      data: DISTRIBUTE_CREATOR_FEES,
+    }),
   };
 }
 
@@ -163,20 +183,22 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
 function deriveAccounts(program: string, configSeed: string) {
   const programId = new PublicKey(program);
   return {
-    programId,
-    config: deriveAddress([Buffer.from(configSeed)], programId),
-    eventAuthority: deriveAddress([Buffer.from("__event_authority")], programId),
+    program,
+    config: toAddress(deriveAddress([Buffer.from(configSeed)], programId)),
+    eventAuthority: toAddress(deriveAddress([Buffer.from("__event_authority")], programId)),
   };
 }
 
-function signer(address: string): AccountMeta {
-  return { pubkey: new PublicKey(address), isSigner: true, isWritable: true };
+const signer = (address: string): NamedAccount => ({ address, isSigner: true, isWritable: true });
+const writable = (address: string): NamedAccount => ({ address, isSigner: false, isWritable: true });
+const readOnly = (address: string): NamedAccount => ({ address, isSigner: false, isWritable: false });
+
+export function toTransactionInstruction({ program, accounts, data }: Instruction): TransactionInstruction {
+  const keys = accounts.map(({ address, ...flags }) => ({ pubkey: new PublicKey(address), ...flags }));
+  return new TransactionInstruction({ programId: new PublicKey(program), keys, data });
 }
 
-function writable(key: PublicKey | string): AccountMeta {
-  return { pubkey: new PublicKey(key), isSigner: false, isWritable: true };
-}
-
-function readOnly(key: PublicKey | string): AccountMeta {
-  return { pubkey: new PublicKey(key), isSigner: false, isWritable: false };
+export function fromTransactionInstruction({ programId, keys, data }: TransactionInstruction): Instruction {
+  const accounts = keys.map(({ pubkey, ...flags }) => ({ address: pubkey.toBase58(), ...flags }));
+  return { program: programId.toBase58(), accounts, data };
 }

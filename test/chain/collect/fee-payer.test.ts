@@ -12,7 +12,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
+import { createLaunchpad, toTransactionInstruction } from "../../../src/chain/launchpad/instructions.ts";
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../../src/chain/launchpad/vaults.ts";
 import { wrappedSolAccountOf } from "../../../src/chain/token-accounts.ts";
 import { FEES } from "../../support/launchpad-instructions.ts";
@@ -185,8 +185,8 @@ describe("the fee payer and sweeps", () => {
   };
   const payer = keypair.publicKey;
   const [curveSweep, poolSweep] = [
-    launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!)),
-    launchpad.sweepPool(payer.toBase58(), account, coinAddressesOf(mints[1]!)),
+    toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!))),
+    toTransactionInstruction(launchpad.sweepPool(payer.toBase58(), account, coinAddressesOf(mints[1]!))),
   ];
   const allowed = {
     ...spending(),
@@ -200,7 +200,7 @@ describe("the fee payer and sweeps", () => {
   const GUARD = 4_000_000n;
   const guard = (lamports = GUARD, toPubkey = payer) =>
     SystemProgram.transfer({ fromPubkey: payer, toPubkey, lamports });
-  const collect = launchpad.collectCreatorFee(account);
+  const collect = toTransactionInstruction(launchpad.collectCreatorFee(account));
   const withSweeps = (...instructions: TransactionInstruction[]) =>
     feePayer.sign(message(payer, limit(1), ...instructions), allowed);
   const change = (
@@ -253,7 +253,11 @@ describe("the fee payer and sweeps", () => {
     ["beside a collect for the fee payer itself", [curveSweep, change(collect, 0, payer), guard()]],
     [
       "of another coin",
-      [launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[1]!)), collect, guard()],
+      [
+        toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[1]!))),
+        collect,
+        guard(),
+      ],
     ],
   ])("refuses a sweep %s", async (_, instructions) => {
     await expect(withSweeps(...instructions)).rejects.toThrow("refused to sign");
@@ -263,16 +267,17 @@ describe("the fee payer and sweeps", () => {
     const coin = coinAddressesOf(mints[0]!);
     const { sharingConfig } = coin;
     const toConfig = [
-      launchpad.sweepPool(payer.toBase58(), sharingConfig, coin),
-      launchpad.transferCreatorFeesToPump(sharingConfig),
-      launchpad.sweepCurve(payer.toBase58(), sharingConfig, coin),
+      toTransactionInstruction(launchpad.sweepPool(payer.toBase58(), sharingConfig, coin)),
+      toTransactionInstruction(launchpad.transferCreatorFeesToPump(sharingConfig)),
+      toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), sharingConfig, coin)),
     ];
     const sign = (...instructions: TransactionInstruction[]) =>
       feePayer.sign(message(payer, limit(1), ...instructions), {
         ...allowed,
         sweeps: [{ address: creator, mint: coin.mint, stage: "SHARED" as const }],
       });
-    const distribute = (...shareholders: string[]) => launchpad.distributeCreatorFees(coin, shareholders);
+    const distribute = (...shareholders: string[]) =>
+      toTransactionInstruction(launchpad.distributeCreatorFees(coin, shareholders));
 
     it("are signed with the distribution", async () => {
       expect((await sign(...toConfig, distribute(creator), guard())).fee).toBe(5_000n);

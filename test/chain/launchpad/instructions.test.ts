@@ -1,9 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { PublicKey, type TransactionInstruction } from "@solana/web3.js";
+import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/addresses.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
+import {
+  createLaunchpad,
+  fromTransactionInstruction,
+  type Instruction,
+} from "../../../src/chain/launchpad/instructions.ts";
 import {
   AMM,
   collectCreatorFee,
@@ -37,14 +41,15 @@ const cases = Array.from({ length: 200 }, () => {
 });
 
 /** All that goes into a transaction, in order. */
-const wire = ({ programId, keys, data }: TransactionInstruction) => [
-  programId.toBase58(),
+const wire = ({ program, accounts, data }: Instruction) => [
+  program,
   data.toString("hex"),
-  ...keys.map(({ pubkey, isSigner, isWritable }) => [pubkey.toBase58(), isSigner, isWritable]),
+  ...accounts.map(({ address, isSigner, isWritable }) => [address, isSigner, isWritable]),
 ];
 
 type Listed = ReturnType<typeof collectCreatorFee>;
-const listed = (instruction: Listed) => wire(toInstruction(instruction, instruction.accounts));
+const listed = (instruction: Listed) =>
+  wire(fromTransactionInstruction(toInstruction(instruction, instruction.accounts)));
 
 interface IdlAccount {
   readonly name: string;
@@ -122,7 +127,7 @@ describe("the launch platform's instructions", () => {
 
   it("to sweep name the AMM's config by its published address", () => {
     const { account, payer, coin } = cases[0]!;
-    const config = launchpad.sweepPool(payer, account, coin).keys[1]!.pubkey.toBase58();
+    const config = launchpad.sweepPool(payer, account, coin).accounts[1]!.address;
     expect(config).toBe("ADyA8hdefvWN2dbGGWFotbzWxrAvLW83WG6QCVXvJKqw");
   });
 });

@@ -1,8 +1,8 @@
-import { ComputeBudgetProgram, PublicKey, type Message, type TransactionInstruction } from "@solana/web3.js";
+import { ComputeBudgetProgram, PublicKey, type Message } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
 import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
-import type { Launchpad } from "../../launchpad/instructions.ts";
+import type { Instruction, Launchpad } from "../../launchpad/instructions.ts";
 import { DerivedCreator } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Sweep } from "../../sweeps.ts";
@@ -100,6 +100,6 @@ export function createSigningRules(needs: {
 }
 
 /** An instruction's program, accounts and data. */
-function textOf({ programId, keys, data }: TransactionInstruction): string {
-  return [programId.toBase58(), ...keys.map(({ pubkey }) => pubkey.toBase58()), data.toString("hex")].join();
+function textOf({ program, accounts, data }: Instruction): string {
+  return [program, ...accounts.map(({ address }) => address), data.toString("hex")].join();
 }
