@@ -22,7 +22,7 @@ import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
 import { createDecodeCoin } from "./chain/launchpad/coin-fees.ts";
 import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
-import { createRpc } from "./chain/rpc/rpc-client.ts";
+import { createRpc, type Rpc } from "./chain/rpc/rpc-client.ts";
 import type { ReportWaits } from "./chain/rpc/signature-status.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -112,15 +112,24 @@ export function createChainServices(needs: CommonNeeds) {
   });
   const decodeCoin = createDecodeCoin({ launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId });
   const floors = createFloors(rpc);
-  const balances = createBalances({
-    readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics: batchMetrics("chain") }),
-    decodeCoin,
-    getAccounts: rpc.getAccounts,
-    escrowProgramId,
-    feePayer: feePayerAddress,
-    minLamports,
-    maxRent,
-  });
+  const batches = batchMetrics("chain");
+  const createBalancesOf = (rpc: Rpc, metrics = batches) =>
+    createBalances({
+      readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics }),
+      decodeCoin,
+      getAccounts: rpc.getAccounts,
+      escrowProgramId,
+      feePayer: feePayerAddress,
+      minLamports,
+      maxRent,
+    });
+  const balances = createBalancesOf(rpc);
+  /** Their reads do not merge with those of lookups. They are made one at a time, so none waits. */
+  const countedBalances = (onCall: () => void) =>
+    createBalancesOf(
+      { ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) },
+      { ...batches, watch: () => undefined },
+    );
   const landedSlots = createLandedSlots({ feePayer: feePayerAddress, redis, floors });
 
   const budget = createFeeBudget({
@@ -203,7 +212,7 @@ export function createChainServices(needs: CommonNeeds) {
       log,
       rereadMs,
     }),
-    live: createLiveBalances({ balances, livePeriodMs, liveCallMs }),
+    live: createLiveBalances({ balances, countedBalances, livePeriodMs, liveCallMs }),
     addressesOf: createAddresses({ escrowProgramId, escrowSeed, launchpadProgramId, launchpadAmmProgramId }),
     coinAddressesOf,
   };

@@ -31,7 +31,10 @@ export function createWatchWallet(needs: { live: LiveBalances; namedCoins: Named
       const coins = allCoins(named);
       const wallet = await find();
       const account = wallet.addresses;
-      const readings = live.watch({ account, coins }, stream.signal);
+      const readings = live.watch(
+        { account, coins },
+        { signal: stream.signal, addressBlock: scope.addressBlock },
+      );
       return (async function* () {
         for await (const balanceWith of readings)
           yield { wallet, balances: named.map((coins) => [{ account, coins }, balanceWith(coins)] as const) };

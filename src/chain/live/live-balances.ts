@@ -1,4 +1,5 @@
 import { withoutParent } from "../../observability/tracing.ts";
+import { inFairOrder } from "../../upstream/fair-order.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
@@ -10,6 +11,8 @@ const PERIOD_MS = 2_000;
  */
 const CALL_MS = 1_200;
 const BURST = 10;
+/** A read starts when it may make this many calls. One that makes more delays the next. */
+const CALLS_PER_READ = 8;
 /** The wait after a failed read, doubled by each further one. */
 const FIRST_BACKOFF_MS = 2_000;
 const MAX_BACKOFF_MS = 15_000;
@@ -22,9 +25,18 @@ export interface LiveWaits {
   readonly liveCallMs?: number | undefined;
 }
 
+/** Who watches a wallet. */
+export interface Watcher {
+  /** Ends the watching. */
+  readonly signal: AbortSignal;
+  /** Watchers in the same block share one turn. */
+  readonly addressBlock: string;
+}
+
 /** A wallet that somebody watches. */
 interface Watched extends WalletWithCoins {
-  watchers: number;
+  /** The number of its watchers, by address block. */
+  readonly watchers: Map<string, number>;
   balance: BalanceWith | undefined;
   /** When the read of `balance` started. Times are in `performance.now()` time. */
   readAt: number;
@@ -40,16 +52,29 @@ interface Watched extends WalletWithCoins {
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
- * Watches balances for the whole process. All watchers of a wallet share its reads, and one call reads up to 33
- * wallets, fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s
- * for 1,000 without coins. During an outage nothing is shown, and one read at a time probes the chain.
+ * Watches balances for the whole process. All watchers of a wallet share its reads, and one read is of up to 33 wallets,
+ * fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s for 1,000
+ * without coins. Then address blocks take turns, each with one wallet. During an outage nothing is shown, and one read at
+ * a time probes the chain.
  */
-export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances, "getBalances"> }) {
+export function createLiveBalances(
+  needs: LiveWaits & {
+    /** For each watcher's first read. */
+    balances: Pick<Balances, "getBalances">;
+    /** Returns balances that call `onCall` for each call to the chain. */
+    countedBalances: (onCall: () => void) => Pick<Balances, "getBalances">;
+  },
+) {
   const { balances, livePeriodMs = PERIOD_MS, liveCallMs = CALL_MS } = needs;
+  const countedBalances = needs.countedBalances(() => {
+    nextCallAt = Math.max(nextCallAt, performance.now()) + liveCallMs;
+  });
   /** By address and coins; the one that was read longest ago comes first. */
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
   const changed = new Set<Watched>();
+  /** The address blocks that watch: how many watchers each has, and when a wallet of it was last read in its turn. */
+  const blocks = new Map<string, { watchers: number; readAt: number }>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
   /** When a call may be made if the burst is used up. */
@@ -57,25 +82,50 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
   let failures = 0;
   let backsOffUntil = 0;
 
-  function join(requested: WalletWithCoins): Watched {
+  function join(requested: WalletWithCoins, addressBlock: string): Watched {
     const wallet = wallets.get(identityOf(requested)) ?? {
       ...requested,
-      ...{ watchers: 0, balance: undefined, version: 0, isStale: false },
+      ...{ watchers: new Map(), balance: undefined, version: 0, isStale: false },
       ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
     };
-    wallet.watchers++;
+    wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
+    const block = blocks.get(addressBlock) ?? { watchers: 0, readAt: performance.now() };
+    blocks.set(addressBlock, { ...block, watchers: block.watchers + 1 });
     return wallet;
   }
 
-  function leave(wallet: Watched): void {
-    wallet.watchers--;
-    if (wallet.watchers > 0) return;
+  function leave(wallet: Watched, addressBlock: string): void {
+    const block = blocks.get(addressBlock)!;
+    if (--block.watchers === 0) blocks.delete(addressBlock);
+    const left = wallet.watchers.get(addressBlock)! - 1;
+    if (left > 0) wallet.watchers.set(addressBlock, left);
+    else wallet.watchers.delete(addressBlock);
+    if (wallet.watchers.size > 0) return;
     wallets.delete(identityOf(wallet));
     changed.delete(wallet);
   }
 
-  /** Reads wallets in one call. Returns whether the chain answered. */
-  async function read(batch: readonly Watched[], signal?: AbortSignal): Promise<boolean> {
+  /** The wallets that the next read may take: changed ones, those that are due, and others if there is room. */
+  function inTurn(): Iterable<Watched> {
+    const dueBefore = performance.now() - livePeriodMs;
+    const due = [...wallets.values()].filter(({ triedAt }) => triedAt <= dueBefore);
+    return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
+  }
+
+  /** One wallet of each block, the block that was read longest ago first; then the second of each, and so on. */
+  function byBlock(some: readonly Watched[]): Watched[] {
+    const turnOf = ({ watchers }: Watched) =>
+      Math.min(...watchers.keys().map((block) => blocks.get(block)!.readAt));
+    const oldestFirst = some.toSorted((a, b) => turnOf(a) - turnOf(b));
+    return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
+  }
+
+  /** Reads wallets. Returns whether the chain answered. */
+  async function read(
+    batch: readonly Watched[],
+    { getBalances }: Pick<Balances, "getBalances">,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
     const startedAt = performance.now();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
@@ -84,9 +134,9 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
       wallets.delete(identityOf(wallet));
       wallets.set(identityOf(wallet), wallet);
     }
-    const results = await balances
-      .getBalances(batch, signal)
-      .catch((error: unknown) => batch.map(() => error as Error));
+    const results = await getBalances(batch, signal).catch((error: unknown) =>
+      batch.map(() => error as Error),
+    );
     batch.forEach((wallet, i) => {
       const result = results[i]!;
       if (!(result instanceof Error)) show(wallet, result, startedAt);
@@ -114,8 +164,10 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
 
   async function readNext(): Promise<void> {
     isReading = true;
-    nextCallAt = Math.max(nextCallAt, performance.now()) + liveCallMs;
-    const hasAnswered = await read(takeOneCall(new Set([...changed, ...wallets.values()])));
+    const batch = takeOneCall(inTurn());
+    for (const { watchers } of batch)
+      for (const block of watchers.keys()) blocks.get(block)!.readAt = performance.now();
+    const hasAnswered = await read(batch, countedBalances);
     failures = hasAnswered ? 0 : failures + 1;
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
     backsOffUntil = hasAnswered ? 0 : performance.now() + backoffMs;
@@ -129,7 +181,7 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
     if (isReading || !oldest) return;
     const now = performance.now();
     const dueAt = changed.size > 0 ? now : oldest.triedAt + livePeriodMs;
-    const at = Math.max(dueAt, backsOffUntil, nextCallAt - (BURST - 1) * liveCallMs);
+    const at = Math.max(dueAt, backsOffUntil, nextCallAt - (BURST - CALLS_PER_READ) * liveCallMs);
     timer = setTimeout(() => void withoutParent(readNext), Math.max(0, at - now)).unref();
   }
 
@@ -138,20 +190,20 @@ export function createLiveBalances(needs: LiveWaits & { balances: Pick<Balances,
      * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
      * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
      */
-    watch(requested: WalletWithCoins, signal: AbortSignal): AsyncIterableIterator<BalanceWith> {
+    watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncIterableIterator<BalanceWith> {
       const done = { done: true, value: undefined } as const;
       const joinedAt = performance.now();
-      const wallet = join(requested);
+      const wallet = join(requested, addressBlock);
       let shown: number | undefined;
       let wake: () => void = () => undefined;
       const end = () => {
-        leave(wallet);
+        leave(wallet, addressBlock);
         wake();
       };
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
-        void read([wallet], signal).then(schedule);
+        void read([wallet], balances, signal).then(schedule);
       }
       return {
         [Symbol.asyncIterator]() {

@@ -44,6 +44,8 @@ export interface AccountsRead {
   ) => boolean | "unreadable";
   /** The slot that a group requires now; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
+  /** Called for each call to an endpoint. */
+  readonly onCall?: (() => void) | undefined;
 }
 
 /** The limit of `getMultipleAccounts`. */
@@ -81,8 +83,14 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     }
   }
 
-  function createReader(endpoint: Endpoint, readOptions: object, dataSlice: DataSlice, signal: AbortSignal) {
+  function createReader(
+    endpoint: Endpoint,
+    readOptions: object,
+    { dataSlice, onCall }: AccountsRead,
+    signal: AbortSignal,
+  ) {
     async function call(keys: Group): Promise<Found> {
+      onCall?.();
       const options = { ...readOptions, encoding: "base64", dataSlice };
       try {
         const { context, value } = await callEndpoint(
@@ -147,7 +155,8 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   }
 
   /** Groups that `take` refuses are read again, at the next endpoints and until the timeout. */
-  return async ({ groups, dataSlice, take, minSlotOf = () => 0 }: AccountsRead): Promise<void> => {
+  return async (request: AccountsRead): Promise<void> => {
+    const { groups, take, minSlotOf = () => 0 } = request;
     const open = new Set(groups.keys());
     await failover.call(async (endpoint, signal) => {
       const asked = [...open];
@@ -156,7 +165,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         commitment: "confirmed",
         ...toMinContextSlot(Math.min(...asked.map(minSlotOf))),
       };
-      const read = createReader(endpoint, readOptions, dataSlice, signal);
+      const read = createReader(endpoint, readOptions, request, signal);
       const found = await read(asked.map((index) => groups[index]!));
       let isUnreadable = false;
       for (const [i, index] of asked.entries()) {

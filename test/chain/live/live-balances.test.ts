@@ -3,8 +3,10 @@ import type { AccountAddresses } from "../../../src/chain/addresses.ts";
 import type { BalanceWith } from "../../../src/chain/balances.ts";
 import type { CoinFees } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
+import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
+import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -18,16 +20,34 @@ const accountOf = (address: string): AccountAddresses => ({
   ...{ address, creatorVault: "", ammVaultAuthority: "", ammVault: "" },
 });
 
-const walletOf = (address: string): WalletWithCoins => ({ account: accountOf(address), coins: [] });
+const coinAddressesOf = createCoinAddresses({
+  launchpadProgramId: PUMP,
+  launchpadAmmProgramId: AMM,
+  launchpadFeesProgramId: FEES,
+});
+const COINS = Array.from({ length: 30 }, (_, i) => coinAddressesOf(`mint${i}`));
+const walletOf = (address: string, coins = 0): WalletWithCoins => ({
+  account: accountOf(address),
+  coins: COINS.slice(0, coins),
+});
 
-/** Balances that take `latencyMs` to read, and the reads that were made. */
+/** Balances that take `latencyMs` to read by a number of calls, and the calls that were made. */
 function createChain(latencyMs = 100) {
   const chain = {
     vault: 0,
     isDown: false,
+    callsPerRead: 1,
     reads: [] as { readonly at: number; readonly addresses: readonly string[] }[],
+    countedBalances: (onCall: () => void) => ({
+      getBalances(wallets: readonly WalletWithCoins[]) {
+        for (let call = 0; call < chain.callsPerRead; call++) onCall();
+        return chain.getBalances(wallets);
+      },
+    }),
     async getBalances(wallets: readonly WalletWithCoins[]): Promise<(BalanceWith | Error)[]> {
-      chain.reads.push({ at: performance.now(), addresses: wallets.map(({ account }) => account.address) });
+      const addresses = wallets.map(({ account }) => account.address);
+      for (let call = 0; call < chain.callsPerRead; call++)
+        chain.reads.push({ at: performance.now(), addresses });
       const { vault } = chain;
       await new Promise((resolve) => setTimeout(resolve, latencyMs));
       return wallets.map(() =>
@@ -40,18 +60,29 @@ function createChain(latencyMs = 100) {
   return chain;
 }
 
+type Chain = ReturnType<typeof createChain>;
+const createLive = (chain: Chain) => createLiveBalances({ balances: chain, ...chain });
+
+/** Watches a wallet for a block, and collects what is shown of it. */
+function watch(
+  live: ReturnType<typeof createLive>,
+  wallet: WalletWithCoins,
+  { signal }: AbortController,
+  addressBlock = "192.0.2.0/24",
+) {
+  const vaults: number[] = [];
+  void (async () => {
+    for await (const balance of live.watch(wallet, { signal, addressBlock }))
+      vaults.push(Number(balance([]).vault));
+  })();
+  return vaults;
+}
+
 /** Watches accounts, and collects what is shown of each. */
-function watchAll(chain: ReturnType<typeof createChain>, addresses: readonly string[]) {
-  const live = createLiveBalances({ balances: chain });
+function watchAll(chain: Chain, addresses: readonly string[]) {
+  const live = createLive(chain);
   const stop = new AbortController();
-  const shown = addresses.map((address) => {
-    const vaults: number[] = [];
-    void (async () => {
-      for await (const balance of live.watch(walletOf(address), stop.signal))
-        vaults.push(Number(balance([]).vault));
-    })();
-    return vaults;
-  });
+  const shown = addresses.map((address) => watch(live, walletOf(address), stop));
   return { live, shown, stop };
 }
 const names = (count: number) => Array.from({ length: count }, (_, i) => `account${i}`);
@@ -160,7 +191,7 @@ describe("watching", () => {
       .mockImplementationOnce(() =>
         Promise.resolve([() => ({ vault: toLamports(4), pda: toLamports(0), coins: [] })]),
       );
-    void live.watch(walletOf("a"), stop.signal).next();
+    watch(live, walletOf("a"), stop);
     await vi.advanceTimersByTimeAsync(20_000);
     expect(fast).toHaveBeenCalled();
     expect(shown).toEqual([[4]]);
@@ -180,7 +211,8 @@ describe("watching", () => {
     const stop = new AbortController();
     const shown: (string | null)[][] = [];
     void (async () => {
-      for await (const balance of createLiveBalances({ balances: chain }).watch(walletOf("a"), stop.signal))
+      const watcher = { signal: stop.signal, addressBlock: "" };
+      for await (const balance of createLive(chain).watch(walletOf("a"), watcher))
         shown.push(balance([]).coins.map(({ stage }) => stage));
     })();
     await vi.advanceTimersByTimeAsync(5_000);
@@ -191,14 +223,53 @@ describe("watching", () => {
 
   it("gives a watcher who is slow only the newest balance", async () => {
     const chain = createChain();
-    const live = createLiveBalances({ balances: chain });
+    const live = createLive(chain);
     const stop = new AbortController();
-    const watcher = live.watch(walletOf("a"), stop.signal);
+    const watcher = live.watch(walletOf("a"), { signal: stop.signal, addressBlock: "" });
     for (let vault = 0; vault < 50; vault++) {
       chain.vault = vault;
       await vi.advanceTimersByTimeAsync(2_200);
     }
     expect((await watcher.next()).value!([])).toMatchObject({ vault: 49n });
+    stop.abort();
+  });
+
+  it("reads in turns of address blocks, so that many streams of one do not delay the others", async () => {
+    const chain = createChain();
+    const live = createLive(chain);
+    const stop = new AbortController();
+    const many = names(125).map((name) => watch(live, walletOf(name, 30), stop, "many"));
+    // One of them is also watched by a block with few streams.
+    const others = [walletOf("account60", 30), ...names(20).map((name) => walletOf(`other ${name}`))].map(
+      (wallet, i) => watch(live, wallet, stop, `other ${i}`),
+    );
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    for (let vault = 1; vault <= 10; vault++) {
+      chain.vault = vault;
+      await vi.advanceTimersByTimeAsync(8_000);
+      expect(others.map((vaults) => vaults.at(-1))).toEqual(others.map(() => vault));
+    }
+    // The many get the rest of the calls.
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    expect(many.map((vaults) => vaults.at(-1))).toEqual(many.map(() => 10));
+    stop.abort();
+  });
+
+  it("makes at most 60 calls in any minute, also if a read takes eight", async () => {
+    const chain = createChain();
+    const live = createLive(chain);
+    const stop = new AbortController();
+    const watched = names(20).map((name) => watch(live, walletOf(name, 30), stop, name));
+    await vi.advanceTimersByTimeAsync(1_000);
+    chain.reads.length = 0;
+    chain.vault = 1;
+    for (const calls of [8, 8, 3, 8, 1, 2, 8, 1, 8]) {
+      chain.callsPerRead = calls;
+      await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    }
+    expect(busiestMinute(chain.reads)).toBeGreaterThan(45);
+    expect(busiestMinute(chain.reads)).toBeLessThanOrEqual(60);
+    expect(watched.map((vaults) => vaults.at(-1))).toEqual(watched.map(() => 1));
     stop.abort();
   });
 

@@ -284,6 +284,16 @@ describe("a provider's limit of accounts per call", () => {
     expect(sizes()).toEqual([16, 8, 4, 4, 4, 4]);
   });
 
+  it("makes each call of a read count", async () => {
+    const client = startProvider(5);
+    let counted = 0;
+    const onCall = () => void counted++;
+    for (let reads = 0; reads < 2; reads++)
+      await client.readAccounts({ groups, dataSlice: { offset: 0, length: 0 }, take: () => true, onCall });
+    expect(counted).toBe(sizes().length);
+    expect(counted).toBe(10);
+  });
+
   it("is not learned when a single account is refused too", async () => {
     const client = startProvider(0);
     await expect(client.getAccounts(groups)).rejects.toMatchObject({ code: -32602 });
