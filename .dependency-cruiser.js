@@ -13,7 +13,7 @@ const MAY_IMPORT = {
   "chain/rpc": ["chain/slots", "chain/lamports.ts", ...BASE],
   "chain/slots": BASE,
   "chain/launchpad": ["chain/*", "chain/rpc", ...BASE],
-  "chain/history": ["chain/*", "chain/rpc", "chain/slots", ...BASE],
+  "chain/history": ["chain/*", "chain/rpc", "chain/slots", "chain/launchpad", ...BASE],
   "chain/live": ["chain/*", ...BASE],
   "chain/collect": ["chain", ...BASE],
   resolvers: DOMAIN,

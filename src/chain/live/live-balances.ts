@@ -85,7 +85,7 @@ export function createLiveBalances(
   function join(requested: WalletWithCoins, addressBlock: string): Watched {
     const wallet = wallets.get(identityOf(requested)) ?? {
       ...requested,
-      ...{ watchers: new Map(), balance: undefined, version: 0, isStale: false },
+      ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
       ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
     };
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);

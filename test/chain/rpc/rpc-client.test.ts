@@ -287,7 +287,9 @@ describe("a provider's limit of accounts per call", () => {
   it("makes each call of a read count", async () => {
     const client = startProvider(5);
     let counted = 0;
-    const onCall = () => void counted++;
+    const onCall = () => {
+      counted++;
+    };
     for (let reads = 0; reads < 2; reads++)
       await client.readAccounts({ groups, dataSlice: { offset: 0, length: 0 }, take: () => true, onCall });
     expect(counted).toBe(sizes().length);
