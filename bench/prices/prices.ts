@@ -16,7 +16,7 @@ moveToLoadCore();
 const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
 try {
   const { url } = await startGateway({ ...gatewayEnv(sandbox.rpc.url), ...sandbox.env });
-  const target = createTarget(url);
+  const target = createTarget(url, sandbox);
   await warmUp(target);
   console.log("| attack | CPU ms per request | in lookups |\n|---|--:|--:|");
   for (const attack of ATTACKS.filter(({ name }) => name.includes(process.argv[2] ?? ""))) {

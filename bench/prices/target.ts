@@ -1,9 +1,13 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { Agent, request } from "undici";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 
 /** A gateway that requests are sent to, while the CPU time of its process is measured. */
 export interface Target {
+  readonly url: string;
+  /** The chain that the gateway uses. */
+  readonly sandbox: Pick<Sandbox, "chain" | "rpc">;
   /**
    * Sends a request on a connection that stays open, as a new caller unless the headers name one; with `json` by POST.
    * Returns the status.
@@ -24,11 +28,14 @@ let callers = 0;
 export const nextCaller = () => `10.${(callers >> 16) & 255}.${(callers >> 8) & 255}.${callers++ & 255}`;
 
 /** The gateway at `url` must trust this machine as a proxy, and serve `/metrics`. */
-export function createTarget(url: string): Target {
+export function createTarget(url: string, sandbox: Target["sandbox"]): Target {
   const { hostname, port } = new URL(url);
   const dispatcher = new Agent({ connections: 1, pipelining: 1 });
 
   return {
+    url,
+    sandbox,
+
     async send(path, headers, json) {
       const { statusCode, body } = await request(url + path, {
         dispatcher,

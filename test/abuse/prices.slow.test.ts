@@ -32,7 +32,7 @@ it("an attack's request costs the CPU time that SECURITY.md says", async () => {
   const sandbox = await startTestSandbox();
   onTestFinished(() => sandbox.close());
   const { client } = await startProduction(sandbox);
-  const target = createTarget(client.url);
+  const target = createTarget(client.url, sandbox);
   onTestFinished(() => target.close());
   await warmUp(target);
   const tooMuch: string[] = [];
