@@ -136,6 +136,7 @@ export function createChainServices(needs: CommonNeeds) {
     feePayer: feePayerAddress,
     budgetLamportsPerHour,
     maxPriorityFee,
+    maxRent,
     redis,
     metrics: budgetMetrics,
     log,

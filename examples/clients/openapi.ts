@@ -478,7 +478,7 @@ export interface operations {
             /**
              * @description `INSUFFICIENT_FUNDS`: The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.
              *
-             *     `COLLECT_FAILED`: The service has used its fee budget for this hour. Try again in 312 seconds.
+             *     `COLLECT_FAILED`: The service has used its fee budget for now. Try again in 312 seconds.
              *
              *     `COLLECT_FAILED`: The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.
              */

@@ -1,4 +1,4 @@
-import type { Shortage } from "../upstream/budget/ledger.ts";
+import type { Shortage } from "../upstream/budget/budget.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { ContractError, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
-import type { Shortage } from "../upstream/budget/ledger.ts";
+import type { Shortage } from "../upstream/budget/budget.ts";
 import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
@@ -37,7 +37,7 @@ export function toRefusal(
     return { message: `The service's ${budget} does not allow this ${refused}.`, extensions: { scope } };
   const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
   return {
-    message: `${used} ${budget} for this hour. Try again in ${retryAfterSeconds} seconds.`,
+    message: `${used} ${budget} for now. Try again in ${retryAfterSeconds} seconds.`,
     retryAfterSeconds,
     extensions: { scope },
   };

@@ -8,7 +8,7 @@ import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { respondError } from "../rest/respond.ts";
-import { TRUSTED_BLOCK } from "../upstream/budget/hourly-budget.ts";
+import { TRUSTED_BLOCK } from "../upstream/budget/budget.ts";
 import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
 import type { Cors, PageRequest } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
@@ -146,7 +146,7 @@ export class HttpRequestScope implements RequestScope {
   admit(cost: number): Promise<void> | undefined {
     const { address, isTrusted } = this.#client;
     if (isTrusted) return undefined;
-    const decision = this.#needs.rateLimit(address, cost, this.#decision?.at);
+    const decision = this.#needs.rateLimit(address, cost, this.#decision?.cost);
     if (decision instanceof Promise) return decision.then(this.#obey.bind(this));
     this.#obey(decision);
     return undefined;

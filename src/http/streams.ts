@@ -1,10 +1,12 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { StreamBroken, type OpenStream } from "../resolvers/request-scope.ts";
+import { toWideBlock } from "../upstream/budget/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
-/** The part of all streams that the callers of one address block may have. */
+/** The parts of all streams that the callers of one IPv4 /24 or IPv6 /48, and of one IPv6 /32, may have. */
 const BLOCK_SHARE = 1 / 8;
+const WIDE_BLOCK_SHARE = 1 / 4;
 
 /** The operator's limits of streams. */
 export interface StreamLimits {
@@ -24,7 +26,8 @@ export interface CallerConnection {
 
 /** A stream, and when its time is up. */
 interface Entry {
-  readonly caller: string;
+  /** The caller, its address block, and its IPv6 /32. */
+  readonly of: ReadonlySet<string>;
   readonly end: () => void;
   readonly endsAt: number;
 }
@@ -35,22 +38,22 @@ const REFUSALS = ["address", "block", "total", "stopping"] as const;
 type Refusal = (typeof REFUSALS)[number];
 
 /**
- * Counts the open streams of this process, and limits them: of a caller, of an address block, and of all. A stream whose
+ * Counts the open streams of this process, and limits them: of a caller, of an address block, of an IPv6 /32, and of all. A stream whose
  * time is up breaks off, as all do when the service stops: clients take an orderly end for the last event, and
  * reconnect only after a broken one.
  */
 export function createStreams({ max, perAddress, seconds }: StreamLimits, registry: Registry) {
-  const perBlock = Math.max(1, Math.floor(BLOCK_SHARE * max));
-  /** By address block, the oldest first. */
+  const partOf = (share: number) => Math.max(1, Math.floor(share * max));
+  const all = new Set<Entry>();
+  /** By caller, address block and IPv6 /32, the oldest first. */
   const open = new Map<string, Set<Entry>>();
-  let count = 0;
   let isClosed = false;
   new Gauge({
     name: "tributary_streams_open",
     help: "Open subscriptions.",
     registers: [registry],
     collect() {
-      this.set(count);
+      this.set(all.size);
     },
   });
   const events = new Counter({
@@ -60,7 +63,7 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
   });
   const refusals = new Counter({
     name: "tributary_stream_refusals_total",
-    help: "Subscriptions refused because their address (reason: address), its IPv4 /24 or IPv6 /48 (reason: block) or all callers together (reason: total) had too many, or because the service stops (reason: stopping).",
+    help: "Subscriptions refused because their address (reason: address), its IPv4 /24, IPv6 /48 or IPv6 /32 (reason: block) or all callers together (reason: total) had too many, or because the service stops (reason: stopping).",
     labelNames: ["reason"],
     registers: [registry],
   });
@@ -71,10 +74,11 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
     throw error;
   }
 
-  /** Refuses one more than `streams`, the oldest first, if they are as many as `limit`. */
-  function limitTo(limit: number, reason: Refusal, group: string, streams: readonly Entry[]): void {
+  /** Refuses one more stream of `owner` if it has as many as `limit`. */
+  function limitTo(limit: number, reason: Refusal, group: string, owner: string): void {
+    const streams = open.get(owner) ?? new Set();
     const [oldest] = streams;
-    if (!oldest || streams.length < limit) return;
+    if (!oldest || streams.size < limit) return;
     const retryAfterSeconds = toRetryAfterSeconds(oldest.endsAt - performance.now());
     const message = `Too many open streams: the maximum is ${limit} from ${group}. Close one, or try again in ${retryAfterSeconds} seconds.`;
     refuse(reason, new ContractError("RATE_LIMITED", { message, retryAfterSeconds }));
@@ -84,25 +88,26 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
     /** Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
     open(caller: string, connection: CallerConnection): OpenStream {
       const block = toAddressBlock(caller);
-      const inBlock = open.get(block) ?? new Set();
+      const wideBlock = toWideBlock(block);
       if (isClosed) {
         const message = "The service is stopping. Connect again.";
         refuse("stopping", new ContractError("SERVICE_BUSY", { message, retryAfterSeconds: 1 }));
       }
-      const streams = [...inBlock];
-      const own = streams.filter((entry) => entry.caller === caller);
-      limitTo(perAddress, "address", "one address", own);
-      limitTo(perBlock, "block", "one IPv4 /24 or IPv6 /48", streams);
-      if (count >= max) {
+      limitTo(perAddress, "address", "one address", caller);
+      limitTo(partOf(BLOCK_SHARE), "block", "one IPv4 /24 or IPv6 /48", block);
+      if (wideBlock) limitTo(partOf(WIDE_BLOCK_SHARE), "block", "one IPv6 /32", wideBlock);
+      if (all.size >= max) {
         const message = "Too many streams are open. Try again in 30 seconds.";
         refuse("total", new ContractError("SERVICE_BUSY", { message }));
       }
 
       const ended = new AbortController();
       function close(reason?: StreamBroken): void {
-        if (!inBlock.delete(entry)) return;
-        count--;
-        if (inBlock.size === 0) open.delete(block);
+        if (!all.delete(entry)) return;
+        for (const owner of entry.of) {
+          open.get(owner)!.delete(entry);
+          if (open.get(owner)!.size === 0) open.delete(owner);
+        }
         clearTimeout(timer);
         connection.signal.removeEventListener("abort", leave);
         ended.abort(reason);
@@ -114,10 +119,10 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
         connection.disconnect?.();
         close(connection.disconnect ? undefined : new StreamBroken("the stream has ended"));
       }
-      const entry: Entry = { caller, end, endsAt: performance.now() + seconds * 1_000 };
-      inBlock.add(entry);
-      open.set(block, inBlock);
-      count++;
+      const of = new Set([caller, block, ...(wideBlock ? [wideBlock] : [])]);
+      const entry: Entry = { of, end, endsAt: performance.now() + seconds * 1_000 };
+      all.add(entry);
+      for (const owner of of) open.set(owner, (open.get(owner) ?? new Set()).add(entry));
       const timer = setTimeout(end, seconds * 1_000).unref();
       if (connection.signal.aborted) leave();
       else connection.signal.addEventListener("abort", leave, { once: true });
@@ -133,7 +138,7 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
     /** Breaks off all streams, and refuses further ones. */
     close(): void {
       isClosed = true;
-      for (const inBlock of open.values()) for (const { end } of inBlock) end();
+      for (const { end } of all) end();
     },
   };
 }

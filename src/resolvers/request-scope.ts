@@ -45,8 +45,8 @@ export interface RequestScope {
   /** Undefined for a request that is not counted. */
   readonly rateLimit: RateLimitState | undefined;
   /**
-   * Takes `cost` requests from the caller's rate limit. A second call replaces the first: pass the total cost.
-   * Throws or rejects with ContractError RATE_LIMITED, and then takes nothing; what the first call took stays taken.
+   * Takes `cost` requests from the caller's rate limit; a second call, with the total cost, takes the rest. Throws or
+   * rejects with ContractError RATE_LIMITED, and then takes nothing more.
    */
   admit(cost: number): Promise<void> | undefined;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */

@@ -178,7 +178,7 @@ function tooLarge(): ContractError {
 
 function budgetUsed(): ContractError {
   return new ContractError("COLLECT_FAILED", {
-    message: "The service has used its fee budget for this hour. Try again in 312 seconds.",
+    message: "The service has used its fee budget for now. Try again in 312 seconds.",
     retryAfterSeconds: 312,
   });
 }

@@ -1,4 +1,4 @@
-import type { Shortage } from "../upstream/budget/ledger.ts";
+import type { Shortage } from "../upstream/budget/budget.ts";
 
 /** Why a lookup found no account. */
 export type SocialFailure =

@@ -9,8 +9,11 @@ export interface Task<T> {
   hasCallers(): boolean;
 }
 
+/** The address blocks of a task's callers, in the order in which they joined; grows while more join. */
+export type Blocks = ReadonlySet<string>;
+
 interface Place<T> {
-  readonly run: () => Promise<T>;
+  readonly run: (blocks: Blocks) => Promise<T>;
   readonly onEnd: () => void;
   readonly blocks: Set<string>;
   readonly waiters: Set<PromiseWithResolvers<T>>;
@@ -37,7 +40,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
   function start(place: Place<T>): void {
     waiting.delete(place);
     running.add(place);
-    place.run().then(
+    place.run(place.blocks).then(
       (result) => {
         end(place);
         for (const { resolve } of place.waiters) resolve(result);
@@ -60,7 +63,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
   }
 
   /** Adds a task; join it at once. `onEnd` is called when it has ended, is refused, or all its callers have left. */
-  return (run: () => Promise<T>, onEnd: () => void): Task<T> => {
+  return (run: (blocks: Blocks) => Promise<T>, onEnd: () => void): Task<T> => {
     // Bound, so that its spans belong to the request that adds it, not to the one whose end starts it.
     const place: Place<T> = {
       run: AsyncResource.bind(run),

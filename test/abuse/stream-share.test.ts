@@ -65,3 +65,10 @@ it("50 addresses of an IPv6 /48 get an eighth of all streams", async () => {
     expect((await openAt(neighbour)).status).toBe(200);
   });
 });
+
+it("an IPv6 /32 gets a quarter of all streams, however many /48s open them", async () => {
+  const refused = await attack(addresses((i) => `2001:db8:${i}::1`));
+  expect(open).toHaveLength(STREAMS_MAX / 4);
+  expect(refused).toBe(ADDRESSES * STREAMS_PER_ADDRESS - STREAMS_MAX / 4);
+  expect((await openAt("2001:db9::1")).status).toBe(200);
+});

@@ -43,7 +43,7 @@ const CASES: {
   ],
   "budget-spent": [
     { scope: "SERVICE", retryAfterSeconds: 312, isSmall: false },
-    { message: "The service has used its fee budget for this hour. Try again in 312 seconds." },
+    { message: "The service has used its fee budget for now. Try again in 312 seconds." },
   ],
   "timed-out": [
     {},
@@ -115,7 +115,7 @@ describe("a CollectError", () => {
   ] as const)("of kind budget-spent says whose budget is used: %s, small: %s", (scope, isSmall, message) => {
     const error = new CollectError({ kind: "budget-spent", scope, isSmall, retryAfterSeconds: 312 });
     expect(toCollectContractError(error)).toMatchObject({
-      message: `${message} for this hour. Try again in 312 seconds.`,
+      message: `${message} for now. Try again in 312 seconds.`,
       retryAfterSeconds: 312,
       extensions: { scope },
     });

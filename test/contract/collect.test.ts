@@ -259,7 +259,7 @@ describe("COLLECT_FAILED", () => {
   });
 
   it("is the answer when the hour's fee budget is spent", async () => {
-    const smallBudget = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "11000" });
+    const smallBudget = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "22000" });
     try {
       const handles = ["artist001", "artist002", "artist003"];
       const answers = [];

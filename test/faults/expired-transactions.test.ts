@@ -8,7 +8,7 @@ import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 /** The budget of one transaction. */
-const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
+const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "12000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
 const COLLECTED = { kind: "collected", collected: 3_100_000_000n };
 
 let sandbox: TestSandbox;
@@ -32,7 +32,7 @@ async function startDropped(collector: SandboxCollector, rpcs: readonly ChainRpc
 describe("a transaction that one endpoint reports as expired while the other is silent", () => {
   it("is reported as unknown with its signature, keeps its fee, and does not keep the account locked", async () => {
     const rpcs = [sandbox.rpc, sandbox.secondRpc];
-    const env = { ...ONE_FEE, FEE_BUDGET_LAMPORTS_PER_HOUR: "10000" };
+    const env = { ...ONE_FEE, FEE_BUDGET_LAMPORTS_PER_HOUR: "20400" };
     const collector = createSandboxCollector(sandbox, { rpcs, env, waits: { agreeMs: SHORT_AGREE_MS } });
     const { collect, signature } = await startDropped(collector, rpcs);
     sandbox.secondRpc.faults.clear();

@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import { MAX_WALLETS } from "../../src/schema/field-metadata.ts";
-import { decayed, drained, isAllowed } from "../../src/social/read-rule.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
@@ -102,17 +101,11 @@ describe("the examples", () => {
   it("have the arithmetic that the service's limits give", () => {
     const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
     const limit = 10_000;
-    let [used, own, read, seconds] = [0, 0, 0, 0];
-    let inFirstHour = 0;
-    for (; read < 5_000; seconds++) {
-      [used, own] = [drained(limit, used, 1), decayed(own, 1)];
-      for (; isAllowed(limit, used, own); read++) [used, own] = [used + 1, own + 1];
-      if (seconds < 3_600) inFirstHour = read;
-    }
-    expect(readme).toContain(
-      `reads ${(Math.round(inFirstHour / 100) * 100).toLocaleString("en")} in the first hour`,
-    );
-    expect(readme).toContain(`5,000 in ${Math.ceil(seconds / 60)} minutes`);
+    // A block's share, of which it gets a sixth at once.
+    const share = limit / 4;
+    expect(readme).toContain(`reads ${share.toLocaleString("en")} in the first hour`);
+    const minutes = Math.ceil(((5_000 - share / 6) / ((share * 5) / 6)) * 60);
+    expect(readme).toContain(`5,000 in ${minutes} minutes`);
     const perMinute = 20;
     const requests = 5_000 / MAX_WALLETS;
     expect(readme).toContain(`${requests} requests, ${requests / perMinute} minutes a round`);

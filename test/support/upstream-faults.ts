@@ -366,10 +366,10 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           expect((await world.collect(world.account("artist001").id)).status).toBe(200);
           return collect(world);
         },
-        answer: "500 COLLECT_FAILED, Retry-After until enough of it is an hour old",
+        answer: "500 COLLECT_FAILED, Retry-After until enough of it has flowed in",
         time: "at once",
         chain: "untouched",
-        env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "9000" },
+        env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "18000" },
       },
     ],
   },

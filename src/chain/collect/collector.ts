@@ -94,8 +94,8 @@ export function createCollector(needs: CollectNeeds) {
   }
 
   /**
-   * Waits for a collect until the caller times out. Undefined when another block's part of the fee budget was used
-   * up, and this caller joined too late to pay.
+   * Waits for a collect until the caller times out. Undefined when the fee budget does not allow the other blocks to pay,
+   * and this caller joined too late to be asked.
    */
   async function join(
     collect: AccountCollect,
@@ -114,7 +114,7 @@ export function createCollector(needs: CollectNeeds) {
     try {
       return await task.join({ addressBlock, signal: timeout.signal });
     } catch (error) {
-      if (!isBudgetSpent(error) || error.failure.scope === "SERVICE") throw error;
+      if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);
       if (!shortage) return undefined;
       throw new CollectError({ ...error.failure, ...shortage });

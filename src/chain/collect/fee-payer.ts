@@ -7,7 +7,7 @@ import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
+import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
 import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
@@ -109,12 +109,17 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
-  /** Reserves `cost` for each account, or for none. Throws {@link AccountsRefused}, or the reason if it is only one. */
-  async function reserve(cost: Lamports, accounts: readonly CollectedAccount[]): Promise<ReservedFee[]> {
-    const results = await Promise.allSettled(accounts.map((account) => budget.reserve(cost, account)));
+  /** Reserves the cost for each account, or for none. Throws {@link AccountsRefused}, or the reason if it is only one. */
+  async function reserve(
+    { fee, rent }: Omit<Cost, "moved">,
+    accounts: readonly CollectedAccount[],
+  ): Promise<ReservedFee[]> {
+    const results = await Promise.allSettled(
+      accounts.map(({ moved, payers }) => budget.reserve({ fee, rent, moved }, payers)),
+    );
     const reserved = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     if (reserved.length === accounts.length) return reserved;
-    for (const fee of reserved) fee.release(cost);
+    for (const each of reserved) each.release(toLamports(fee + rent));
     const reasons = results.map((each) =>
       each.status === "rejected" ? (each.reason as unknown) : undefined,
     );
@@ -141,7 +146,9 @@ export function createFeePayer(needs: {
     ): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
       const count = BigInt(accounts.length);
-      const cost = toLamports((fee + rent + count - 1n) / count);
+      const perAccount = (lamports: Lamports) => toLamports((lamports + count - 1n) / count);
+      const costs = { fee: perAccount(fee), rent: perAccount(rent) };
+      const cost = toLamports(costs.fee + costs.rent);
       const total = cost * count;
       const bytes = serialize(message);
       // No await between this check and the addition, so that concurrent collects cannot pass together.
@@ -150,7 +157,7 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += total;
-      const reserved = await reserve(cost, accounts).catch((error: unknown) => {
+      const reserved = await reserve(costs, accounts).catch((error: unknown) => {
         openCosts -= total;
         throw error;
       });

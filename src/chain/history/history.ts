@@ -3,8 +3,9 @@ import { LRUCache } from "lru-cache";
 import { ContractError } from "../../contract/contract-error.ts";
 import type { Logger } from "../../observability/log.ts";
 import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
-import { createHourlyBudget } from "../../upstream/budget/hourly-budget.ts";
+import { createBudget, type Shortage } from "../../upstream/budget/budget.ts";
 import type { Redis } from "../../upstream/redis.ts";
+import type { Blocks } from "../../upstream/semaphore.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
@@ -35,8 +36,10 @@ const MAX_CACHED_BYTES = 30_000_000;
 const BYTES_PER_TRANSACTION = 500;
 const BYTES_PER_CHANGE = 250;
 const BYTES_PER_LAUNCHPAD_ACCOUNT = 80;
-/** The part of the hour's calls that one address block may use. */
-const BLOCK_PART = 1 / 8;
+/** The shares of the hour's calls. */
+const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
+/** The calls of two pages. */
+const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 /** A node may return a transaction only some time after it lists it. */
 const READS = 3;
 const REREAD_MS = 400;
@@ -48,8 +51,8 @@ export type History = ReturnType<typeof createHistory>;
  * but finalized transactions never change, so the last ones read are cached.
  *
  * All histories together make at most `callsPerHour` calls in any hour, over all replicas while Redis is up, and those
- * that one address block reads an eighth of them. A second endpoint's list counts too, unless the budget is used up by
- * then; other calls to a second endpoint do not.
+ * that one address block reads an eighth of them. A second endpoint's list counts too; other calls to a second endpoint
+ * do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -68,26 +71,38 @@ export function createHistory(needs: {
   // A list must be newer than its request, so nobody joins one in flight.
   const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
   const shareTransaction = createSharedReads<HistoryTransaction>({ joinsInFlight: true });
-  const blockLimit = Math.floor(BLOCK_PART * callsPerHour);
-  const budget = createHourlyBudget({ name: "history", limit: callsPerHour, blockLimit, redis, log });
+  const budget = createBudget({
+    name: "history",
+    label: "history_calls",
+    limit: callsPerHour,
+    pool: { name: "all", ...SHARES, largest: FEW_CALLS },
+    tiers: [{ first: FEW_CALLS, mayUse: 1 }],
+    redis,
+    log,
+  });
   metrics.watch("history_calls", budget.usedPart);
 
-  /** Takes one call from the budget. */
-  async function pay({ addressBlock }: HistoryReader): Promise<void> {
-    const { shortage } = await budget.reserve(addressBlock, 1);
-    if (!shortage) return;
-    metrics.refused("history_calls", shortage.scope, 1);
-    const { message, extensions } = toRefusal(shortage, "budget of calls for histories", "page");
+  /** Takes one call from the share of the first block that has one left. */
+  async function pay(blocks: Blocks) {
+    let shortage: Shortage | undefined;
+    // Also visits blocks that are added meanwhile.
+    for (const block of blocks) {
+      const paid = await budget.take(block, 1);
+      if (!paid.shortage) return paid;
+      shortage = paid.shortage;
+      metrics.refused("history_calls", shortage.scope, 1);
+    }
+    const { message, extensions } = toRefusal(shortage!, "budget of calls for histories", "page");
     throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 
   async function readTransaction(
     { signature, isFinalized }: ListedTransaction,
     address: string,
-    reader: HistoryReader,
+    blocks: Blocks,
   ): Promise<HistoryTransaction> {
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
-      await pay(reader);
+      await pay(blocks);
       const found = await rpc.readTransaction(signature, address);
       if (found) {
         const transaction = toHistoryTransaction(found, launchpadProgramId);
@@ -113,20 +128,20 @@ export function createHistory(needs: {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
 
-      async function readList(): Promise<readonly ListedTransaction[] | undefined> {
-        await pay(reader);
+      async function readList(blocks: Blocks): Promise<readonly ListedTransaction[] | undefined> {
+        const paid = await pay(blocks);
         // One more than a page looks at shows whether there are older ones.
         const limit = maxLookedAt + 1;
         const minSlot = floors.landedSlotOf(address);
         const { list, calls } = await rpc.listTransactions(address, { before: after, limit, minSlot });
-        if (calls > 1) await budget.reserve(reader.addressBlock, calls - 1);
+        paid.giveBack(1 - calls);
         return list;
       }
 
       async function readTransfer(listed: ListedTransaction): Promise<Transfer | undefined> {
         if (listed.hasFailed) return undefined;
         const { signature } = listed;
-        const read = () => readTransaction(listed, address, reader);
+        const read = (blocks: Blocks) => readTransaction(listed, address, blocks);
         const transaction = cache.get(signature) ?? (await shareTransaction(signature, read, reader));
         return toTransfer(transaction, signature, account);
       }

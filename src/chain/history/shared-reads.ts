@@ -1,5 +1,5 @@
 import { ContractError } from "../../contract/contract-error.ts";
-import { createSemaphore, type Task } from "../../upstream/semaphore.ts";
+import { createSemaphore, type Blocks, type Task } from "../../upstream/semaphore.ts";
 
 /** Who reads a history. */
 export interface HistoryReader {
@@ -15,7 +15,7 @@ const MAX_WAITING = 1_000;
 
 /**
  * Returns a function that reads for one reader, or joins the read of another with the same key: while that waits for
- * its turn, and with `joinsInFlight` until it ends. Rejects with the error of the read, ContractError SERVICE_BUSY, or
+ * its turn, and with `joinsInFlight` until it ends. `read` gets the address blocks of its readers. Rejects with the error of the read, ContractError SERVICE_BUSY, or
  * the reader's abort reason.
  */
 export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean }) {
@@ -30,20 +30,20 @@ export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean
   /** The reads that others can join. */
   const tasks = new Map<string, Task<T>>();
 
-  function add(key: string, read: () => Promise<T>): Task<T> {
+  function add(key: string, read: (blocks: Blocks) => Promise<T>): Task<T> {
     const forget = () => {
       if (tasks.get(key) === task) tasks.delete(key);
     };
-    const run = () => {
+    const run = (blocks: Blocks) => {
       if (!joinsInFlight) forget();
-      return read();
+      return read(blocks);
     };
     const task = addTask(run, forget);
     tasks.set(key, task);
     return task;
   }
 
-  return (key: string, read: () => Promise<T>, reader: HistoryReader): Promise<T> => {
+  return (key: string, read: (blocks: Blocks) => Promise<T>, reader: HistoryReader): Promise<T> => {
     const task = tasks.get(key);
     // A read in flight that all its readers have left is probably failing.
     return (task?.hasCallers() ? task : add(key, read)).join(reader);

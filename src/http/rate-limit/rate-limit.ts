@@ -3,7 +3,7 @@ import { ContractError, toRetryAfterSeconds } from "../../contract/contract-erro
 import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import type { Redis } from "../../upstream/redis.ts";
-import { createMemoryWindow, createRedisWindow, type Limit, type WindowState } from "./sliding-window.ts";
+import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
 /** The limit that the operator configures. */
 export interface RateLimitConfig {
@@ -16,8 +16,6 @@ export interface RateLimitConfig {
  * `errorHeaders` takes from the refusal.
  */
 export interface Decision extends RateLimitState {
-  /** Passed as `replaces` when the request turns out to cost more. */
-  readonly at: number;
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
   readonly policyHeader: string;
   /** The header `RateLimit`. */
@@ -27,10 +25,10 @@ export interface Decision extends RateLimitState {
 }
 
 /**
- * Takes `cost` requests from a caller's limit. They replace the request recorded at `replaces`. A refused
- * request takes nothing, and replaces nothing.
+ * Takes `cost` requests from a caller's limit, or the rest of them if `taken` are taken already. A refused request takes
+ * nothing more.
  */
-export type RateLimit = (caller: string, cost: number, replaces?: number) => Decision | Promise<Decision>;
+export type RateLimit = (caller: string, cost: number, taken?: number) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
 const MAX_DECISIONS = 10_000;
@@ -80,65 +78,76 @@ export function describeRateLimit(config: RateLimitConfig): RateLimitDescription
  * REST and GraphQL share one limit: at most `max` requests of a caller in any span of `windowSeconds`, over all
  * replicas while Redis is available, per replica otherwise.
  *
- * graphql-rate-limit makes the decision: it adds the request's cost to the number of timestamps in the window
- * and compares the sum with `max`. On its own it reads, decides and writes in three steps, so concurrent
- * requests could read the same state. Our windows therefore count and record in one atomic step, by the same rule,
- * before the library decides. The library reads the number that they counted, and its write is a no-op. So its
- * decision depends only on that number and the cost, and is cached.
+ * graphql-rate-limit makes the decision: it adds the number of requests to that of the times that its store returns, and
+ * compares the sum with `max`. By itself it reads, decides and writes in three steps, so concurrent requests could
+ * read the same state. So our window records a request in the same atomic step in which it finds the earlier ones, by the
+ * same rule; the store returns their times, and its write is a no-op. A decision depends only on two numbers, so it is
+ * remembered: asking the library each time takes four times as long.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
-  const limit: Limit = { max, windowMs: windowSeconds * 1000 };
-  const takeInMemory = createMemoryWindow(limit);
-  const takeInRedis = redis && createRedisWindow(redis, limit);
-  const decide = getGraphQLRateLimiter({
-    identifyContext: ({ counted }: WindowState) => String(counted),
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
-    store: {
-      // One current timestamp per counted request: none can leave the window before the library checks it.
-      getForIdentity: ({ contextIdentity }) => new Array<number>(Number(contextIdentity)).fill(Date.now()),
-      setForIdentity: () => undefined,
-    },
-    formatError: () => "refused",
-  });
+  const windowMs = windowSeconds * 1000;
+  const takeInMemory = createMemoryWindow({ max, windowMs });
+  const takeInRedis = redis && createRedisWindow(redis, { max, windowMs });
   const policyHeader = toPolicyHeader(config);
-  /** Whether the library refuses a request, by `counted` and cost. */
+  /** Whether the library refuses a request, by what the window counted, and what the request takes. */
   const refusals = new Map<string, boolean>();
 
-  async function isRefused(state: WindowState, cost: number): Promise<boolean> {
+  async function ask({ counted, times, now }: WindowState, count: number): Promise<boolean> {
+    const decide = getGraphQLRateLimiter({
+      identifyContext: () => "caller",
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
+      store: {
+        // The library compares with its own clock.
+        getForIdentity: () => times.map((time) => time - now + Date.now()),
+        setForIdentity: () => undefined,
+      },
+      formatError: () => "refused",
+    });
     const message = await decide(
       {
         parent: undefined,
-        args: { calls: { length: cost } },
-        context: state,
+        args: { calls: { length: count } },
+        context: undefined,
         info: { fieldName: "request" } as Parameters<typeof decide>[0]["info"],
       },
-      { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
+      // Twice the window: the library drops none of the times that the window counted.
+      { max, window: `${2 * windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
     if (refusals.size === MAX_DECISIONS) refusals.clear();
-    refusals.set(`${state.counted},${cost}`, message !== undefined);
+    refusals.set(`${counted},${count}`, message !== undefined);
     return message !== undefined;
   }
 
-  function toDecision({ counted, at, waitMs }: WindowState, cost: number, refused: boolean): Decision {
+  function toDecision({ counted, times, now }: WindowState, cost: number, taken: number, isRefused: boolean) {
+    // The last that must leave the window before the request fits; if it is admitted, the first that leaves.
+    const next = isRefused ? times[Math.min(counted + cost - max, counted) - 1] : times[0];
+    const waitMs = next === undefined ? windowMs : Math.min(next + windowMs - now, windowMs);
     const seconds = toRetryAfterSeconds(waitMs);
-    const remaining = refused ? max - counted : max - counted - cost;
-    const rateLimitHeader = toRateLimitHeader(remaining, seconds);
-    const refusal = refused ? rateLimited(config, seconds) : undefined;
-    return { at, limit: max, cost, remaining, resetSeconds: seconds, policyHeader, rateLimitHeader, refusal };
+    const remaining = max - counted - (isRefused ? 0 : cost - taken);
+    return {
+      limit: max,
+      cost,
+      remaining,
+      resetSeconds: seconds,
+      policyHeader,
+      rateLimitHeader: toRateLimitHeader(remaining, seconds),
+      refusal: isRefused ? rateLimited(config, seconds) : undefined,
+    };
   }
 
-  function decideAbout(state: WindowState, cost: number): Decision | Promise<Decision> {
-    const refused = refusals.get(`${state.counted},${cost}`);
-    return refused === undefined
-      ? isRefused(state, cost).then((isNow) => toDecision(state, cost, isNow))
-      : toDecision(state, cost, refused);
+  function decideAbout(state: WindowState, cost: number, taken: number): Decision | Promise<Decision> {
+    const isRefused = refusals.get(`${state.counted},${cost - taken}`);
+    if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
+    // The window goes on to change its own list.
+    const copy = { ...state, times: state.times.slice(0, state.counted) };
+    return ask(copy, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
   }
 
-  return (caller, cost, replaces) =>
+  return (caller, cost, taken = 0) =>
     takeInRedis
-      ? takeInRedis(caller, cost, replaces).then((state) =>
-          decideAbout(state ?? takeInMemory(caller, cost, replaces), cost),
+      ? takeInRedis(caller, cost - taken).then((state) =>
+          decideAbout(state ?? takeInMemory(caller, cost - taken), cost, taken),
         )
-      : decideAbout(takeInMemory(caller, cost, replaces), cost);
+      : decideAbout(takeInMemory(caller, cost - taken), cost, taken);
 }

@@ -10,21 +10,17 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/**
- * A caller's window when a request arrives. The request is recorded, in place of the one that it replaces, only if
- * `counted` plus its cost is at most `max`.
- */
+/** A caller's window when a request arrives. Times are in ms, of the clock that the window uses. */
 export interface WindowState {
-  /** The caller's earlier requests that are still in the window, without one that is replaced. */
+  /** How many earlier requests of the caller are still in the window. */
   readonly counted: number;
-  /** The time recorded for the request. */
-  readonly at: number;
-  /**
-   * Time until this request would fit. If it fits: until the oldest request leaves the window. If its cost can
-   * never fit: until all requests have left the window.
-   */
-  readonly waitMs: number;
+  /** Begins with their times, oldest first. */
+  readonly times: readonly number[];
+  readonly now: number;
 }
+
+/** Records so many requests of a caller if all of them fit into its window; otherwise none. */
+export type TakeFromWindow<Result> = (caller: string, count: number) => Result;
 
 /** A caller takes about 125 bytes, or 450 after 20 requests. There are two generations. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
@@ -36,7 +32,7 @@ const MAX_CALLERS_PER_GENERATION = 100_000;
  * it. A change drops the older generation. It happens when all its callers' requests have left the window, or earlier
  * when the newer one is full. So no request searches for callers to drop.
  */
-export function createMemoryWindow({ max, windowMs }: Limit) {
+export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<WindowState> {
   let current = new Map<string, number[]>();
   let previous = new Map<string, number[]>();
   let changedAt = performance.now();
@@ -47,74 +43,64 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     changedAt = now;
   }
 
-  return (caller: string, cost: number, replaces?: number): WindowState => {
-    const at = performance.now();
-    if (changedAt + windowMs <= at) changeGenerations(at);
+  return (caller, count) => {
+    const now = performance.now();
+    if (changedAt + windowMs <= now) changeGenerations(now);
     const known = current.get(caller);
     let times = known ?? previous.get(caller) ?? [];
     // At once: shifting them one by one would move all others each time.
-    if (times.length > 0 && times[0]! + windowMs <= at) {
-      const left = times.findIndex((time) => time + windowMs > at);
+    if (times.length > 0 && times[0]! + windowMs <= now) {
+      const left = times.findIndex((time) => time + windowMs > now);
       times.splice(0, left < 0 ? times.length : left);
     }
-    const replaced = replaces === undefined ? -1 : times.indexOf(replaces);
-    const fits = times.length - (replaced < 0 ? 0 : 1) + cost <= max;
-    if (fits && replaced >= 0) times.splice(replaced, 1);
     const counted = times.length;
-    if (fits) {
+    if (counted + count <= max) {
       // Most callers send one request, and an array that `push` grows has room for 17.
-      if (counted === 0) times = new Array<number>(cost).fill(at);
-      else for (let i = 0; i < cost; i++) times.push(at);
+      if (counted === 0) times = new Array<number>(count).fill(now);
+      else for (let i = 0; i < count; i++) times.push(now);
       if (known !== times) {
-        if (!known && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(at);
+        if (!known && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(now);
         current.set(caller, times);
       }
     }
-    const next = times[fits ? 0 : Math.min(counted + cost - max, counted) - 1];
-    return { counted, at, waitMs: next === undefined ? windowMs : windowMs - (at - next) };
+    return { counted, times, now };
   };
 }
 
 /**
- * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, cost, and the time of the request that
- * this one replaces or "".
+ * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns the time,
+ * and the times recorded before.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never shortens the window.
  * Times in the future are dropped: they were recorded before the clock was set back.
  */
-const TAKE: Script<[number, number, number]> = {
-  answer: z.tuple([z.int(), z.int(), z.int()]),
+const TAKE: Script<[number, string[]]> = {
+  answer: z.tuple([z.int(), z.array(z.string())]),
   text: `
-local key, max, window, cost, replaces = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local key, max, window, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-local oldest = redis.call('LINDEX', key, 0)
-while oldest and (oldest + window <= now or tonumber(oldest) > at) do
+local times = redis.call('LRANGE', key, 0, -1)
+while times[1] and (times[1] + window <= now or tonumber(times[1]) > at) do
   redis.call('LPOP', key)
-  oldest = redis.call('LINDEX', key, 0)
+  table.remove(times, 1)
 end
-local counted = redis.call('LLEN', key)
-local others = counted
-if replaces ~= '' and redis.call('LPOS', key, replaces) then others = counted - 1 end
-local fits = others + cost <= max
-if fits then
-  if others < counted then redis.call('LREM', key, -1, replaces) end
-  counted = others
-  for _ = 1, cost do redis.call('RPUSH', key, at) end
+if #times + count <= max then
+  for _ = 1, count do redis.call('RPUSH', key, at) end
   redis.call('PEXPIRE', key, window + 1)
 end
-local next = redis.call('LINDEX', key, fits and 0 or math.min(counted + cost - max, counted) - 1)
-return {counted, at, next and math.min(next + window - now, window) or window}
+return {now, times}
 `,
 };
 
 /** Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable. */
-export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
-  return async (caller: string, cost: number, replaces?: number): Promise<WindowState | undefined> => {
-    const answer = await redis.run(TAKE, [`v2:limit:${caller}`], [max, windowMs, cost, replaces ?? ""]);
-    if (!answer) return undefined;
-    const [counted, at, waitMs] = answer;
-    return { counted, at, waitMs };
+export function createRedisWindow(
+  redis: Redis,
+  { max, windowMs }: Limit,
+): TakeFromWindow<Promise<WindowState | undefined>> {
+  return async (caller, count) => {
+    const answer = await redis.run(TAKE, [`v2:limit:${caller}`], [max, windowMs, count]);
+    return answer && { counted: answer[1].length, times: answer[1].map(Number), now: answer[0] };
   };
 }

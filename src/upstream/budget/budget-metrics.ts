@@ -1,10 +1,10 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../../observability/log.ts";
 import { memoize } from "../memoize.ts";
-import type { BudgetScope } from "./ledger.ts";
+import type { BudgetScope } from "./budget.ts";
 
 /**
- * `social_reads`: accounts that the network charges for. `social_calls`: calls that the network allows. `fees`: fees
+ * `social_reads`: accounts read from the network. `social_calls`: calls that the network allows. `fees`: fees
  * of transactions. `small_fees`: those of collects that do not pay for themselves. `history_calls`: calls to the chain
  * for histories.
  */
@@ -32,7 +32,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   const budgets = new Map<BudgetName, () => number>();
   const usedParts = new Gauge({
     name: "tributary_budget_used_ratio",
-    help: "Used part of a budget, 0 to 1. social_reads: accounts, of the five minutes' worth of SOCIAL_READS_PER_HOUR that may be read at once. social_calls: calls to the social network until its next reset. fees: fees of the last hour, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories in the last hour, of HISTORY_CALLS_PER_HOUR.",
+    help: "Used part of what a budget holds, which is a sixth of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories, of HISTORY_CALLS_PER_HOUR. social_calls: of the calls that the social network allows until its next reset.",
     labelNames: ["budget"],
     registers: [registry],
     collect: () => void readUsedParts(),

@@ -12,16 +12,24 @@ const FEE = toLamports(5_000);
 /** The smallest amount at which a collect for FEE pays for itself, and the highest at which it does not. */
 const LARGE = toLamports(250_000);
 const SMALL = toLamports(249_999);
+const NO_RENT = toLamports(0);
 const MINUTE = 60_000;
 
+/**
+ * The budget holds 400 fees, of which 200 are for callers who have collected nothing, 80 for one block, and 200 for small
+ * collects, of which 20 for one block.
+ */
+const FEES_PER_HOUR = 2_400;
+
 let registry: Registry;
-function createBudget(settings: { fees?: number; lamports?: number; redis?: Redis } = {}) {
+function createBudget(settings: { lamports?: number; maxRent?: number; redis?: Redis } = {}) {
   registry = new Registry();
   const log = createLogger("silent");
   return createFeeBudget({
     feePayer: "payer",
-    budgetLamportsPerHour: toLamports(settings.lamports ?? (settings.fees ?? 80) * 5_000),
+    budgetLamportsPerHour: toLamports(settings.lamports ?? FEES_PER_HOUR * 5_000),
     maxPriorityFee: toLamports(0),
+    maxRent: toLamports(settings.maxRent ?? 0),
     redis: settings.redis,
     metrics: createBudgetMetrics(registry, log),
     log,
@@ -32,8 +40,13 @@ type Budget = ReturnType<typeof createBudget>;
 const payersOf = (...callers: string[]): Payers => new Map(callers.map((caller) => [caller, undefined]));
 
 /** "paid", or whose limit is reached. */
-async function pay(budget: Budget, caller: string, moved = LARGE, fee = FEE): Promise<string> {
-  return budget.reserve(fee, { moved, payers: payersOf(caller) }).then(
+async function pay(
+  budget: Budget,
+  caller: string,
+  moved = LARGE,
+  { fee = FEE, rent = NO_RENT } = {},
+): Promise<string> {
+  return budget.reserve({ fee, rent, moved }, payersOf(caller)).then(
     () => "paid",
     (error: unknown) => (error as { failure: { scope: string } }).failure.scope,
   );
@@ -53,93 +66,106 @@ describe("the fee budget", () => {
     vi.useRealTimers();
   });
 
-  it("pays an eighth of its fees for one caller, and all of them for eight", async () => {
+  it("pays a part at once for one caller, and leaves half to callers who have collected nothing", async () => {
     const budget = createBudget();
-    expect(await payMany(budget, 11, "a")).toBe(10);
+    expect(await payMany(budget, 90, "a")).toBe(80);
     expect(await pay(budget, "a")).toBe("CALLER");
-    for (const caller of ["b", "c", "d", "e", "f", "g", "h"])
-      expect(await payMany(budget, 11, caller)).toBe(10);
-    expect(await pay(budget, "i")).toBe("SERVICE");
+    expect([await payMany(budget, 90, "b"), await payMany(budget, 90, "c")]).toEqual([80, 40]);
+    expect([await pay(budget, "c"), await pay(budget, "d"), await pay(budget, "d")]).toEqual([
+      "CALLER",
+      "paid",
+      "CALLER",
+    ]);
+    for (let i = 0; i < 199; i++) await pay(budget, `other${i}`);
+    expect(await pay(budget, "newcomer")).toBe("SERVICE");
   });
 
   it("keeps half for collects that pay for themselves, whatever others collect from small vaults", async () => {
     const budget = createBudget();
     for (let i = 0; i < 1_000; i++) await payMany(budget, 2, `attacker${i}`, SMALL);
     expect(await pay(budget, "honest", SMALL)).toBe("SERVICE");
-    expect(await payMany(budget, 11, "honest")).toBe(10);
-    for (const caller of ["b", "c", "d"]) expect(await payMany(budget, 11, caller)).toBe(10);
-    expect(await pay(budget, "e")).toBe("SERVICE");
+    expect(await pay(budget, "honest")).toBe("paid");
+    for (let i = 0; i < 100; i++) expect(await pay(budget, `other${i}`)).toBe("paid");
   });
 
-  it("lets one caller use a twentieth for small collects, so that nine leave some to others", async () => {
+  it("lets one caller use a tenth of the small collects' half", async () => {
     const budget = createBudget();
-    for (let i = 0; i < 9; i++) expect(await payMany(budget, 20, `attacker${i}`, SMALL)).toBe(4);
+    for (let i = 0; i < 4; i++) expect(await payMany(budget, 30, `attacker${i}`, SMALL)).toBe(20);
     expect(await pay(budget, "attacker0", SMALL)).toBe("CALLER");
-    expect(await payMany(budget, 7, "attacker0")).toBe(6);
-    expect(await payMany(budget, 5, "honest", SMALL)).toBe(4);
+    expect(await payMany(budget, 70, "attacker0")).toBe(60);
+    expect(await payMany(budget, 5, "honest", SMALL)).toBe(5);
   });
 
   it("charges the first caller whose share is enough, and nobody else", async () => {
     const budget = createBudget();
-    await payMany(budget, 10, "attacker");
+    await payMany(budget, 80, "attacker");
     const payers = payersOf("attacker", "honest", "joiner");
-    const reservation = await budget.reserve(FEE, { moved: LARGE, payers });
+    const reservation = await budget.reserve({ fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
     expect([...payers.values()]).toEqual([
-      { scope: "CALLER", retryAfterSeconds: 3_660 },
+      { scope: "CALLER", retryAfterSeconds: expect.any(Number) },
       undefined,
       undefined,
     ]);
-    expect(await payMany(budget, 11, "joiner")).toBe(10);
-    expect(await payMany(budget, 11, "honest")).toBe(9);
+    expect(await payMany(budget, 90, "joiner")).toBe(80);
+    expect(await payMany(budget, 90, "honest")).toBe(39);
     reservation.release(FEE);
     expect(await payMany(budget, 2, "honest")).toBe(1);
   });
 
-  it("gets back the part of a reservation that was not spent", async () => {
+  it("charges another caller when the service's part for those who have collected is used up", async () => {
     const budget = createBudget();
-    const { release } = await budget.reserve(toLamports(50_000), {
-      moved: toLamports(10 ** 9),
-      payers: payersOf("a"),
-    });
-    expect(await pay(budget, "a")).toBe("CALLER");
-    release(toLamports(20_000));
-    release(toLamports(5_000));
-    expect(await payMany(budget, 6, "a")).toBe(5);
+    for (const caller of ["a", "b", "c"]) await payMany(budget, 80, caller);
+    const payers = payersOf("c", "newcomer");
+    await budget.reserve({ fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
+    expect([...payers.values()]).toEqual([
+      { scope: "CALLER", retryAfterSeconds: expect.any(Number) },
+      undefined,
+    ]);
   });
 
-  it("pays at least one transaction for a caller, however small the budget is", async () => {
-    const budget = createBudget({ fees: 2 });
-    expect([await pay(budget, "a"), await pay(budget, "a"), await pay(budget, "b")]).toEqual([
+  it("gets back the part of a reservation that was not spent, and charges what was spent besides", async () => {
+    const budget = createBudget();
+    const cost = { fee: toLamports(300_000), rent: NO_RENT, moved: toLamports(10 ** 9) };
+    const { release } = await budget.reserve(cost, payersOf("a"));
+    release(toLamports(200_000));
+    release(toLamports(50_000));
+    expect(await payMany(budget, 90, "a")).toBe(70);
+    const { release: releaseOther } = await budget.reserve(cost, payersOf("b"));
+    releaseOther(toLamports(-100_000));
+    expect(await pay(budget, "b")).toBe("CALLER");
+  });
+
+  it("pays the highest rent for a caller at once, and leaves the other half to plain collects", async () => {
+    const maxRent = 900_000;
+    const budget = createBudget({ maxRent });
+    const rent = { rent: toLamports(maxRent) };
+    const moved = toLamports(50 * maxRent);
+    expect([await pay(budget, "a", moved, rent), await pay(budget, "a", moved, rent)]).toEqual([
       "paid",
       "CALLER",
-      "paid",
     ]);
+    expect(await pay(budget, "b", moved, rent)).toBe("CALLER");
+    for (let i = 0; i < 100; i++) expect(await pay(budget, `other${i}`)).toBe("paid");
   });
 
   it("names no time to try again for a fee that it never allows", async () => {
     const refusal = async (lamports: number, moved: Lamports) =>
       createBudget({ lamports })
-        .reserve(FEE, { moved, payers: payersOf("a") })
+        .reserve({ fee: FEE, rent: NO_RENT, moved }, payersOf("a"))
         .catch((error: unknown) => (error as CollectError).failure);
     const never = { kind: "budget-spent", scope: "SERVICE" };
-    expect(await refusal(4_999, LARGE)).toEqual({ ...never, isSmall: false });
-    expect(await refusal(9_999, SMALL)).toEqual({ ...never, isSmall: true });
-    // Rent makes a collect cost more than a caller's share.
-    const withRent = createBudget({ lamports: 80_000 }).reserve(toLamports(10_001), {
-      moved: toLamports(10 ** 9),
-      payers: payersOf("a"),
-    });
-    await expect(withRent).rejects.toMatchObject({ failure: { ...never, isSmall: false } });
+    expect(await refusal(9_999, LARGE)).toEqual({ ...never, isSmall: false });
+    expect(await refusal(19_999, SMALL)).toEqual({ ...never, isSmall: true });
     const exposition = await registry.metrics();
     expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n');
   });
 
-  it("never refuses a caller with 20 collects of 0.02 SOL a minute at 5,100 lamports, for three hours", async () => {
-    const budget = createBudget({ lamports: 50_000_000 });
+  it("never refuses a caller with 20 collects of 0.02 SOL a minute at 5,700 lamports, for three hours", async () => {
+    const budget = createBudget({ lamports: 50_000_000, maxRent: 3_000_000 });
     const heavy = [];
     for (let minute = 0; minute < 180; minute++) {
       for (let i = 0; i < 20; i++)
-        heavy.push(await pay(budget, "heavy", toLamports(20_000_000), toLamports(5_100)));
+        heavy.push(await pay(budget, "heavy", toLamports(20_000_000), { fee: toLamports(5_700) }));
       vi.advanceTimersByTime(MINUTE);
     }
     expect(new Set(heavy)).toEqual(new Set(["paid"]));
@@ -147,12 +173,11 @@ describe("the fee budget", () => {
 
   it("shows in the metrics what is used, and why callers were refused", async () => {
     const budget = createBudget();
-    for (let i = 0; i < 5; i++) await payMany(budget, 5, `attacker${i}`, SMALL);
-    for (let i = 0; i < 5; i++) await payMany(budget, 4, `more${i}`, SMALL);
-    await pay(budget, "honest", SMALL);
+    for (let i = 0; i < 5; i++) await payMany(budget, 21, `attacker${i}`, SMALL);
+    for (let i = 0; i < 101; i++) await pay(budget, `other${i}`, SMALL);
     const exposition = await registry.metrics();
-    expect(exposition).toContain('tributary_budget_used_ratio{budget="fees"} 0.5\n');
-    expect(exposition).toContain('tributary_budget_used_ratio{budget="small_fees"} 1\n');
+    expect(exposition).toMatch(/^tributary_budget_used_ratio\{budget="fees"\} 0\.(5|49999)/m);
+    expect(exposition).toMatch(/^tributary_budget_used_ratio\{budget="small_fees"\} (1|0\.9999)/m);
     expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="CALLER"} 5\n');
     expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n');
   });
@@ -173,18 +198,19 @@ describeWithRedis("the fee budget in Redis", () => {
     redis = started;
   });
 
-  it("is shared by all replicas exactly, with each caller's share and the small collects' half", async () => {
-    const replicas = Array.from({ length: 4 }, () => createBudget({ redis }));
+  it("is shared by all replicas, with each caller's share and the small collects' half", async () => {
+    // 40 fees at once, eight of them for one block, and two of its small collects.
+    const replicas = Array.from({ length: 4 }, () => createBudget({ redis, lamports: 240 * 5_000 }));
     const count = async (collects: number, callerOf: (i: number) => string, moved = LARGE) => {
       const results = await Promise.all(
         Array.from({ length: collects }, (_, i) => pay(replicas[i % 4]!, callerOf(i), moved)),
       );
       return results.filter((result) => result === "paid").length;
     };
-    expect(await count(50, () => "a", SMALL)).toBe(4);
-    expect(await count(200, (i) => `attacker${i % 50}`, SMALL)).toBe(36);
-    expect(await count(50, () => "b")).toBe(10);
-    expect(await count(200, (i) => `honest${i % 50}`)).toBe(30);
+    expect(await count(50, () => "a", SMALL)).toBe(2);
+    expect(await count(200, (i) => `attacker${i % 50}`, SMALL)).toBe(18);
+    expect(await count(50, () => "b")).toBe(1);
+    expect(await count(200, (i) => `honest${i % 50}`)).toBe(19);
   });
 
   it("is used up if it is 0", async () => {

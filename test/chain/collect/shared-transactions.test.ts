@@ -111,9 +111,9 @@ describe("collects of different accounts at the same moment", () => {
   });
 
   it("split the fee between their callers' shares of the budget", async () => {
-    // Each caller may spend 6,000, and a transaction costs 5,000.
+    // Each caller may spend 6,000 at once, and a transaction costs 5,000.
     collector = createSandboxCollector(sandbox, {
-      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "48000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "60000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
     });
     const handles = artists(22);
     fill(handles);
@@ -127,7 +127,7 @@ describe("collects of different accounts at the same moment", () => {
 
   it("go on without one whose caller has used its share of the budget", async () => {
     collector = createSandboxCollector(sandbox, {
-      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "40000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "50000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
     });
     const [spent, refused, ...others] = artists(6) as [string, string, ...string[]];
     fill([spent, refused, ...others]);

@@ -13,9 +13,9 @@ import type { RedisServer } from "../../support/redis-server.ts";
 const newLimit = (redis?: Redis) => createRateLimit({ max: 20, windowSeconds: 60 }, redis);
 
 type Answer = [result: "passes" | "is refused", left: number, seconds: number];
-type Request = [second: number, cost: number, ...Answer, replaced?: number];
+type Request = [second: number, cost: number, ...Answer, taken?: number];
 
-/** Requests of one caller. `replaced` is the index of the request that it replaces. */
+/** Requests of one caller. Of the cost, `taken` have been taken by the request before. */
 const CASES: [name: string, requests: Request[]][] = [
   [
     "counts requests in a sliding window of 60 seconds",
@@ -64,30 +64,23 @@ const CASES: [name: string, requests: Request[]][] = [
     ],
   ],
   [
-    "replaces a preliminary cost of one with the full cost",
+    "takes the rest of a cost of which one is taken",
     [
       [0, 1, "passes", 19, 60],
       [10, 1, "passes", 18, 50],
       [20, 19, "passes", 0, 40, 1],
       [20, 1, "is refused", 0, 40],
-      [60, 1, "passes", 0, 20],
-      // What it replaces has left the window.
-      [120, 20, "passes", 0, 60, 4],
-      [120, 1, "is refused", 0, 60],
+      [60, 1, "passes", 0, 10],
     ],
   ],
   [
-    "keeps the preliminary cost of a request whose full cost does not fit",
+    "takes nothing more for a request whose full cost does not fit",
     [
       [0, 1, "passes", 19, 60],
-      [10, 15, "passes", 4, 50],
-      [20, 1, "passes", 3, 40],
-      [20, 5, "is refused", 3, 50, 2],
-      [20, 20, "is refused", 3, 60, 2],
-      [20, 4, "passes", 0, 40, 2],
-      [20, 1, "is refused", 0, 40],
-      // It keeps nothing if what it would replace has left the window.
-      [60, 5, "is refused", 1, 10, 0],
+      [0, 15, "passes", 4, 60],
+      [0, 6, "is refused", 4, 60, 1],
+      [0, 4, "passes", 0, 60],
+      [0, 1, "is refused", 0, 60],
     ],
   ],
 ];
@@ -102,11 +95,9 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
   const ask: ReturnType<typeof newLimit> = (...request) => limits[next++ % limits.length]!(...request);
 
   it.each(CASES)("%s", async (_name, requests) => {
-    const times: number[] = [];
-    for (const [second, cost, result, left, seconds, replaced] of requests) {
+    for (const [second, cost, result, left, seconds, taken] of requests) {
       setSeconds(second);
-      const { at, refusal, policyHeader, rateLimitHeader } = await ask("a", cost, times[replaced!]);
-      times.push(at);
+      const { refusal, policyHeader, rateLimitHeader } = await ask("a", cost, taken);
       expect([policyHeader, rateLimitHeader]).toEqual([
         '"address";q=20;w=60',
         `"address";r=${left};t=${seconds}`,

@@ -1,0 +1,160 @@
+/**
+ * The law of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
+ * `msPerUnit`. So no hour takes more than `burst` and what an hour refills. Its whole state is one number: the time at
+ * which it is full again. An amount is taken from several buckets together, the same from each.
+ *
+ * The law stands here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
+ */
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import type { Redis, Script } from "../redis.ts";
+
+export interface Bucket {
+  readonly name: string;
+  /** What it holds, or as much of that as this taker may use. */
+  readonly burst: number;
+  readonly msPerUnit: number;
+}
+
+/** What to take: as much of `wanted` as fits, but nothing if less than `least` does. */
+export interface Wanted {
+  readonly wanted: number;
+  readonly least: number;
+  /** Also takes what only flows in within this time. */
+  readonly aheadMs: number;
+}
+
+/** Times in ms, of the clock that the buckets use. */
+export interface Answer {
+  readonly taken: number;
+  /** Until all of `wanted` has flowed in, or if not all is taken, until `least` more fits. */
+  readonly waitMs: number;
+  /** The index of the bucket that sets `waitMs`. */
+  readonly slowest: number;
+  readonly now: number;
+  /** When each bucket was full again, or `now`, before this. */
+  readonly fullAt: readonly number[];
+}
+
+/** Far above the rounding errors of the times below. */
+const ROUNDING_MS = 1;
+/** An hour, and so much more that {@link ROUNDING_MS} adds nothing to the sum of an hour. */
+const HOUR_MS = 3_601_000;
+/** The buckets that a process remembers. Each takes about 200 bytes. */
+const MAX_BUCKETS = 50_000;
+
+/** A bucket from which no hour takes more than `perHour`. One for a single unit refills in two hours. */
+export function hourlyBucket(name: string, perHour: number, burst: number): Bucket {
+  return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
+}
+
+/** Buckets in the memory of this process. */
+export function createMemoryBuckets() {
+  const full = new LRUCache<string, number>({ max: MAX_BUCKETS });
+
+  return {
+    take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Answer {
+      const now = performance.now();
+      const fullAt = buckets.map(({ name }) => Math.max(now, full.get(name) ?? 0));
+      let fits = wanted;
+      buckets.forEach(({ burst, msPerUnit }, i) => {
+        const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
+        fits = Math.min(fits, Math.floor(roomMs / msPerUnit));
+      });
+      const taken = fits >= least ? fits : 0;
+      const amount = Math.min(wanted, taken + least);
+      let [waitMs, slowest] = [0, 0];
+      buckets.forEach(({ name, burst, msPerUnit }, i) => {
+        const untilMs = fullAt[i]! - now + (amount - burst) * msPerUnit;
+        if (untilMs > waitMs) [waitMs, slowest] = [untilMs, i];
+        if (taken > 0) full.set(name, fullAt[i]! + taken * msPerUnit);
+      });
+      return { taken, waitMs, slowest, now, fullAt };
+    },
+
+    /**
+     * Returns an amount that was taken when the buckets were full again at `fullAt`. What would have flowed in anyway
+     * since then is not returned: otherwise an hour could take it a second time.
+     */
+    giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
+      const now = performance.now();
+      buckets.forEach(({ name, msPerUnit }, i) => {
+        const unusedMs = Math.max(0, amount * msPerUnit - Math.max(0, now - fullAt[i]!));
+        const left = (full.get(name) ?? 0) - unusedMs;
+        if (left > now) full.set(name, left);
+        else full.delete(name);
+      });
+    },
+  };
+}
+
+/**
+ * KEYS: the buckets. ARGV: wanted, least, aheadMs, then burst and msPerUnit of each bucket. Returns taken, waitMs,
+ * slowest, now, and fullAt of each bucket. Times are those of Redis's clock.
+ */
+const TAKE: Script<[number, number, number, number, ...number[]]> = {
+  answer: z.tuple([z.int(), z.int(), z.int(), z.int()], z.int()),
+  text: `
+local wanted, least, ahead = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local burst, msPerUnit, fullAt, fits = {}, {}, {}, wanted
+for i, key in ipairs(KEYS) do
+  burst[i], msPerUnit[i] = tonumber(ARGV[2 + 2 * i]), tonumber(ARGV[3 + 2 * i])
+  fullAt[i] = math.max(now, tonumber(redis.call('GET', key) or 0))
+  local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + ahead + ${ROUNDING_MS}
+  fits = math.min(fits, math.floor(room / msPerUnit[i]))
+end
+local taken = fits >= least and fits or 0
+local amount = math.min(wanted, taken + least)
+local wait, slowest = 0, 0
+for i, key in ipairs(KEYS) do
+  local till = fullAt[i] - now + (amount - burst[i]) * msPerUnit[i]
+  if till > wait then wait, slowest = till, i - 1 end
+  if taken > 0 then
+    local full = fullAt[i] + taken * msPerUnit[i]
+    redis.call('SET', key, full, 'PX', math.ceil(full - now))
+  end
+end
+return {taken, math.ceil(wait), slowest, now, unpack(fullAt)}
+`,
+};
+
+/** KEYS: the buckets. ARGV: the amount, then msPerUnit and fullAt of each bucket. */
+const GIVE_BACK: Script<unknown> = {
+  answer: z.unknown(),
+  text: `
+local amount = tonumber(ARGV[1])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+for i, key in ipairs(KEYS) do
+  local msPerUnit, fullAt = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  local unused = math.max(0, amount * msPerUnit - math.max(0, now - fullAt))
+  local left = tonumber(redis.call('GET', key) or 0) - unused
+  if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now)) else redis.call('DEL', key) end
+end
+return true
+`,
+};
+
+/** Buckets in Redis, for all replicas. `prefix` has a hash tag, so that a cluster keeps them on one node. */
+export function createRedisBuckets(redis: Redis, prefix: string) {
+  const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ name }) => prefix + name);
+
+  return {
+    /** Undefined if Redis is unavailable. */
+    async take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Promise<Answer | undefined> {
+      const sizes = buckets.flatMap(({ burst, msPerUnit }) => [burst, msPerUnit]);
+      const answer = await redis.run(TAKE, keysOf(buckets), [wanted, least, aheadMs, ...sizes]);
+      if (!answer) return undefined;
+      const [taken, waitMs, slowest, now, ...fullAt] = answer;
+      return { taken, waitMs, slowest, now, fullAt };
+    },
+
+    giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
+      const times = buckets.flatMap(({ msPerUnit }, i) => [msPerUnit, fullAt[i]!]);
+      // Not retried: a lost one makes the budget too small, but a repeated one would make it too large.
+      void redis.run(GIVE_BACK, keysOf(buckets), [amount, ...times]);
+    },
+  };
+}

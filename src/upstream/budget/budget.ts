@@ -1,0 +1,168 @@
+import ipaddr from "ipaddr.js";
+import { toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import type { Logger } from "../../observability/log.ts";
+import type { Redis } from "../redis.ts";
+import { hourlyBucket, type Bucket } from "./bucket.ts";
+import { createSharedBuckets, type Taken } from "./shared-buckets.ts";
+
+/** Stands for the block of all callers whom the operator trusts. */
+export const TRUSTED_BLOCK = "trusted";
+
+/** Whose limit is reached: the caller's, which all callers of its address block have together, or the service's. */
+export type BudgetScope = "CALLER" | "SERVICE";
+
+/** Why an amount does not fit. */
+export interface Shortage {
+  readonly scope: BudgetScope;
+  /** Whole seconds until it would fit; absent if it never does. */
+  readonly retryAfterSeconds?: number;
+}
+
+/** A part of a budget that callers share. The shares are parts of the whole budget, 0 to 1. */
+export interface Pool {
+  readonly name: string;
+  readonly all: number;
+  /** For the callers of one IPv4 /24 or IPv6 /48. */
+  readonly block: number;
+  /** For those of one IPv6 /32, because its owner may have many /48s. */
+  readonly wideBlock: number;
+  /** For all trusted callers, because strangers stand behind them. */
+  readonly trusted: number;
+  /** The largest amount that is taken at once: each bucket holds as much, but at most half of its limit. */
+  readonly largest: number;
+}
+
+/** How much of a pool is for the first amounts of a block in an hour. */
+export interface Tier {
+  readonly first: number;
+  readonly mayUse: number;
+}
+
+/** Of its limit a bucket holds this part. The rest refills in an hour. */
+const BURST_PART = 1 / 6;
+/** What callers may use of a pool who are in no tier. The rest is for those who take little. */
+const REST_MAY_USE = 1 / 2;
+
+/**
+ * Limits what all callers together take in any hour to `limit`, over all replicas while Redis is available, and each
+ * address block, each IPv6 /32 and all trusted callers to a share. A sixth of each limit can be taken at once; the rest
+ * flows in evenly over the hour. A share is at least twice what the first tier has. Half of what a pool holds is for blocks that have taken little within the hour:
+ * `tiers`, the smallest first, say how little, and how much of the pool they may use. Trusted callers are in no tier.
+ *
+ * Amounts in `parts`, pools within the first one, also count in that, and there leave half to others.
+ */
+export function createBudget(needs: {
+  /** Distinguishes the budget from others in the same Redis. */
+  name: string;
+  /** Its name in the log. */
+  label: string;
+  limit: number;
+  pool: Pool;
+  tiers: readonly [Tier, ...Tier[]];
+  redis: Redis | undefined;
+  log: Logger;
+}) {
+  const { name, label, limit, pool: whole, tiers, redis, log } = needs;
+  const buckets = createSharedBuckets({
+    name,
+    redis,
+    onAlone: () => {
+      log.warn(
+        { budget: label, limit: Math.ceil(limit / 4) },
+        "until Redis answers, this replica allows a quarter of the budget and of each caller's share",
+      );
+    },
+  });
+
+  function toBucket(bucketName: string, share: number, largest: number): Bucket {
+    const perHour = Math.min(limit, Math.max(share * limit, 2 * tiers[0].first));
+    const burst = Math.max(1, BURST_PART * perHour, Math.min(largest, perHour / 2));
+    return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
+  }
+
+  /** The shares of a caller in a pool. A /32 has many owners: in it too, half is for those who take little. */
+  function sharesOf({ name: pool, largest, ...shares }: Pool, block: string, mayUse: number): Bucket[] {
+    if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
+    const own = toBucket(`${pool}:${block}`, shares.block, largest);
+    const wideBlock = toWideBlock(block);
+    if (wideBlock === undefined) return [own];
+    const wide = toBucket(`${pool}:${wideBlock}`, shares.wideBlock, largest / REST_MAY_USE);
+    return [own, { ...wide, burst: mayUse * wide.burst }];
+  }
+
+  const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
+    const bucket = toBucket(pool, all, largest);
+    return { ...bucket, burst: mayUse * bucket.burst };
+  };
+
+  /** The sets of buckets from which a caller may take, those of the tiers first. */
+  function waysOf(block: string, part: Pool | undefined): Bucket[][] {
+    const wayOf = (mayUse: number) => [
+      ...[whole, ...(part ? [part] : [])].flatMap((pool) => sharesOf(pool, block, mayUse)),
+      ...(part ? [poolBucket(whole, REST_MAY_USE)] : []),
+      poolBucket(part ?? whole, mayUse),
+    ];
+    const rest = wayOf(REST_MAY_USE);
+    if (block === TRUSTED_BLOCK) return [rest];
+    const ofTiers = tiers.map(({ first, mayUse }) => {
+      const name = `${(part ?? whole).name}:first${first}:${block}`;
+      return [...wayOf(mayUse), hourlyBucket(name, 2 * first, first)];
+    });
+    return [...ofTiers, rest];
+  }
+
+  /** SERVICE if a caller who has taken nothing would have to wait too. */
+  function scopeOf({ slowest, waitMs }: Taken, part: Pool | undefined): BudgetScope {
+    const pool = [whole, part].find((each) => each?.name === slowest.name);
+    const forOthersMs = pool && (poolBucket(pool).burst - slowest.burst) * slowest.msPerUnit;
+    return forOthersMs !== undefined && waitMs > forOthersMs ? "SERVICE" : "CALLER";
+  }
+
+  return {
+    /**
+     * Takes an amount for a caller in the address block, or nothing if not all of it fits; with `least`, as much as
+     * fits if that is at least so much.
+     */
+    async take(
+      block: string,
+      wanted: number,
+      { least = wanted, part }: { least?: number; part?: Pool | undefined } = {},
+    ) {
+      const taken: { left: number; readonly giveBack: Taken["giveBack"] }[] = [];
+      let [amount, waitMs, scope]: [number, number, BudgetScope] = [0, Infinity, "SERVICE"];
+      for (const way of waysOf(block, part)) {
+        const missing = wanted - amount;
+        if (missing === 0) break;
+        const some = await buckets.take(way, { wanted: missing, least: Math.min(least, missing) });
+        if (some.amount > 0) taken.push({ left: some.amount, giveBack: some.giveBack });
+        amount += some.amount;
+        if (some.waitMs < waitMs) [waitMs, scope] = [some.waitMs, scopeOf(some, part)];
+      }
+      const retryAfter = Number.isFinite(waitMs) ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) } : {};
+      return {
+        amount,
+        /** Why not all of it was taken. */
+        shortage: amount < wanted ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
+        /** Returns `unused` of the amount; may be called again for further parts. A negative part charges more. */
+        giveBack(unused: number): void {
+          let rest = unused;
+          for (const each of taken) {
+            const part = Math.min(rest, each.left);
+            each.giveBack(part);
+            each.left -= part;
+            rest -= part;
+          }
+        },
+      };
+    },
+
+    /** How much of what a pool holds is used, 0 to 1. Call at each scrape. */
+    usedPart: (part: Pool = whole): number => buckets.usedPart(poolBucket(part)),
+  };
+}
+
+/** The IPv6 /32 around a /48. */
+export function toWideBlock(block: string): string | undefined {
+  if (!block.endsWith("/48")) return undefined;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(block.replace(/48$/, "32")).toString()}/32`;
+}

@@ -1,0 +1,166 @@
+import { expect, it } from "vitest";
+import {
+  createMemoryBuckets,
+  createRedisBuckets,
+  hourlyBucket,
+  type Bucket,
+} from "../../../src/upstream/budget/bucket.ts";
+import { describeInMemoryAndInRedis, setSeconds } from "../../support/describe-with-redis.ts";
+
+const SECOND = 1_000;
+/** Hold ten and twenty units; a unit flows in each second, or every two seconds. */
+const A: Bucket = { name: "a", burst: 10, msPerUnit: SECOND };
+const B: Bucket = { name: "b", burst: 20, msPerUnit: 2 * SECOND };
+/** A taker who must leave half of `a`. */
+const HALF_OF_A: Bucket = { ...A, burst: 5 };
+
+/** What is wanted of which buckets, what is taken, and the seconds until the rest, or one more, would fit. */
+type Step =
+  | [second: number, buckets: Bucket[], wanted: number, taken: number, waitSeconds: number, options?: Options]
+  /** Returns an amount of an earlier step. */
+  | [second: number, step: number, unused: number];
+interface Options {
+  least?: number;
+  aheadMs?: number;
+}
+
+const CASES: [name: string, steps: Step[]][] = [
+  [
+    "a bucket starts full, refills evenly, and holds no more than its burst",
+    [
+      [0, [A], 10, 10, 0],
+      [0, [A], 1, 0, 1],
+      [3.5, [A], 3, 3, 0],
+      [3.5, [A], 1, 0, 0.5],
+      [4, [A], 1, 1, 0],
+      [1_000, [A], 11, 0, 1],
+      [1_000, [A], 10, 10, 0],
+    ],
+  ],
+  [
+    "all of an amount is taken or nothing; with `least` as much as fits",
+    [
+      [0, [A], 7, 7, 0],
+      [0, [A], 4, 0, 1],
+      [0, [A], 4, 0, 1, { least: 4 }],
+      [0, [A], 4, 3, 1, { least: 1 }],
+      [0, [A], 4, 0, 2, { least: 2 }],
+    ],
+  ],
+  [
+    "several buckets give the same amount, or none gives any, and the slowest says how long to wait",
+    [
+      [0, [A, B], 8, 8, 0],
+      [0, [A, B], 5, 0, 3],
+      [0, [B, A], 5, 2, 1, { least: 1 }],
+      [0, [B], 10, 10, 0],
+      [2, [A, B], 2, 0, 2],
+      [2, [A, B], 2, 1, 2, { least: 1 }],
+    ],
+  ],
+  [
+    "a taker who must leave half gets nothing from the lower half, and one who need not gets it",
+    [
+      [0, [HALF_OF_A], 10, 5, 1, { least: 1 }],
+      [0, [HALF_OF_A], 1, 0, 1],
+      [0, [A], 4, 4, 0],
+      [3, [HALF_OF_A], 1, 0, 2],
+      [5, [HALF_OF_A], 1, 1, 0],
+    ],
+  ],
+  [
+    "an amount can be taken before it has flowed in, if the taker waits",
+    [
+      [0, [A], 10, 10, 0],
+      [0, [A], 1, 1, 1, { aheadMs: 2 * SECOND }],
+      [0, [A], 1, 1, 2, { aheadMs: 2 * SECOND }],
+      [0, [A], 1, 0, 3, { aheadMs: 2 * SECOND }],
+      [2, [A], 1, 0, 1],
+      [3, [A], 1, 1, 0],
+    ],
+  ],
+  [
+    "what is not used is returned, if it has not flowed in meanwhile",
+    [
+      [0, [A, B], 8, 8, 0],
+      [3, 0, 8],
+      [3, [A], 10, 10, 0],
+      [3, [A], 1, 0, 1],
+      [3, [B], 20, 20, 0],
+      [3, [B], 1, 0, 2],
+    ],
+  ],
+  [
+    "all that is not used is returned, while the bucket would not have been full",
+    [
+      [0, [A], 5, 5, 0],
+      [0, [A], 4, 4, 0],
+      [4, 1, 4],
+      [4, [A], 10, 9, 1, { least: 1 }],
+    ],
+  ],
+  [
+    "an amount that others have since taken is not returned a second time",
+    [
+      [0, [A], 10, 10, 0],
+      [10, [A], 10, 10, 0],
+      [10, 0, 10],
+      [10, [A], 1, 0, 1],
+    ],
+  ],
+];
+
+describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
+  it.each(CASES)("%s", async (_name, steps) => {
+    const redis = getRedis();
+    const buckets = redis ? createRedisBuckets(redis, "{test}:") : createMemoryBuckets();
+    const answers: [Bucket[], readonly number[]][] = [];
+    for (const step of steps) {
+      setSeconds(step[0]);
+      if (typeof step[1] === "number") {
+        const [taken, fullAt] = answers[step[1]]!;
+        buckets.giveBack(taken, step[2], fullAt);
+        continue;
+      }
+      const [, of, wanted, taken, waitSeconds, { least = wanted, aheadMs = 0 } = {}] = step as Extract<
+        Step,
+        { length: 6 | 5 }
+      >;
+      const answer = await buckets.take(of, { wanted, least, aheadMs });
+      answers.push([of, answer!.fullAt]);
+      expect([step, answer!.taken]).toEqual([step, taken]);
+      // Redis returns whole milliseconds.
+      expect([step, Math.abs(answer!.waitMs - waitSeconds * SECOND) < 2]).toEqual([step, true]);
+    }
+  });
+
+  it("no hour takes more than an hourly bucket's limit, whatever is taken and returned", async () => {
+    const redis = getRedis();
+    const buckets = redis ? createRedisBuckets(redis, "{test}:") : createMemoryBuckets();
+    const bucket = hourlyBucket("all", 1_200, 200);
+    let seed = 7;
+    const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const open: { at: number; taken: number; fullAt: readonly number[] }[] = [];
+    const spent: { at: number; amount: number }[] = [];
+    for (let second = 0; second < 3 * 3_600; second += 1 + Math.floor(random() * 90)) {
+      setSeconds(second);
+      const wanted = 1 + Math.floor(random() * 250);
+      const answer = await buckets.take([bucket], { wanted, least: 1, aheadMs: 0 });
+      open.push({ at: second, taken: answer!.taken, fullAt: answer!.fullAt });
+      // Held for a while, so that the bucket refills beside them; then most is returned and taken again.
+      while (open.length > 5) {
+        const { at, taken, fullAt } = open.splice(Math.floor(random() * open.length), 1)[0]!;
+        const unused = random() < 0.7 ? taken : 0;
+        if (unused > 0) buckets.giveBack([bucket], unused, fullAt);
+        spent.push({ at, amount: taken - unused });
+      }
+    }
+    const inHourFrom = (start: number) =>
+      spent
+        .filter(({ at }) => at >= start && at < start + 3_600)
+        .reduce((sum, { amount }) => sum + amount, 0);
+    const hours = spent.map(({ at }) => inHourFrom(at));
+    expect(Math.max(...hours)).toBeLessThanOrEqual(1_200);
+    expect(Math.max(...hours)).toBeGreaterThan(900);
+  });
+});

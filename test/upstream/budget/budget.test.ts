@@ -1,0 +1,213 @@
+import { describe, expect, it } from "vitest";
+import { createLogger } from "../../../src/observability/log.ts";
+import { createBudget, TRUSTED_BLOCK, type Pool } from "../../../src/upstream/budget/budget.ts";
+import type { Redis } from "../../../src/upstream/redis.ts";
+import {
+  describeInMemoryAndInRedis,
+  describeWithRedis,
+  eachWithRedis,
+  isBack,
+  setSeconds,
+} from "../../support/describe-with-redis.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
+
+const logLines: string[] = [];
+const log = createLogger("warn", { write: (line) => void logLines.push(line) });
+
+/** Holds 100 units; blocks hold 50, an IPv6 /32 and trusted callers hold 75. */
+const POOL: Pool = { name: "all", all: 1, block: 1 / 2, wideBlock: 3 / 4, trusted: 3 / 4, largest: 1 };
+/** Holds 50 units. */
+const SMALL: Pool = { ...POOL, name: "small", all: 1 / 2, block: 1 / 5 };
+const FIRST = 5;
+const newBudget = (redis?: Redis) =>
+  createBudget({
+    name: "test",
+    label: "test",
+    limit: 600,
+    pool: POOL,
+    tiers: [{ first: FIRST, mayUse: 1 }],
+    redis,
+    log,
+  });
+type Budget = ReturnType<typeof newBudget>;
+
+/** What a block gets of so much, and if that is not all, whose limit is reached. */
+async function take(budget: Budget, block: string, wanted: number, part?: Pool) {
+  const { amount, shortage } = await budget.take(block, wanted, { least: 1, part });
+  return shortage ? [amount, shortage.scope] : [amount];
+}
+
+describeInMemoryAndInRedis("a budget", (getRedis) => {
+  const each = (steps: [block: string, wanted: number, result: unknown[], part?: Pool][]) => async () => {
+    const inMemory = newBudget();
+    for (const [block, wanted, result, part] of steps) {
+      // Each time at a new replica, which has taken nothing itself, so that Redis decides.
+      const redis = getRedis();
+      expect([block, await take(redis ? newBudget(redis) : inMemory, block, wanted, part)]).toEqual([
+        block,
+        result,
+      ]);
+    }
+  };
+
+  it(
+    "limits each block to its share, and all together; half is left for blocks that have taken little",
+    each([
+      ["a", 60, [50, "CALLER"]],
+      ["b", 60, [5, "CALLER"]],
+      ["c", 5, [5]],
+      ["d", 6, [5, "CALLER"]],
+      ...Array.from({ length: 7 }, (_, i) => [`e${i}`, 5, [5]] as [string, number, unknown[]]),
+      ["f", 1, [0, "SERVICE"]],
+    ]),
+  );
+
+  it(
+    "gives trusted callers only the half that is for all",
+    each([
+      [TRUSTED_BLOCK, 60, [50, "CALLER"]],
+      ["a", 6, [5, "CALLER"]],
+    ]),
+  );
+
+  it(
+    "gives the blocks of an IPv6 /32 together a share of their own",
+    each([
+      ["2001:db8:1::/48", 5, [5]],
+      ...Array.from({ length: 14 }, (_, i) => [`2001:db8:f${i}::/48`, 5, [5]] as [string, number, unknown[]]),
+      ["2001:db8:2::/48", 5, [0, "CALLER"]],
+      ["2001:db9:2::/48", 5, [5]],
+    ]),
+  );
+
+  it(
+    "counts amounts in a part of it in both, and leaves half of the whole to others",
+    each([
+      ["a", 30, [20, "CALLER"], SMALL],
+      ["b", 30, [5, "CALLER"], SMALL],
+      ...Array.from({ length: 5 }, (_, i) => [`c${i}`, 5, [5], SMALL] as [string, number, unknown[], Pool]),
+      ["d", 5, [0, "SERVICE"], SMALL],
+      ["e", 5, [5]],
+      ["f", 20, [5, "CALLER"]],
+    ]),
+  );
+
+  it("gets back what is not used, and charges what is used besides", async () => {
+    const budget = newBudget(getRedis());
+    const taken = await budget.take("a", 30);
+    taken.giveBack(20);
+    taken.giveBack(5);
+    // Scripts run in the order in which they are sent.
+    expect(await take(budget, "a", 60)).toEqual([45, "CALLER"]);
+    setSeconds(3_600);
+    const again = await budget.take("a", 30);
+    again.giveBack(-40);
+    expect(await take(budget, "a", 1)).toEqual([0, "CALLER"]);
+    // In debt: for the block more than half an hour's refill, for all a few minutes'.
+    expect((await budget.take("a", 1)).shortage?.retryAfterSeconds).toBeGreaterThan(100);
+    expect(await take(budget, "b", 1)).toEqual([1]);
+  });
+
+  it("names the seconds until an amount fits, and none if it never does", async () => {
+    const budget = newBudget(getRedis());
+    await budget.take("a", 50);
+    // Of the block's 300 in an hour 250 flow in evenly.
+    expect((await budget.take("a", 10)).shortage).toEqual({ scope: "CALLER", retryAfterSeconds: 145 });
+    expect((await budget.take("b", 51)).shortage).toEqual({ scope: "SERVICE" });
+    expect((await budget.take(TRUSTED_BLOCK, 51)).shortage).toEqual({ scope: "SERVICE" });
+  });
+
+  it("shows how much of it, and of a part, all replicas have used", async () => {
+    const one = newBudget(getRedis());
+    const other = getRedis() ? newBudget(getRedis()) : one;
+    expect([other.usedPart(), other.usedPart(SMALL)]).toEqual([0, 0]);
+    await one.take("a", 20);
+    await one.take("b", 10, { part: SMALL });
+    setSeconds(performance.now() / 1_000 + 1);
+    await expect
+      .poll(() => [other.usedPart(), other.usedPart(SMALL)].map((used) => Math.round(used * 100)))
+      .toEqual([30, 20]);
+  });
+});
+
+describe("a budget of nothing", () => {
+  it("allows nothing, and is used up", async () => {
+    const budget = createBudget({
+      name: "t",
+      label: "t",
+      limit: 0,
+      pool: POOL,
+      tiers: [{ first: 1, mayUse: 1 }],
+      redis: undefined,
+      log,
+    });
+    expect((await budget.take("a", 1)).shortage).toEqual({ scope: "SERVICE" });
+    expect(budget.usedPart()).toBe(1);
+  });
+});
+
+describeWithRedis("a budget in Redis", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  eachWithRedis((...started) => {
+    [server, redis] = started;
+    logLines.length = 0;
+  });
+  const replica = () => newBudget(redis);
+
+  it("is used by all replicas exactly", async () => {
+    const replicas = Array.from({ length: 4 }, replica);
+    const taken = await Promise.all(
+      Array.from({ length: 200 }, async (_, i) => take(replicas[i % 4]!, `block${i % 40}`, 1)),
+    );
+    const sum = taken.reduce((total, [amount]) => total + (amount as number), 0);
+    // 0.14 flow in each second.
+    expect(sum).toBeGreaterThanOrEqual(100);
+    expect(sum).toBeLessThanOrEqual(102);
+  });
+
+  it("keeps each bucket in one key, with a common hash tag, until it is full again", async () => {
+    await replica().take("2001:db8:1::/48", 1, { part: SMALL });
+    const keys: string[] = await server.command("KEYS", "tributary:v2:bucket:*");
+    expect(keys.sort()).toEqual(
+      [
+        "all",
+        "all:2001:db8:1::/48",
+        "all:2001:db8::/32",
+        "small",
+        "small:2001:db8:1::/48",
+        "small:2001:db8::/32",
+        "small:first5:2001:db8:1::/48",
+      ].map((name) => `tributary:v2:bucket:{test}:${name}`),
+    );
+    for (const key of keys) expect(await server.command("PTTL", key)).toBeGreaterThan(0);
+    expect(await server.command("PTTL", "tributary:v2:bucket:{test}:all")).toBeLessThanOrEqual(7_203);
+  });
+
+  it("lets no replica exceed the limits by itself when Redis has lost what was taken", async () => {
+    const one = replica();
+    expect(await take(one, "a", 50)).toEqual([50]);
+    await server.command("FLUSHALL");
+    expect(await take(one, "a", 5)).toEqual([0, "CALLER"]);
+    expect(await take(one, "b", 50)).toEqual([5, "CALLER"]);
+    // What this replica refuses is returned to Redis.
+    expect(await take(replica(), "c", 60)).toEqual([45, "CALLER"]);
+  });
+
+  it("is a quarter for each replica without Redis, less what it has taken, and says so once", async () => {
+    const [one, other] = [replica(), replica()];
+    await one.take("a", 4);
+    await server.stop();
+    // Of 25, 12.5 are for all and for one block.
+    expect((await take(one, "b", 50))[0]).toBe(11);
+    expect((await take(other, "b", 50))[0]).toBe(12);
+    // It fits as soon as Redis is back.
+    expect((await other.take("c", 30)).shortage?.retryAfterSeconds).toBe(30);
+    expect(logLines.map((line) => JSON.parse(line))).toEqual(
+      Array(2).fill(expect.objectContaining({ level: 40, budget: "test", limit: 150 })),
+    );
+    await server.start();
+    await isBack(redis);
+    expect(await take(replica(), "c", 30)).toEqual([30]);
+  });
+});
