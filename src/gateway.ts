@@ -14,6 +14,7 @@ import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createStaticFile } from "./http/pages/static-file.ts";
+import { createChainCalls } from "./http/rate-limit/chain-calls.ts";
 import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
 import { createRespondRefusal } from "./http/refusals.ts";
 import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
@@ -169,6 +170,7 @@ export function createGateway(
     }),
     cors: createCors(config.corsOrigins, config.publicUrl),
     rateLimit: createRateLimit(config.rateLimit, redis),
+    takeChainCalls: createChainCalls({ redis, metrics: common.budgetMetrics }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,
     metrics: createRequestMetrics(registry, log),

@@ -43,6 +43,7 @@ export function toGraphQLError(
   }
   const shown = toCallerError(cause ?? error);
   const { code, status, retryAfterSeconds, extensions } = shown;
+  const isOfRequest = code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
   return new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
@@ -52,8 +53,8 @@ export function toGraphQLError(
       code,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
       ...extensions,
-      // Only RATE_LIMITED refuses the whole request. Other errors concern one field, so they must not set the status.
-      ...(code === "RATE_LIMITED" ? { http: { status, headers: errorHeaders(shown) } } : {}),
+      // Other errors concern one field, so they must not set the status.
+      ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
 }
@@ -81,8 +82,8 @@ export function shorten(error: GraphQLError): GraphQLError {
 
 /** The response to a request that is refused as a whole. */
 export function respondGraphQLError(error: ContractError, type?: ResponseType): Response {
-  const { status, message, code, retryAfterSeconds } = error;
-  return respondErrors(status, { message, code, retryAfterSeconds }, type, errorHeaders(error));
+  const { status, message, code, retryAfterSeconds, extensions } = error;
+  return respondErrors(status, { message, code, retryAfterSeconds, ...extensions }, type, errorHeaders(error));
 }
 
 /** A response with one error, BAD_REQUEST unless it has a code. */

@@ -81,10 +81,11 @@ export function createGraphQLEndpoint(needs: {
       scope.log.debug("parsed and validated an operation that was not cached");
       const key = [params.query ?? "", operationName ?? undefined] as const;
       const operation = cache.find(...key, document);
-      const cost = operation?.weigh(params.variables).cost ?? 1;
+      const { cost, chainCalls } = operation?.weigh(params.variables) ?? { cost: 1, chainCalls: 0 };
       if (operation) traceOperation(operation);
       if (!canPass(cost, scope)) throw neverPasses(cost, scope);
       if (cost > 1) await scope.admit(cost);
+      if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
       if (operation) cache.add(...key, operation);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
@@ -164,7 +165,7 @@ export function createGraphQLEndpoint(needs: {
 
     /**
      * Answers the parameters of a request whose caller has been admitted, if their operation is cached and within the
-     * limits. Otherwise runs nothing and returns undefined. Throws ContractError RATE_LIMITED.
+     * limits. Otherwise runs nothing and returns undefined. Throws ContractError RATE_LIMITED or SERVICE_BUSY.
      */
     async answerCached(
       params: unknown,
@@ -174,10 +175,11 @@ export function createGraphQLEndpoint(needs: {
       if (!isPlain(params) || exceededByVariables(params.variables)) return undefined;
       const operation = cache.get(params.query, params.operationName ?? undefined);
       if (!operation || (operation.isMutation && !mayMutate)) return undefined;
-      const { cost, isWithinLimits } = operation.weigh(params.variables);
+      const { cost, chainCalls, isWithinLimits } = operation.weigh(params.variables);
       if (!isWithinLimits || !canPass(cost, scope)) return undefined;
       traceOperation(operation);
       if (cost > 1) await scope.admit(cost);
+      if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
       const result = await operation.run({ useCases, scope }, params.variables);
       if (result.data === undefined) return undefined;
       const converted = convertErrors(result, scope);

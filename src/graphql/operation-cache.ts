@@ -7,6 +7,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
+import { chainCallsOf } from "../schema/field-metadata.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
 import { measureOperation, type OperationVariables } from "./limits/operation-size.ts";
 
@@ -26,6 +27,8 @@ export interface CachedOperation {
 interface Weight {
   /** The requests that it takes from the caller's rate limit: see {@link measureOperation}. */
   readonly cost: number;
+  /** The calls to the chain that its balances take, if these are many. */
+  readonly chainCalls: number;
   readonly isWithinLimits: boolean;
 }
 
@@ -91,7 +94,11 @@ function createWeigh(schema: GraphQLSchema, document: DocumentNode, operation: O
   return (variables: OperationVariables): Weight => {
     if (always) return always;
     const size = measureOperation(schema, document, operation, variables);
-    const weight = { cost: size.requests, isWithinLimits: !exceededLimit(size.counts) };
+    const weight = {
+      cost: size.requests,
+      chainCalls: chainCallsOf(size.counts.accounts),
+      isWithinLimits: !exceededLimit(size.counts),
+    };
     if (!size.dependsOnVariables) always = weight;
     return weight;
   };

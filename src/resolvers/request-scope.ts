@@ -49,6 +49,11 @@ export interface RequestScope {
    * rejects with ContractError RATE_LIMITED, and then takes nothing more.
    */
   admit(cost: number): Promise<void> | undefined;
+  /**
+   * Takes calls to the chain from the share of the caller's block, for an operation that reads many balances. Rejects
+   * with ContractError SERVICE_BUSY if it has not so many.
+   */
+  takeChainCalls(calls: number): Promise<void>;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;
   /** Replaces the loaders, so that the next event of a stream reads anew. Returns the new ones. */

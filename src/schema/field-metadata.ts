@@ -39,6 +39,10 @@ export const COINS_OF_A_CALL = 10;
 export const accountsOf = (coins: number): number =>
   Math.max(4 + 5 * coins, coins < COINS_OF_A_CALL ? 0 : MAX_ACCOUNTS_PER_CALL);
 
+/** The calls that an operation takes from its block's share: none for what fits into one call. */
+export const chainCallsOf = (accounts: number): number =>
+  accounts > MAX_ACCOUNTS_PER_CALL ? Math.ceil(accounts / MAX_ACCOUNTS_PER_CALL) : 0;
+
 /** The most transfers per operation. */
 export const MAX_TRANSFERS = 100;
 /** The transfers of a page whose number is not given. */

@@ -117,8 +117,7 @@ describe("the cost of a request", () => {
     await world.request("/livez", { headers: caller });
     await world.request("/collect", { method: "OPTIONS", headers: caller });
     await world.request("/nothing", { headers: caller });
-    // The refused mutation keeps the one that it took.
-    expect(passed(await atOnce(10, () => world.lookup("creator", caller)))).toBe(4);
+    expect(passed(await atOnce(10, () => world.lookup("creator", caller)))).toBe(5);
   });
 
   it("is one for a query of wallets without coins, and one for each collect of a mutation", async () => {

@@ -6,9 +6,9 @@ import type { BudgetScope } from "./budget.ts";
 /**
  * `social_reads`: accounts read from the network. `social_calls`: calls that the network allows. `fees`: fees
  * of transactions. `small_fees`: those of collects that do not pay for themselves. `history_calls`: calls to the chain
- * for histories.
+ * for histories. `chain_calls`: calls to the chain for operations with many balances.
  */
-type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees" | "history_calls";
+type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees" | "history_calls" | "chain_calls";
 
 /** The metrics of all budgets. */
 export interface BudgetMetrics {
@@ -43,7 +43,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read, or with budget fees, callers refused as payers of a collect, or with history_calls, calls not made. social_reads, fees and history_calls: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read, or with budget fees, callers refused as payers of a collect, or with history_calls and chain_calls, calls not made. social_reads, fees, history_calls and chain_calls: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });
@@ -55,6 +55,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   refusals.inc({ budget: "fees", scope: "SERVICE" }, 0);
   refusals.inc({ budget: "history_calls", scope: "CALLER" }, 0);
   refusals.inc({ budget: "history_calls", scope: "SERVICE" }, 0);
+  refusals.inc({ budget: "chain_calls", scope: "CALLER" }, 0);
 
   let lastMinute = new Map<string, { budget: BudgetName; scope: BudgetScope; refused: number }>();
 

@@ -1,0 +1,44 @@
+import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
+import { toWideBlock, TRUSTED_BLOCK } from "../../upstream/budget/budget.ts";
+import { createSharedBuckets } from "../../upstream/budget/shared-buckets.ts";
+import type { Redis } from "../../upstream/redis.ts";
+
+/** The callers of one block, or of one IPv6 /32, get a quarter of the plan that the README recommends. */
+const CALLS_PER_SECOND = 55 / 4;
+/** They may use so much of it at once. */
+const BURST_SECONDS = 10;
+
+/**
+ * Takes calls to the chain from the share of an address block. Rejects with ContractError SERVICE_BUSY if it has not so
+ * many. Trusted callers have no share.
+ */
+export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
+
+/** Limits the calls to the chain that large operations make: many balances in each request could use up the plan. */
+export function createChainCalls({
+  redis,
+  metrics,
+}: {
+  redis: Redis | undefined;
+  metrics: BudgetMetrics;
+}): TakeChainCalls {
+  const buckets = createSharedBuckets({ name: "chain-calls", redis });
+  const toBucket = (name: string) => ({
+    name,
+    burst: CALLS_PER_SECOND * BURST_SECONDS,
+    msPerUnit: 1_000 / CALLS_PER_SECOND,
+  });
+
+  return async (addressBlock, calls) => {
+    if (addressBlock === TRUSTED_BLOCK) return;
+    const owners = [addressBlock, toWideBlock(addressBlock)].filter((owner) => owner !== undefined);
+    const { amount, waitMs } = await buckets.take(owners.map(toBucket), { wanted: calls });
+    if (amount === calls) return;
+    metrics.refused("chain_calls", "CALLER", calls);
+    throw new ContractError("SERVICE_BUSY", {
+      message: `You have used your share of the service's calls to the chain. Try again in ${toRetryAfterSeconds(waitMs)} seconds, or read fewer balances in one request.`,
+      extensions: { scope: "CALLER" },
+    });
+  };
+}
