@@ -83,7 +83,12 @@ export function shorten(error: GraphQLError): GraphQLError {
 /** The response to a request that is refused as a whole. */
 export function respondGraphQLError(error: ContractError, type?: ResponseType): Response {
   const { status, message, code, retryAfterSeconds, extensions } = error;
-  return respondErrors(status, { message, code, retryAfterSeconds, ...extensions }, type, errorHeaders(error));
+  return respondErrors(
+    status,
+    { message, code, retryAfterSeconds, ...extensions },
+    type,
+    errorHeaders(error),
+  );
 }
 
 /** A response with one error, BAD_REQUEST unless it has a code. */

@@ -71,7 +71,7 @@ describe("a program that takes more than it did in the simulation", () => {
 
 /** A caller's share at once covers the rent of 2,000,000 and two fees. */
 const RENT_AND_TWO_FEES = {
-  FEE_BUDGET_LAMPORTS_PER_HOUR: "25000000",
+  FEE_BUDGET_LAMPORTS_PER_HOUR: "16100000",
   MAX_RENT_LAMPORTS: "2005000",
   MAX_PRIORITY_FEE_LAMPORTS: "0",
 };

@@ -23,7 +23,7 @@ beforeEach(async () => {
     STREAMS_PER_ADDRESS: "1",
     // Twenty names at once.
     SOCIAL_READS_PER_HOUR: "120",
-    HISTORY_CALLS_PER_HOUR: "480",
+    HISTORY_CALLS_PER_HOUR: "240",
     FEE_BUDGET_LAMPORTS_PER_HOUR: "120000",
     MAX_PRIORITY_FEE_LAMPORTS: "5000",
   });

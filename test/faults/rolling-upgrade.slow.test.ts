@@ -32,7 +32,7 @@ describeWithRedis("during an upgrade, replicas", () => {
     await eventually(async () => {
       keys = await redis.command("KEYS", "tributary:v2:*");
       const kinds = keys.map((key) => key.split(":")[2]);
-      expect(kinds).toEqual(expect.arrayContaining(["account", "budget", "collect", "landed", "limit"]));
+      expect(kinds).toEqual(expect.arrayContaining(["account", "bucket", "collect", "landed", "limit"]));
     });
     const copies = ["", "v1:", "v3:"].flatMap((version) =>
       keys.map((key) => [key, key.replace("v2:", version)] as const),

@@ -28,10 +28,10 @@ export interface ReservedFee {
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 /**
- * The shares of the budget. With the default of 50,000,000 lamports a block can use 3,055,000 at once, and then 115,750
- * a minute: enough for 20 collects a minute at up to 5,780 lamports.
+ * The shares of the budget. With the default of 50,000,000 lamports a block can use 6,055,000 at once, and then 107,000
+ * a minute: enough for 20 collects a minute at up to 5,350 lamports.
  */
-const SHARES = { all: 1, block: 1 / 5, wideBlock: 1 / 4, trusted: 1 / 2 };
+const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** Collects that do not pay for themselves leave half of the budget to those that do. */
 const SMALL_SHARES = { all: 1 / 2, block: 1 / 20, wideBlock: 1 / 8, trusted: 1 / 2 };
 /** The owner pays 2% at withdrawal, so a collect that moves 50 times its fee pays for itself. */
@@ -54,7 +54,7 @@ export function createFeeBudget(needs: {
   const { feePayer, budgetLamportsPerHour, maxPriorityFee, maxRent, redis, metrics, log } = needs;
   // Lamports of fees are far below 2^53.
   const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFee);
-  const pool: Pool = { name: "all", ...SHARES, largest: highestFee + Number(maxRent) };
+  const pool: Pool = { name: "all", ...SHARES, largest: highestFee + 2 * Number(maxRent) };
   const small: Pool = { name: "small", ...SMALL_SHARES, largest: highestFee };
   const budget = createBudget({
     name: `fees:${feePayer}`,

@@ -69,13 +69,13 @@ export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<Win
 
 /**
  * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns the time,
- * and the times recorded before.
+ * and the times recorded before, as one text, which is read faster than a list.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never shortens the window.
  * Times in the future are dropped: they were recorded before the clock was set back.
  */
-const TAKE: Script<[number, string[]]> = {
-  answer: z.tuple([z.int(), z.array(z.string())]),
+const TAKE: Script<[number, string]> = {
+  answer: z.tuple([z.int(), z.string()]),
   text: `
 local key, max, window, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local clock = redis.call('TIME')
@@ -90,7 +90,7 @@ if #times + count <= max then
   for _ = 1, count do redis.call('RPUSH', key, at) end
   redis.call('PEXPIRE', key, window + 1)
 end
-return {now, times}
+return {now, table.concat(times, ' ')}
 `,
 };
 
@@ -101,6 +101,8 @@ export function createRedisWindow(
 ): TakeFromWindow<Promise<WindowState | undefined>> {
   return async (caller, count) => {
     const answer = await redis.run(TAKE, [`v2:limit:${caller}`], [max, windowMs, count]);
-    return answer && { counted: answer[1].length, times: answer[1].map(Number), now: answer[0] };
+    if (!answer) return undefined;
+    const times = answer[1] === "" ? [] : answer[1].split(" ").map(Number);
+    return { counted: times.length, times, now: answer[0] };
   };
 }

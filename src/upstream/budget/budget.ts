@@ -90,8 +90,10 @@ export function createBudget(needs: {
     return [own, { ...wide, burst: mayUse * wide.burst }];
   }
 
+  /** A pool. It holds the largest amount three times, if that is at most a third of its limit. */
   const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
-    const bucket = toBucket(pool, all, largest);
+    const several = Math.max(largest, Math.min(3 * largest, (all * limit) / 3));
+    const bucket = toBucket(pool, all, several);
     return { ...bucket, burst: mayUse * bucket.burst };
   };
 

@@ -127,7 +127,7 @@ describe("collects of different accounts at the same moment", () => {
 
   it("go on without one whose caller has used its share of the budget", async () => {
     collector = createSandboxCollector(sandbox, {
-      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "50000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "40000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
     });
     const [spent, refused, ...others] = artists(6) as [string, string, ...string[]];
     fill([spent, refused, ...others]);
