@@ -7,7 +7,7 @@ import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { isShareholder, type CoinAccounts, type DecodeCoin } from "./launchpad/coin-fees.ts";
 import { COIN_DATA } from "./launchpad/fee-accounts.ts";
 import { decodeRent, RENT_SYSVAR, type Rent } from "./rent.ts";
-import { MAX_ACCOUNTS_PER_CALL, type Account } from "./rpc/read-accounts.ts";
+import { MAX_ACCOUNTS_PER_READ, type Account } from "./rpc/read-accounts.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
@@ -62,7 +62,7 @@ const SHARED_ACCOUNTS = 1;
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 3;
 /** A call of this many wallets without coins is full. */
-const MAX_WALLETS_PER_CALL = Math.floor((MAX_ACCOUNTS_PER_CALL - SHARED_ACCOUNTS) / ACCOUNTS_PER_WALLET);
+const MAX_WALLETS_PER_CALL = Math.floor((MAX_ACCOUNTS_PER_READ - SHARED_ACCOUNTS) / ACCOUNTS_PER_WALLET);
 /** What a call without coins reads of each account: enough for the amount of a token account, and for the rent. */
 const WALLET_DATA = { offset: 0, length: TOKEN_BYTES_TO_AMOUNT };
 /** Calls in flight at once: a call that hangs must not hold up the others. */
@@ -80,7 +80,7 @@ const NONE: readonly CoinAddresses[] = [];
 const NO_ACCOUNT: Account = { lamports: toLamports(0), data: Buffer.alloc(0) };
 
 /**
- * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 33 wallets, or
+ * Reads wallets for the whole process: merges the reads of concurrent callers into calls of up to 32 wallets, or
  * fewer if they name coins. The accounts of a wallet and its coins are read in one slot: a collect between them would
  * show a total that never existed. No wallet goes back in time: one that is below its floor is read again, while the
  * others of the call are answered. Caches nothing, and no caller joins a call that was sent before it asked. The only
@@ -176,7 +176,7 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   let accounts = SHARED_ACCOUNTS;
   for (const wallet of wallets) {
     accounts += ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * wallet.coins.length;
-    if (taken.length > 0 && accounts > MAX_ACCOUNTS_PER_CALL) break;
+    if (taken.length > 0 && accounts > MAX_ACCOUNTS_PER_READ) break;
     taken.push(wallet);
   }
   return taken;

@@ -30,7 +30,7 @@ describe("1,000 concurrent lookups over REST", () => {
     expect(world.sandbox.social.calls.length).toBeLessThanOrEqual(14);
   });
 
-  // 1,000 wallets fill 31 calls of 33; after each of at most 14 calls to the network a call may leave half full.
+  // 1,000 wallets fill 32 calls of 32; after each of at most 14 calls to the network a call may leave half full.
   it("of different accounts make at most 45 calls for their balances", async () => {
     // The sandbox's network has fewer than 1,000 accounts.
     const accounts = Array.from({ length: 1_000 }, (_, i) => ({

@@ -52,8 +52,8 @@ interface Watched extends WalletWithCoins {
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
- * Watches balances for the whole process. All watchers of a wallet share its reads, and one read is of up to 33 wallets,
- * fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 37 s for 1,000
+ * Watches balances for the whole process. All watchers of a wallet share its reads, and one read is of up to 32 wallets,
+ * fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 38 s for 1,000
  * without coins. Then address blocks take turns, each with one wallet. During an outage nothing is shown, and one read at
  * a time probes the chain.
  */

@@ -2,6 +2,7 @@ import type { Lamports } from "../lamports.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { refusesSize, RpcError } from "./rpc-error.ts";
+import { CLOCK_SYSVAR } from "../slots/clock.ts";
 
 /** An account's lamports and the requested slice of its data. */
 export interface Account {
@@ -50,6 +51,10 @@ export interface AccountsRead {
 
 /** The limit of `getMultipleAccounts`. */
 export const MAX_ACCOUNTS_PER_CALL = 100;
+/** Each call also reads the clock. */
+export const MAX_ACCOUNTS_PER_READ = MAX_ACCOUNTS_PER_CALL - 1;
+/** The accounts that all wallets of a call share: the clock and the rent. */
+const SHARED_ACCOUNTS = 2;
 
 /** How long a provider's lower limit is remembered, so that a single odd refusal does not cost calls forever. */
 const LIMIT_MAX_AGE_MS = 3_600_000;
@@ -58,7 +63,8 @@ const MAX_READS_OF_GROUP = 3;
 
 /**
  * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent. What
- * several groups of a call have in common is read once.
+ * several groups of a call have in common is read once, and the cluster's clock with it, which shows how old the
+ * endpoint's state is.
  *
  * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes half
  * of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
@@ -77,9 +83,13 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
-      // Rounded up, because both halves may read a shared account: two wallets are 7 accounts, one is 4.
-      const half = Math.min(limitOf(endpoint), Math.ceil(keys / 2));
-      limits.set(endpoint, { keys: half, forgetAt: performance.now() + LIMIT_MAX_AGE_MS });
+      // Both halves read the shared accounts: two wallets are 8 accounts, one is 5.
+      const half = Math.min(keys - 1, Math.ceil((keys + SHARED_ACCOUNTS) / 2));
+      const limit = {
+        keys: Math.min(limitOf(endpoint), half),
+        forgetAt: performance.now() + LIMIT_MAX_AGE_MS,
+      };
+      limits.set(endpoint, limit);
     }
   }
 
@@ -112,14 +122,15 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     /** Reads one group by several calls. */
     async function readSplit(group: Group, readsLeft = MAX_READS_OF_GROUP): Promise<Found> {
       const limit = limitOf(endpoint);
-      const chunks = Array.from({ length: Math.ceil(group.length / limit) }, (_, i) =>
-        group.slice(i * limit, (i + 1) * limit),
+      const keys = [CLOCK_SYSVAR, ...group];
+      const chunks = Array.from({ length: Math.ceil(keys.length / limit) }, (_, i) =>
+        keys.slice(i * limit, (i + 1) * limit),
       );
       try {
         const parts = await Promise.all(chunks.map(call));
         const { slot } = parts[0]!;
         if (parts.every((part) => part.slot === slot))
-          return { accounts: parts.flatMap(({ accounts }) => accounts), slot };
+          return { accounts: parts.flatMap(({ accounts }) => accounts).slice(1), slot };
       } catch (error) {
         if (limitOf(endpoint) >= limit) throw error;
         return readSplit(group, readsLeft);
@@ -132,7 +143,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     }
 
     async function read(groups: readonly Group[]): Promise<Found[]> {
-      const keys = [...new Set(groups.flat())];
+      const keys = [...new Set([CLOCK_SYSVAR, ...groups.flat()])];
       let isRefused = false;
       if (keys.length <= limitOf(endpoint)) {
         try {

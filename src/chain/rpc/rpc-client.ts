@@ -11,6 +11,7 @@ import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
+import { CLOCK_BYTES } from "../slots/clock.ts";
 import { createTip } from "../slots/tip.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
@@ -26,7 +27,8 @@ export interface LandedTransaction {
   readonly blockTime: number | undefined;
 }
 
-const NO_DATA: DataSlice = { offset: 0, length: 0 };
+/** The shortest that holds the clock. */
+const CLOCK_DATA: DataSlice = { offset: 0, length: CLOCK_BYTES };
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
@@ -123,7 +125,7 @@ export function createRpc(
     /** The accounts of each group of addresses, in order; undefined for a missing account. */
     async getAccounts(
       groups: readonly (readonly string[])[],
-      dataSlice: DataSlice = NO_DATA,
+      dataSlice: DataSlice = CLOCK_DATA,
     ): Promise<(readonly (Account | undefined)[])[]> {
       const found: (readonly (Account | undefined)[])[] = [];
       const take = (i: number, accounts: readonly (Account | undefined)[]) => {

@@ -96,7 +96,7 @@ const busiestMinute = (reads: readonly { readonly at: number }[]) =>
 describe("watching", () => {
   it.each([
     [1, 30],
-    [33, 30],
+    [32, 30],
     [100, 50],
     [1_000, 50],
   ])("%i wallets makes at most 60 calls in any minute, %i in most", async (count, usual) => {
@@ -111,7 +111,7 @@ describe("watching", () => {
     const perMinute = chain.reads.length / 10;
     expect(Math.abs(perMinute - usual)).toBeLessThan(3);
     chain.vault = 7;
-    const periodMs = Math.max(2_000, Math.ceil(count / 33) * 1_200);
+    const periodMs = Math.max(2_000, Math.ceil(count / 32) * 1_200);
     await vi.advanceTimersByTimeAsync(periodMs + 1_500);
     expect(shown.every((vaults) => vaults.join() === "0,7")).toBe(true);
     stop.abort();
