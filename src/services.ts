@@ -116,8 +116,6 @@ export function createChainServices(needs: CommonNeeds) {
   const createBalancesOf = (rpc: Rpc, metrics = batches) =>
     createBalances({
       readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics }),
-      decodeCoin,
-      getAccounts: rpc.getAccounts,
       escrowProgramId,
       feePayer: feePayerAddress,
       minLamports,

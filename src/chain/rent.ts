@@ -1,5 +1,4 @@
 import { toLamports, type Lamports } from "./lamports.ts";
-import type { Account } from "./rpc/read-accounts.ts";
 
 /** The account in which the cluster keeps its price of storage. */
 export const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
@@ -18,11 +17,11 @@ const MAX_RATE = 14_000;
 /** A u64, an f64 and a u8 that is not used any more. */
 const RENT_BYTES = 17;
 
-/** Reads the rent sysvar; undefined if its data cannot be true. The rate changes only by a vote of the cluster. */
-export function decodeRent(sysvar: Account | undefined): Rent | undefined {
-  if (!sysvar || sysvar.data.length < RENT_BYTES) return undefined;
-  const lamportsPerByteYear = Number(sysvar.data.readBigUInt64LE());
-  const exemptionThreshold = sysvar.data.readDoubleLE(8);
+/** Decodes the rent sysvar; undefined if its data cannot be true. The rate changes only by a vote of the cluster. */
+export function decodeRent(data: Buffer | undefined): Rent | undefined {
+  if (!data || data.length < RENT_BYTES) return undefined;
+  const lamportsPerByteYear = Number(data.readBigUInt64LE());
+  const exemptionThreshold = data.readDoubleLE(8);
   const rate = lamportsPerByteYear * exemptionThreshold;
   return rate >= MIN_RATE && rate <= MAX_RATE ? { lamportsPerByteYear, exemptionThreshold } : undefined;
 }

@@ -1,10 +1,8 @@
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import { reasonOf, type Coin, type CoinFees, type UncollectableReason } from "./launchpad/coin-fees.ts";
 import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
-import { ALL_BPS, type Shareholder } from "./launchpad/sharing-config.ts";
-import { rentMinimumOf, type Rent } from "./rent.ts";
-import type { Account } from "./rpc/read-accounts.ts";
-import { growthRentOf, type Distribution, type Vaults } from "./sweeps.ts";
+import { ALL_BPS, type Shareholder, type SharingConfig } from "./launchpad/sharing-config.ts";
+import { growthRentOf, type Distribution } from "./sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /** The fees of a coin that an account shares with others: an entry for each place, as of a coin of its own. */
@@ -27,27 +25,18 @@ export function partOf(amount: bigint, shareholders: readonly Shareholder[], add
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
 }
 
-/** The accounts of shareholders, by address; undefined for one that does not exist. */
-export type Receivers = ReadonlyMap<string, Account | undefined>;
-
-/**
- * The fees of a coin for one of the accounts that share them. `vaults` are those of its sharing config. Without
- * `receivers`, all shareholders count as able to receive their parts.
- */
+/** The fees of a coin for one of the accounts that share them. Only a simulation tells whether the others can be paid. */
 export function toSharedFees(
-  { addresses: coin, places, sharing }: Coin,
-  vaults: Vaults,
+  { addresses: coin, places, vaults }: Coin,
+  { isPaused, shareholders }: SharingConfig,
   needs: {
     address: string;
     feePayer: string;
     /** The least that is worth a collect. */
     minLamports: Lamports;
-    rent: Rent;
-    receivers?: Receivers | undefined;
   },
 ): SharedFees {
-  const { address, feePayer, minLamports, rent, receivers } = needs;
-  const { isPaused, shareholders } = sharing!;
+  const { address, feePayer, minLamports } = needs;
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
@@ -67,18 +56,8 @@ export function toSharedFees(
 
   /** Why a lookup does not count the fees, although a collect tries to distribute them. */
   function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
-    if (distributable < MIN_DISTRIBUTABLE || amount < minLamports) return "BELOW_SHARING_MINIMUM";
-    return shareholders.every((other) => canReceive(other.address, distributable))
-      ? null
-      : "SHAREHOLDER_BLOCKED";
-  }
-
-  /** An account cannot be a program, nor come to exist with less than its rent-exempt minimum. */
-  function canReceive(other: string, distributable: bigint): boolean {
-    if (!receivers || other === address) return true;
-    const { lamports = 0n, space = 0, executable } = receivers.get(other) ?? {};
-    const part = partOf(distributable, shareholders, other);
-    return part === 0n || (!executable && lamports + part >= rentMinimumOf(rent, space));
+    const isEnough = distributable >= MIN_DISTRIBUTABLE && amount >= minLamports;
+    return isEnough ? null : "BELOW_SHARING_MINIMUM";
   }
 
   function toDistribution(curve: FeeAccount): Distribution {

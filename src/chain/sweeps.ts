@@ -2,7 +2,9 @@ import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { PLACES, type Stage, type SweptVault } from "./launchpad/fee-accounts.ts";
 import type { Shareholder } from "./launchpad/sharing-config.ts";
-import { TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
+import { rentMinimumOf, type Rent } from "./rent.ts";
+import type { Account } from "./rpc/read-accounts.ts";
+import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
 /** What the vaults of an account, or of a sharing config, hold. */
 export interface Vaults {
@@ -16,6 +18,29 @@ export interface Vaults {
   readonly rentMinimum: Lamports;
   /** The rent-exempt minimum of a token account. The AMM does not move less. */
   readonly tokenRentMinimum: Lamports;
+}
+
+/** Decodes the vaults of an account, or of a sharing config. */
+export function toVaults(
+  creatorVault: Account | undefined,
+  ammVault: Account | undefined,
+  rent: Rent,
+): Vaults {
+  const rentMinimum = rentMinimumOf(rent, 0);
+  const tokenRentMinimum = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
+  const lamports = creatorVault?.lamports ?? toLamports(0);
+  const wrapped = readWrappedSol(ammVault);
+  const ofToken = saturatingSubtract(tokenRentMinimum, ammVault?.lamports ?? toLamports(0));
+  return {
+    creatorVault: lamports,
+    ammVault: wrapped ?? toLamports(0),
+    missingRent: {
+      creatorVault: saturatingSubtract(rentMinimum, lamports),
+      ammVault: wrapped === undefined ? ofToken : toLamports(0),
+    },
+    rentMinimum,
+    tokenRentMinimum,
+  };
 }
 
 /** The fees that wait in one place of a coin, which a sweep can move to the account's vaults. */

@@ -3,8 +3,11 @@ import { ContractError, quote } from "./contract-error.ts";
 
 /** The most coins that one lookup, collect or field may name. */
 export const MAX_MINTS = 10;
-/** The most coins that an operation may name for one wallet: they are read in one call, of at most 100 accounts. */
-export const MAX_MINTS_PER_WALLET = 30;
+/**
+ * The most coins that an operation may name for one wallet: with the wallet they fit in one call of 100 accounts, five for
+ * each coin, three for the wallet, and two sysvars.
+ */
+export const MAX_MINTS_PER_WALLET = 19;
 
 /** The syntax of a mint in base58. {@link toMint} also checks that it is 32 bytes. */
 export const MINT_PATTERN = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;

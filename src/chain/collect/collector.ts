@@ -30,7 +30,7 @@ interface AccountCollect {
  * The most coins of a collect that callers share: with the account's own keys they fit into one read. The coins of the
  * caller who starts it come first.
  */
-const MAX_COINS = 40;
+const MAX_COINS = 19;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;

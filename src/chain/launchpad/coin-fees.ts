@@ -1,4 +1,6 @@
-import type { Account } from "../rpc/read-accounts.ts";
+import type { Rent } from "../rent.ts";
+import type { Accounts } from "../rpc/read-accounts.ts";
+import { toVaults, type Vaults } from "../sweeps.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
@@ -49,13 +51,6 @@ interface OwnFees extends CoinFees {
   readonly missingBytes: number;
 }
 
-/** The accounts of a coin, with all the data that {@link COIN_DATA} selects. */
-export interface CoinAccounts extends Readonly<
-  Record<(typeof PLACES)[Stage]["account"], Account | undefined>
-> {
-  readonly sharingConfig: Account | undefined;
-}
-
 /** What the accounts of a coin say. */
 export interface Coin {
   readonly addresses: CoinAddresses;
@@ -63,9 +58,20 @@ export interface Coin {
   readonly places: readonly { readonly stage: Stage; readonly account: FeeAccount }[];
   /** Who shares the fees; undefined unless a place names the coin's sharing config as the creator. */
   readonly sharing: SharingConfig | undefined;
+  /** Those of the sharing config. */
+  readonly vaults: Vaults;
 }
 
-export type DecodeCoin = (addresses: CoinAddresses, accounts: CoinAccounts) => Coin;
+/** The addresses of the accounts of a coin, from which {@link DecodeCoin} decodes it. */
+export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): string[] {
+  return [curve, pool, sharingConfig.address, sharingConfig.creatorVault, sharingConfig.ammVault];
+}
+
+/**
+ * Decodes a coin from its accounts, with {@link COIN_BYTES} of their data, in the order of {@link keysOfCoin}. Undefined
+ * if one cannot be used.
+ */
+export type DecodeCoin = (addresses: CoinAddresses, accounts: Accounts, rent: Rent) => Coin | undefined;
 
 /** The chain alone decides whose a coin's fees are. */
 export function createDecodeCoin(programs: {
@@ -73,22 +79,20 @@ export function createDecodeCoin(programs: {
   launchpadAmmProgramId: string;
   launchpadFeesProgramId: string;
 }): DecodeCoin {
-  return (addresses, accounts) => {
+  return (addresses, accounts, rent) => {
+    if (accounts.some((account) => account?.isRounded)) return undefined;
+    const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
+    const ofPlaces = { curve, pool };
     const places = STAGES.flatMap((stage) => {
-      const account = decodeFeeAccount(stage, accounts[PLACES[stage].account], programs);
+      const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account], programs);
       return account ? [{ stage, account }] : [];
     });
     const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
     const sharing = isShared
-      ? decodeSharingConfig(accounts.sharingConfig, addresses.mint, programs.launchpadFeesProgramId)
+      ? decodeSharingConfig(sharingConfig, addresses.mint, programs.launchpadFeesProgramId)
       : undefined;
-    return { addresses, places, sharing };
+    return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
   };
-}
-
-/** Whether the account with this address is one of those that share the fees of a coin. */
-export function isShareholder({ sharing }: Coin, address: string): boolean {
-  return sharing?.shareholders.some((shareholder) => shareholder.address === address) ?? false;
 }
 
 /**

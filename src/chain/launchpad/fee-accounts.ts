@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import type { Account, DataSlice } from "../rpc/read-accounts.ts";
+import type { Account } from "../rpc/read-accounts.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
@@ -76,11 +76,11 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
 
 export const STAGES = Object.keys(PLACES) as Stage[];
 
-/** The part of the data of a coin's accounts, and of its sharing config's, that decoding them needs. */
-export const COIN_DATA: DataSlice = {
-  offset: 0,
-  length: Math.max(SHARING_CONFIG_BYTES, ...STAGES.map((stage) => PLACES[stage].layout.bytes)),
-};
+/** How many bytes of the accounts of a coin decoding them needs. */
+export const COIN_BYTES = Math.max(
+  SHARING_CONFIG_BYTES,
+  ...STAGES.map((stage) => PLACES[stage].layout.bytes),
+);
 
 /** The creator fees of a bonding curve or pool. */
 export interface FeeAccount {

@@ -31,7 +31,7 @@ const SHAREHOLDER_BYTES = 34;
 
 const ACTIVE = 1;
 
-/** The part of the account's data that {@link decodeSharingConfig} needs. */
+/** How many bytes of the account {@link decodeSharingConfig} needs. */
 export const SHARING_CONFIG_BYTES = SHAREHOLDERS + MAX_SHAREHOLDERS * SHAREHOLDER_BYTES;
 
 /** Decodes the sharing config of the coin with this mint; undefined for any other account. */

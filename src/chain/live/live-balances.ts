@@ -2,6 +2,7 @@ import { withoutParent } from "../../observability/tracing.ts";
 import { inFairOrder } from "../../upstream/fair-order.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
+import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
@@ -142,7 +143,7 @@ export function createLiveBalances(
       if (!(result instanceof Error)) show(wallet, result, startedAt);
       else if (!signal?.aborted) wallet.isStale = true;
     });
-    return !results.every((result) => result instanceof Error);
+    return !results.every((result) => result instanceof Error && !isOfAccount(result));
   }
 
   function show(wallet: Watched, balance: BalanceWith, startedAt: number): void {

@@ -1,12 +1,15 @@
 import type { Lamports } from "../lamports.ts";
+import { decodeRent, RENT_SYSVAR, type Rent } from "../rent.ts";
+import { CLOCK_BYTES, CLOCK_SYSVAR } from "../slots/clock.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { refusesSize, RpcError } from "./rpc-error.ts";
-import { CLOCK_SYSVAR } from "../slots/clock.ts";
 
-/** An account's lamports and the requested slice of its data. */
+/** An account's lamports and the first bytes of its data. */
 export interface Account {
   readonly lamports: Lamports;
+  /** It has 2^53 lamports or more, which JSON may have rounded: they must not be used. */
+  readonly isRounded: boolean;
   readonly data: Buffer;
   /** The program that owns it, in base58; undefined when the node omits it. */
   readonly owner?: string | undefined;
@@ -16,45 +19,46 @@ export interface Account {
   readonly executable?: boolean | undefined;
 }
 
-/** A part of an account's data: `length` bytes from `offset`, or fewer if the data ends before. */
-export interface DataSlice {
-  readonly offset: number;
-  readonly length: number;
-}
+/** Accounts in the order of their addresses; undefined for a missing one. */
+export type Accounts = readonly (Account | undefined)[];
 
-/** Addresses, in base58, whose accounts must be read in the same slot. */
-type Group = readonly string[];
-/** Accounts in the order of their addresses, undefined for a missing one, and the slot in which they were read. */
-interface Found {
-  readonly accounts: readonly (Account | undefined)[];
+/** A group's accounts, the slot in which they were read, and the price of storage in that slot. */
+export interface Found {
+  readonly accounts: Accounts;
   readonly slot: number;
+  readonly rent: Rent;
 }
 
 /** A read of groups of accounts. Groups have indexes, and accounts the order of their addresses. */
 export interface AccountsRead {
-  readonly groups: readonly Group[];
-  readonly dataSlice: DataSlice;
+  /** Addresses, in base58, whose accounts must be read in the same slot. */
+  readonly groups: readonly (readonly string[])[];
+  /** How many bytes of each account's data are needed, from its start. */
+  readonly bytes: number;
   /**
-   * Takes a group's accounts, read in `slot`. False if `slot` is too old for the group, `unreadable` if the accounts
-   * cannot be true.
+   * Takes a group's accounts. `older`: they are to be read in a newer slot. `unusable`: they cannot be used; this says
+   * nothing about the endpoint.
    */
-  readonly take: (
-    index: number,
-    accounts: readonly (Account | undefined)[],
-    slot: number,
-  ) => boolean | "unreadable";
+  readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
   /** The slot that a group requires now; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
   /** Called for each call to an endpoint. */
   readonly onCall?: (() => void) | undefined;
 }
 
+interface Group {
+  readonly index: number;
+  readonly keys: readonly string[];
+}
+
 /** The limit of `getMultipleAccounts`. */
 export const MAX_ACCOUNTS_PER_CALL = 100;
-/** Each call also reads the clock. */
-export const MAX_ACCOUNTS_PER_READ = MAX_ACCOUNTS_PER_CALL - 1;
-/** The accounts that all wallets of a call share: the clock and the rent. */
-const SHARED_ACCOUNTS = 2;
+
+/** What each call reads besides its groups, first: how old the node's state is, and the price of storage. */
+const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
+
+/** The most accounts of groups in one call. */
+export const MAX_KEYS_PER_CALL = MAX_ACCOUNTS_PER_CALL - SYSVARS.length;
 
 /** How long a provider's lower limit is remembered, so that a single odd refusal does not cost calls forever. */
 const LIMIT_MAX_AGE_MS = 3_600_000;
@@ -63,10 +67,9 @@ const MAX_READS_OF_GROUP = 3;
 
 /**
  * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent. What
- * several groups of a call have in common is read once, and the cluster's clock with it, which shows how old the
- * endpoint's state is.
+ * several groups of a call have in common is read once.
  *
- * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes half
+ * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes about half
  * of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
  * slot.
  */
@@ -83,25 +86,40 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
-      // Both halves read the shared accounts: two wallets are 8 accounts, one is 5.
-      const half = Math.min(keys - 1, Math.ceil((keys + SHARED_ACCOUNTS) / 2));
-      const limit = {
-        keys: Math.min(limitOf(endpoint), half),
-        forgetAt: performance.now() + LIMIT_MAX_AGE_MS,
-      };
-      limits.set(endpoint, limit);
+      // Both halves read the sysvars: two wallets are 8 accounts, one is 5.
+      const half = Math.min(limitOf(endpoint), keys - 1, Math.ceil((keys + SYSVARS.length) / 2));
+      limits.set(endpoint, { keys: half, forgetAt: performance.now() + LIMIT_MAX_AGE_MS });
     }
   }
 
-  function createReader(
+  /** Reads all groups at one endpoint, and passes each to `give` as soon as its call is answered. */
+  function readAt(
     endpoint: Endpoint,
-    readOptions: object,
-    { dataSlice, onCall }: AccountsRead,
-    signal: AbortSignal,
-  ) {
-    async function call(keys: Group): Promise<Found> {
+    groups: readonly Group[],
+    {
+      bytes,
+      minSlotOf = () => 0,
+      onCall,
+      give,
+      signal,
+    }: Omit<AccountsRead, "groups" | "take"> & {
+      /** Undefined for a group that could not be read in one slot. */
+      give: (group: Group, found: Found | undefined) => void;
+      signal: AbortSignal;
+    },
+  ): Promise<void> {
+    const length = Math.max(bytes, CLOCK_BYTES);
+    const unreadable = (cause?: Error) =>
+      new RpcError("unreadable", "getMultipleAccounts", endpoint.host, { cause });
+
+    async function call(keys: readonly string[], minSlot: number) {
       onCall?.();
-      const options = { ...readOptions, encoding: "base64", dataSlice };
+      const options = {
+        commitment: "confirmed",
+        ...toMinContextSlot(minSlot),
+        encoding: "base64",
+        dataSlice: { offset: 0, length },
+      };
       try {
         const { context, value } = await callEndpoint(
           endpoint,
@@ -109,88 +127,117 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
           [keys, options],
           signal,
         );
-        if (value.length !== keys.length)
-          throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host);
-        const accounts = value.map((account) => (account ? withSlice(account, dataSlice) : undefined));
-        return { accounts, slot: context.slot };
+        if (value.length !== keys.length) throw unreadable();
+        return { accounts: value.map((account) => withSlice(account, length)), slot: context.slot };
       } catch (error) {
         if (refusesSize(error)) learnFromRefusal(endpoint, keys.length);
         throw error;
       }
     }
 
-    /** Reads one group by several calls. */
-    async function readSplit(group: Group, readsLeft = MAX_READS_OF_GROUP): Promise<Found> {
+    /** An answer with an impossible price of storage is wrong as a whole. */
+    function rentIn(accounts: Accounts): Rent {
+      const rent = decodeRent(accounts[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
+      if (!rent) throw unreadable(new Error("the rent sysvar cannot be true"));
+      return rent;
+    }
+
+    /** Reads one group by several calls; undefined if they are never of one slot. */
+    async function readSplit(group: Group, readsLeft = MAX_READS_OF_GROUP): Promise<Found | undefined> {
       const limit = limitOf(endpoint);
-      const keys = [CLOCK_SYSVAR, ...group];
+      const keys = keysOf([group]);
       const chunks = Array.from({ length: Math.ceil(keys.length / limit) }, (_, i) =>
         keys.slice(i * limit, (i + 1) * limit),
       );
       try {
-        const parts = await Promise.all(chunks.map(call));
+        const parts = await Promise.all(chunks.map((chunk) => call(chunk, minSlotOf(group.index))));
         const { slot } = parts[0]!;
-        if (parts.every((part) => part.slot === slot))
-          return { accounts: parts.flatMap(({ accounts }) => accounts).slice(1), slot };
+        if (parts.every((part) => part.slot === slot)) {
+          const all = parts.flatMap(({ accounts }) => accounts);
+          return { accounts: all.slice(SYSVARS.length), slot, rent: rentIn(all) };
+        }
       } catch (error) {
         if (limitOf(endpoint) >= limit) throw error;
         return readSplit(group, readsLeft);
       }
-      if (readsLeft === 1) {
-        const cause = new Error("the accounts of one group were read in different slots");
-        throw new RpcError("unreadable", "getMultipleAccounts", endpoint.host, { cause });
-      }
-      return readSplit(group, readsLeft - 1);
+      return readsLeft > 1 ? readSplit(group, readsLeft - 1) : undefined;
     }
 
-    async function read(groups: readonly Group[]): Promise<Found[]> {
-      const keys = [...new Set([CLOCK_SYSVAR, ...groups.flat()])];
-      let isRefused = false;
+    /** Reads groups by one call, or by smaller ones if the endpoint refuses it for its size. */
+    async function readTogether(together: readonly Group[]): Promise<void> {
+      const keys = keysOf(together);
       if (keys.length <= limitOf(endpoint)) {
         try {
-          const { accounts, slot } = await call(keys);
+          // No group of the call is refused for the sake of another.
+          const minSlot = Math.min(...together.map(({ index }) => minSlotOf(index)));
+          const { accounts, slot } = await call(keys, minSlot);
+          const rent = rentIn(accounts);
           const byKey = new Map(keys.map((key, i) => [key, accounts[i]]));
-          return groups.map((group) => ({ accounts: group.map((key) => byKey.get(key)), slot }));
+          for (const group of together)
+            give(group, { accounts: group.keys.map((key) => byKey.get(key)), slot, rent });
+          return;
         } catch (error) {
           if (limitOf(endpoint) >= keys.length) throw error;
-          isRefused = true;
         }
       }
-      if (groups.length === 1) return [await readSplit(groups[0]!)];
-      const middle = Math.ceil(groups.length / 2);
-      const halves = [groups.slice(0, middle), groups.slice(middle)] as const;
+      const [first, ...others] = together;
+      if (others.length === 0) give(first!, await readSplit(first!));
       // After a refusal only one call at a time probes for the limit.
-      if (isRefused) return [...(await read(halves[0])), ...(await read(halves[1]))];
-      return (await Promise.all(halves.map(read))).flat();
+      else for (const part of pack(together, limitOf(endpoint))) await readTogether(part);
     }
-    return read;
+
+    return Promise.all(pack(groups, limitOf(endpoint)).map(readTogether)).then(() => undefined);
   }
 
-  /** Groups that `take` refuses are read again, at the next endpoints and until the timeout. */
-  return async (request: AccountsRead): Promise<void> => {
-    const { groups, take, minSlotOf = () => 0 } = request;
-    const open = new Set(groups.keys());
-    await failover.call(async (endpoint, signal) => {
-      const asked = [...open];
-      // No group of the call is refused for the sake of another.
-      const readOptions = {
-        commitment: "confirmed",
-        ...toMinContextSlot(Math.min(...asked.map(minSlotOf))),
-      };
-      const read = createReader(endpoint, readOptions, request, signal);
-      const found = await read(asked.map((index) => groups[index]!));
-      let isUnreadable = false;
-      for (const [i, index] of asked.entries()) {
-        // Another endpoint may have answered in the meantime.
-        if (!open.has(index)) continue;
-        const { accounts, slot } = found[i]!;
-        const isTaken = take(index, accounts, slot);
-        if (isTaken === true) open.delete(index);
-        isUnreadable ||= isTaken === "unreadable";
-      }
-      if (open.size > 0)
-        throw new RpcError(isUnreadable ? "unreadable" : "slot", "getMultipleAccounts", endpoint.host);
-    });
+  /**
+   * Groups that are `older` are read again, at the next endpoints and until the timeout; `unusable` ones at the next
+   * endpoints. Rejects with an {@link RpcError} if any is not taken: `account` if the others are.
+   */
+  return async ({ groups, take, ...read }: AccountsRead): Promise<void> => {
+    const open = new Map(groups.map((keys, index) => [index, { index, keys }]));
+    const unusable = await failover.call(
+      async (endpoint, signal): Promise<RpcError | undefined> => {
+        let isOlder = false;
+        const give = ({ index }: Group, found: Found | undefined) => {
+          // Another endpoint may have answered in the meantime.
+          if (!open.has(index)) return;
+          const result = found ? take(index, found) : "unusable";
+          if (result === "taken") open.delete(index);
+          isOlder ||= result === "older";
+        };
+        await readAt(endpoint, [...open.values()], { ...read, give, signal });
+        if (open.size === 0) return undefined;
+        const error = new RpcError(isOlder ? "slot" : "account", "getMultipleAccounts", endpoint.host);
+        if (isOlder) throw error;
+        return error;
+      },
+      (result) => result === undefined,
+    );
+    if (unusable) throw unusable;
   };
+}
+
+/** What a call for these groups reads. */
+function keysOf(groups: readonly Group[]): string[] {
+  return [...new Set([...SYSVARS, ...groups.flatMap(({ keys }) => keys)])];
+}
+
+/**
+ * Distributes groups to calls of at most `limit` accounts: the largest first, each to the first call with room. So 400
+ * accounts need at most five calls. A group that needs more has a call of its own.
+ */
+function pack(groups: readonly Group[], limit: number): (readonly Group[])[] {
+  if (keysOf(groups).length <= limit) return [groups];
+  const calls: { readonly keys: Set<string>; readonly groups: Group[] }[] = [];
+  for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
+    const hasRoom = ({ keys }: { keys: ReadonlySet<string> }) =>
+      keys.size + group.keys.filter((key) => !keys.has(key)).length <= limit;
+    let call = calls.find(hasRoom);
+    if (!call) calls.push((call = { keys: new Set(SYSVARS), groups: [] }));
+    for (const key of group.keys) call.keys.add(key);
+    call.groups.push(group);
+  }
+  return calls.map((call) => call.groups);
 }
 
 /** Requires no slot if it is 0, because every node has reached that. */
@@ -198,8 +245,9 @@ export function toMinContextSlot(minContextSlot: number): { minContextSlot?: num
   return minContextSlot > 0 ? { minContextSlot } : {};
 }
 
-/** The account with this slice of its data, because some nodes ignore the requested slice. */
-function withSlice(account: Account, { offset, length }: DataSlice): Account {
+/** The account with this much data, because some nodes ignore the requested slice. */
+function withSlice(account: Account | null, length: number): Account | undefined {
+  if (!account) return undefined;
   const { data } = account;
-  return data.length > length ? { ...account, data: data.subarray(offset, offset + length) } : account;
+  return data.length > length ? { ...account, data: data.subarray(0, length) } : account;
 }

@@ -6,12 +6,11 @@ import { createClusterCheck } from "./cluster-check.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { createFailover } from "./failover.ts";
 import { createHeightCheck } from "../slots/height-check.ts";
-import { createReadAccounts, toMinContextSlot, type Account, type DataSlice } from "./read-accounts.ts";
+import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
-import { CLOCK_BYTES } from "../slots/clock.ts";
 import { createTip } from "../slots/tip.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
@@ -19,7 +18,7 @@ import type { TransactionError } from "./transaction-error.ts";
 export interface LandedTransaction {
   readonly err: TransactionError | null;
   readonly fee: Lamports;
-  /** The balances of its accounts before and after it, by address. */
+  /** The balances of its accounts before and after it, by address, without those of 2^53 lamports or more. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
   /** The slot in which it was executed; 0 if the reported one is not credible. */
   readonly slot: number;
@@ -27,8 +26,6 @@ export interface LandedTransaction {
   readonly blockTime: number | undefined;
 }
 
-/** The shortest that holds the clock. */
-const CLOCK_DATA: DataSlice = { offset: 0, length: CLOCK_BYTES };
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
@@ -117,23 +114,24 @@ export function createRpc(
     takeSlot: slots.raise,
 
     /**
-     * Passes each group's accounts to `take` once, in any order. The accounts of one group are consistent with each
-     * other. Rejects when a group cannot be read, or is not taken within the timeout.
+     * Passes each group's accounts to `take`, in any order. The accounts of one group are consistent with each other.
+     * Rejects when a group cannot be read, or is not taken within the timeout.
      */
     readAccounts,
 
-    /** The accounts of each group of addresses, in order; undefined for a missing account. */
-    async getAccounts(
-      groups: readonly (readonly string[])[],
-      dataSlice: DataSlice = CLOCK_DATA,
-    ): Promise<(readonly (Account | undefined)[])[]> {
-      const found: (readonly (Account | undefined)[])[] = [];
-      const take = (i: number, accounts: readonly (Account | undefined)[]) => {
-        found[i] = accounts;
-        return true;
-      };
-      await readAccounts({ groups, dataSlice, take });
-      return found;
+    /** The accounts of each group of addresses, in order, without their data. */
+    async getAccounts(groups: readonly (readonly string[])[]): Promise<Accounts[]> {
+      const read: Accounts[] = [];
+      await readAccounts({
+        groups,
+        bytes: 0,
+        take(i, { accounts }) {
+          if (accounts.some((account) => account?.isRounded)) return "unusable";
+          read[i] = accounts;
+          return "taken";
+        },
+      });
+      return read;
     },
 
     /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's own. */
@@ -226,11 +224,12 @@ export function createRpc(
             transaction.signatures[0] === signature &&
             transaction.message.accountKeys.join() === accountKeys.join();
           const { err, fee, preBalances, postBalances } = meta;
-          const balances = toBalances(accountKeys, preBalances, postBalances);
-          if (!isOurs || balances.size < accountKeys.length)
+          const counts = [preBalances.length, postBalances.length];
+          if (!isOurs || Math.min(...counts) < accountKeys.length)
             throw new RpcError("unreadable", "getTransaction", endpoint.host);
           // An endpoint is at least where the transactions are that it knows.
           const isSupported = slot <= slots.value() || slots.report(endpoint, slot) === "current";
+          const balances = toBalances(accountKeys, preBalances, postBalances);
           return { err, fee, balances, slot: isSupported ? slot : 0, blockTime: blockTime ?? undefined };
         },
         (found) => found !== undefined,

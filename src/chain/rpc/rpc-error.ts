@@ -3,10 +3,11 @@ import { isTimeout } from "../../upstream/http.ts";
 /**
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is not 2xx (`status`),
  * the response is not valid JSON-RPC or cannot be true (`unreadable`), it is for a slot that is too old or that nothing
- * supports (`slot`), the node returned an error (`error`), or the endpoint is on another cluster than the others
- * (`cluster`).
+ * supports (`slot`), the node returned an error (`error`), the endpoint is on another cluster than the others
+ * (`cluster`), or only some accounts of its answer cannot be used (`account`).
  */
-export type RpcFailure = "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster";
+export type RpcFailure =
+  "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster" | "account";
 
 /**
  * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, its
@@ -62,6 +63,11 @@ export function isOfSlot(error: unknown): boolean {
 /** Whether the node is only behind, and catches up within some slots. */
 export function isBehind(error: unknown): boolean {
   return isOfSlot(error) || (error instanceof RpcError && error.code === NODE_UNHEALTHY);
+}
+
+/** Whether the endpoint works, and only accounts of its answer cannot be used. */
+export function isOfAccount(error: unknown): boolean {
+  return error instanceof RpcError && error.failure === "account";
 }
 
 /** Whether a provider may have refused the call because it is too large. */

@@ -30,7 +30,8 @@ function isAccount(value: unknown): value is RawAccount {
   if (typeof value !== "object" || value === null) return false;
   const { lamports, data, owner, space, executable } = value as Record<string, unknown>;
   return (
-    isCount(lamports) &&
+    Number.isInteger(lamports) &&
+    (lamports as number) >= 0 &&
     Array.isArray(data) &&
     data.length === 2 &&
     typeof data[0] === "string" &&
@@ -53,7 +54,8 @@ const accounts = z
     values.map(
       (account) =>
         account && {
-          lamports: toLamports(account.lamports),
+          lamports: toLamports(BigInt(account.lamports)),
+          isRounded: !Number.isSafeInteger(account.lamports),
           data: Buffer.from(account.data[0], "base64"),
           owner: account.owner,
           space: account.space,

@@ -1,5 +1,3 @@
-import { LRUCache } from "lru-cache";
-
 /** What is known of a wallet, or of a coin. */
 interface Floor {
   /** The slot of what was last shown, or of the last collect if that is newer. */
@@ -10,19 +8,27 @@ interface Floor {
   landedSlot: number;
 }
 
-/** Amounts read in one slot, by the address of the wallet or the coin that has them. Equal ones are `===`. */
-export type ReadAmounts = readonly (readonly [address: string, amounts: readonly unknown[]])[];
+/**
+ * Amounts read in one slot, by the address of the wallet or the coin that has them. Equal ones are `===`. Empty for a
+ * coin that does not exist.
+ */
+export type Amounts = readonly (readonly [address: string, amounts: readonly unknown[]])[];
 
-const MAX_FLOORS = 20_000;
+/** Twice as many wallets and coins have floors at most, which takes 30 MB. */
+const MAX_PER_GENERATION = 50_000;
 /** How long all wallets have the floor of collects that this replica may not have heard of. */
 const UNHEARD_MS = 60_000;
 
 export type Floors = ReturnType<typeof createFloors>;
 
 /**
- * Keeps balances from going back in time: an answer below the slot of what this replica has last shown of a wallet, or
- * below the wallet's last collect at any replica, is shown only if the amounts are the same. A floor above the newest
- * supported slot does not count: it was wrong, or the cluster was rolled back. Knows the last 20,000 wallets and coins.
+ * Keeps balances from going back in time: an answer below the slot of what this replica has last shown of a wallet or a
+ * coin, or below its last collect at any replica, is shown only if the amounts are the same. A floor above the newest
+ * supported slot does not count: it was wrong, or the cluster was rolled back.
+ *
+ * Knows the last 50,000 to 100,000 wallets and coins. The newest slot of all that it has forgotten is the floor of those
+ * that it does not know. So however many are looked up, none is shown older than before. At 5,000 new ones a second that
+ * slot is 10 s old.
  */
 export function createFloors({
   newestSlot,
@@ -33,32 +39,43 @@ export function createFloors({
   /** Called with each slot that another replica has found supported. */
   takeSlot: (slot: number) => void;
 }) {
-  const floors = new LRUCache<string, Floor>({ max: MAX_FLOORS });
+  let current = new Map<string, Floor>();
+  /** Those of the generation before that have not been needed since. */
+  let before = new Map<string, Floor>();
+  let forgottenSlot = 0;
   let unheard = { slot: 0, until: -Infinity };
 
-  const unheardSlot = () =>
-    performance.now() < unheard.until && unheard.slot <= newestSlot() ? unheard.slot : 0;
+  const ifReached = (slot: number) => (slot <= newestSlot() ? slot : 0);
+  const unheardSlot = () => (performance.now() < unheard.until ? ifReached(unheard.slot) : 0);
+  const floorOf = (address: string) => current.get(address) ?? before.get(address);
 
-  function isBelow(slot: number, amounts: readonly unknown[], floor: Floor): boolean {
-    if (slot >= floor.slot || floor.slot > newestSlot()) return false;
-    return !floor.amounts?.every((amount, i) => amount === amounts[i]);
+  function keep(address: string, floor: Floor): void {
+    before.delete(address);
+    current.set(address, floor);
+    if (current.size < MAX_PER_GENERATION) return;
+    for (const { slot } of before.values()) forgottenSlot = Math.max(ifReached(forgottenSlot), slot);
+    before = current;
+    current = new Map();
+  }
+
+  function isBelow(slot: number, amounts: readonly unknown[], floor: Floor | undefined): boolean {
+    if (!floor) return slot < ifReached(forgottenSlot);
+    if (slot >= ifReached(floor.slot)) return false;
+    const shown = floor.amounts;
+    return shown?.length !== amounts.length || !shown.every((amount, i) => amount === amounts[i]);
   }
 
   return {
     /** Whether amounts of `slot` may be shown. If so, they count as shown. */
-    take(slot: number, read: ReadAmounts): boolean {
+    take(slot: number, read: Amounts): boolean {
       if (slot < unheardSlot()) return false;
+      for (const [address, amounts] of read) if (isBelow(slot, amounts, floorOf(address))) return false;
       for (const [address, amounts] of read) {
-        const floor = floors.get(address);
-        if (floor && isBelow(slot, amounts, floor)) return false;
-      }
-      for (const [address, amounts] of read) {
-        const floor = floors.get(address);
-        if (!floor) floors.set(address, { slot, amounts, landedSlot: 0 });
-        else if (slot >= floor.slot || floor.slot > newestSlot()) {
-          floor.slot = slot;
-          floor.amounts = amounts;
-        }
+        const floor = floorOf(address);
+        // A coin that does not exist cannot go back in time.
+        if (!floor && amounts.length === 0) continue;
+        const isNewest = !floor || slot >= ifReached(floor.slot);
+        keep(address, isNewest ? { slot, amounts, landedSlot: floor?.landedSlot ?? 0 } : floor);
       }
       return true;
     },
@@ -70,12 +87,13 @@ export function createFloors({
     require(address: string, slot: number): void {
       if (slot === 0) return;
       takeSlot(slot);
-      const newest = newestSlot();
-      if (slot > newest) return;
-      const floor = floors.get(address) ?? { slot: 0, amounts: undefined, landedSlot: 0 };
-      if (slot > floor.landedSlot || floor.landedSlot > newest) floor.landedSlot = slot;
-      if (slot > floor.slot || floor.slot > newest) Object.assign(floor, { slot, amounts: undefined });
-      floors.set(address, floor);
+      if (slot > newestSlot()) return;
+      const floor = floorOf(address) ?? { slot: 0, amounts: undefined, landedSlot: 0 };
+      const landedSlot = Math.max(slot, ifReached(floor.landedSlot));
+      keep(
+        address,
+        slot > ifReached(floor.slot) ? { slot, amounts: undefined, landedSlot } : { ...floor, landedSlot },
+      );
     },
 
     /** Call with the newest collect's slot when this replica may have missed some: nothing older is shown for a minute. */
@@ -87,8 +105,7 @@ export function createFloors({
 
     /** The slot of the last collect that a wallet's reads must show; 0 without one that endpoints can have reached. */
     landedSlotOf(address: string): number {
-      const landedSlot = floors.get(address)?.landedSlot ?? 0;
-      return Math.max(landedSlot <= newestSlot() ? landedSlot : 0, unheardSlot());
+      return Math.max(ifReached(floorOf(address)?.landedSlot ?? forgottenSlot), unheardSlot());
     },
   };
 }

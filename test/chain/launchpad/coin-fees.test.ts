@@ -1,12 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import {
-  createDecodeCoin,
-  toCoinFees,
-  UNCOLLECTABLE,
-  type CoinAccounts,
-} from "../../../src/chain/launchpad/coin-fees.ts";
+import { createDecodeCoin, toCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import {
   AMM,
@@ -63,7 +58,7 @@ function account(
   new PublicKey(quoteMint).toBuffer().copy(data, offsets[2]);
   data[offsets[3]] = holderReward ? 1 : 0;
   data.writeBigUInt64LE(fees, offsets[4]);
-  return { owner, lamports: toLamports(0), data: data.subarray(0, fields.bytes ?? size) };
+  return { owner, lamports: toLamports(0), isRounded: false, data: data.subarray(0, fields.bytes ?? size) };
 }
 
 const curve = (fields: Fields = {}) =>
@@ -81,12 +76,14 @@ const pool = (fields: Fields = {}) =>
     fields,
   );
 
-const read = (accounts: Partial<CoinAccounts>) => {
-  const none = { curve: undefined, pool: undefined, sharingConfig: undefined };
-  return toCoinFees(decodeCoin(coinAddressesOf(MINT), { ...none, ...accounts }), CREATOR);
-};
-const reasons = (accounts: Partial<CoinAccounts>) =>
-  read(accounts).map(({ stage, reason }) => [stage, reason]);
+interface Places {
+  curve?: ReturnType<typeof account>;
+  pool?: ReturnType<typeof account>;
+}
+const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
+const decode = ({ curve, pool }: Places) => decodeCoin(coinAddressesOf(MINT), [curve, pool], RENT);
+const read = (places: Places) => toCoinFees(decode(places)!, CREATOR);
+const reasons = (accounts: Places) => read(accounts).map(({ stage, reason }) => [stage, reason]);
 
 const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fields: Fields])[] = [
   ["NOTHING_WAITING", "without fees", { fees: 0n }],

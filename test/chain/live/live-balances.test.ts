@@ -4,6 +4,7 @@ import type { BalanceWith } from "../../../src/chain/balances.ts";
 import type { CoinFees } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
 import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
@@ -25,7 +26,7 @@ const coinAddressesOf = createCoinAddresses({
   launchpadAmmProgramId: AMM,
   launchpadFeesProgramId: FEES,
 });
-const COINS = Array.from({ length: 30 }, (_, i) => coinAddressesOf(`mint${i}`));
+const COINS = Array.from({ length: 19 }, (_, i) => coinAddressesOf(`mint${i}`));
 const walletOf = (address: string, coins = 0): WalletWithCoins => ({
   account: accountOf(address),
   coins: COINS.slice(0, coins),
@@ -168,6 +169,20 @@ describe("watching", () => {
     stop.abort();
   });
 
+  it("goes on if the wallets of a read cannot be used, because that is no outage", async () => {
+    const chain = createChain();
+    const { shown, stop } = watchAll(chain, ["a"]);
+    await vi.advanceTimersByTimeAsync(3_000);
+    const unusable = new RpcError("account", "getMultipleAccounts", "host");
+    vi.spyOn(chain, "getBalances").mockResolvedValue([unusable]);
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    vi.mocked(chain.getBalances).mockRestore();
+    chain.vault = 5;
+    await vi.advanceTimersByTimeAsync(2_500);
+    expect(shown).toEqual([[0, 5]]);
+    stop.abort();
+  });
+
   it("that begins during an outage shows the balance after it", async () => {
     const chain = createChain();
     chain.isDown = true;
@@ -238,9 +253,9 @@ describe("watching", () => {
     const chain = createChain();
     const live = createLive(chain);
     const stop = new AbortController();
-    const many = names(125).map((name) => watch(live, walletOf(name, 30), stop, "many"));
+    const many = names(125).map((name) => watch(live, walletOf(name, 19), stop, "many"));
     // One of them is also watched by a block with few streams.
-    const others = [walletOf("account60", 30), ...names(20).map((name) => walletOf(`other ${name}`))].map(
+    const others = [walletOf("account60", 19), ...names(20).map((name) => walletOf(`other ${name}`))].map(
       (wallet, i) => watch(live, wallet, stop, `other ${i}`),
     );
     await vi.advanceTimersByTimeAsync(MINUTE_MS);
@@ -259,7 +274,7 @@ describe("watching", () => {
     const chain = createChain();
     const live = createLive(chain);
     const stop = new AbortController();
-    const watched = names(20).map((name) => watch(live, walletOf(name, 30), stop, name));
+    const watched = names(20).map((name) => watch(live, walletOf(name, 19), stop, name));
     await vi.advanceTimersByTimeAsync(1_000);
     chain.reads.length = 0;
     chain.vault = 1;

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openEventStream } from "../support/event-stream.ts";
+import { eventually } from "../support/eventually.ts";
+import { newMint } from "../support/new-mint.ts";
+import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
+
+/** More lamports than JSON numbers hold exactly. */
+const WHALE = 2n ** 60n + 1n;
+const SOL = 1_000_000_000n;
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
+  await world.lookup("creator");
+});
+afterEach(() => world.close());
+
+const enrich = (address: string) => {
+  world.sandbox.chain.setBalance(address, WHALE);
+};
+function launch(): string {
+  const mint = newMint();
+  world.sandbox.coins.launch({ mint, creator: world.account("creator").address, fees: SOL });
+  return mint;
+}
+/** Which endpoints were asked. */
+const asked = () => [world.sandbox.rpc.calls.length > 0, world.secondRpc.calls.length > 0];
+function forgetCalls(): void {
+  world.forgetCalls();
+  world.secondRpc.calls.length = 0;
+}
+
+describe("a coin with an account of 2^53 lamports or more", () => {
+  it("is left out alone: the wallet's other coins and vaults are shown and collected", async () => {
+    const [good, bad] = [launch(), launch()];
+    enrich(world.sandbox.coins.addressesOf(bad).sharingConfig.creatorVault);
+    forgetCalls();
+    const { body } = await world.request(`/wallet/lookup?handle=creator&mint=${bad}&mint=${good}`);
+    expect(body.balance.vault).toBe("4.1000");
+    expect(body.coins).toMatchObject([{ mint: good, waiting: "1.0000" }]);
+    expect(asked()).toEqual([true, false]);
+    const collected = await world.collect(world.account("creator").id, {}, [bad, good]);
+    expect(collected.body).toMatchObject({ success: true, collected: "4.1000" });
+  });
+});
+
+describe("a wallet with an account of 2^53 lamports or more", () => {
+  const open = (handle: string) =>
+    openEventStream(world.url, {
+      query: "subscription Watch($id: String!) { walletById(socialId: $id) { balance { vault } } }",
+      variables: { id: world.account(handle).id },
+    });
+  const vaults = (stream: Awaited<ReturnType<typeof open>>) =>
+    stream.events().map(({ data }) => data.walletById.balance.vault as string);
+
+  it("fails alone, and no endpoint backs off", async () => {
+    enrich(world.account("artist001").creatorVault);
+    const { body } = await world.graphql(
+      `{ bad: wallet(handle: "artist001") { address balance { vault } } good: wallet(handle: "creator") { balance { vault } } }`,
+    );
+    expect(body.data).toMatchObject({ bad: { balance: null }, good: { balance: { vault: "3.1000" } } });
+    expect(body.errors).toMatchObject([{ path: ["bad", "balance"], extensions: { code: "LOOKUP_FAILED" } }]);
+    expect((await world.lookup("artist001")).body.error).toBe("LOOKUP_FAILED");
+    forgetCalls();
+    expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
+    expect(asked()).toEqual([true, false]);
+  });
+
+  it("does not stop the streams of others", async () => {
+    enrich(world.account("artist001").creatorVault);
+    const bad = await open("artist001");
+    const good = await open("creator");
+    await eventually(() => {
+      expect(vaults(good)).toEqual(["3.1000"]);
+    });
+    const { chain } = world.sandbox;
+    for (let round = 1; round <= 3; round++) {
+      forgetCalls();
+      await eventually(() => {
+        expect(world.chainCalls().length).toBeGreaterThan(2);
+      });
+      chain.setBalance(
+        world.account("creator").creatorVault,
+        chain.rentExemptMinimum(0) + BigInt(round) * SOL,
+      );
+      await eventually(() => {
+        expect(vaults(good).at(-1)).toBe(`${round}.0000`);
+      });
+    }
+    expect(vaults(bad)).toEqual([]);
+  });
+});
