@@ -197,16 +197,17 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     const open = new Map(groups.map((keys, index) => [index, { index, keys }]));
     const unusable = await failover.call(
       async (endpoint, signal): Promise<RpcError | undefined> => {
-        let isOlder = false;
+        const refusals = new Set<"older" | "unusable">();
         const give = ({ index }: Group, found: Found | undefined) => {
           // Another endpoint may have answered in the meantime.
           if (!open.has(index)) return;
           const result = found ? take(index, found) : "unusable";
           if (result === "taken") open.delete(index);
-          isOlder ||= result === "older";
+          else refusals.add(result);
         };
         await readAt(endpoint, [...open.values()], { ...read, give, signal });
         if (open.size === 0) return undefined;
+        const isOlder = refusals.has("older");
         const error = new RpcError(isOlder ? "slot" : "account", "getMultipleAccounts", endpoint.host);
         if (isOlder) throw error;
         return error;
