@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
+import { newMint } from "../support/new-mint.ts";
 import { atOnce } from "../support/client.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
@@ -85,6 +86,34 @@ describe("a cached operation", () => {
   });
 });
 
+describe("a query that costs one request", () => {
+  const times = <T>(count: number, item: T) => Array<T>(count).fill(item);
+
+  it.each([
+    ["99 wallets", times(99, 0)],
+    ["96 wallets, one of each 32 with a coin", times(3, [...times(31, 0), 1]).flat()],
+    ["21 wallets with three coins", times(21, 3)],
+    ["10 wallets with seven coins", times(10, 7)],
+    ["8 wallets with nine coins", times(8, 9)],
+    ["two wallets with ten coins between small ones", [10, ...times(20, 0), 9, 10, 9, 0]],
+    ["four wallets with as many coins as one may have", times(4, 19)],
+  ])("makes at most five calls for balances: %s", async (_, wallets) => {
+    const fields = wallets.map((coins, i) => {
+      const mints = Array.from({ length: coins }, newMint);
+      const [some, others] = [mints.slice(0, 10), mints.slice(10)].map((list) => JSON.stringify(list));
+      return `w${i}: walletById(socialId: "${i + 1}") { balance(mints: ${some}) { vault } coins(mints: ${others}) { mint } }`;
+    });
+    world.forgetCalls();
+    const { status, body } = await world.graphql(
+      `{ ${fields.join(" ")} rateLimit { cost } }`,
+      {},
+      { "x-forwarded-for": "192.0.2.1" },
+    );
+    expect([status, body.errors, body.data.rateLimit]).toEqual([200, undefined, { cost: 1 }]);
+    expect(world.chainCalls().length).toBeLessThanOrEqual(5);
+  });
+});
+
 describe("with two chain endpoints", () => {
   it("a lookup still makes one call, to the preferred one", async () => {
     await world.close();
@@ -98,20 +127,34 @@ describe("with two chain endpoints", () => {
 });
 
 describe("a lone collect", () => {
+  const ONCE = [
+    "getBlockHeight",
+    "getLatestBlockhash",
+    "getMultipleAccounts",
+    "getRecentPrioritizationFees",
+    "getTransaction",
+    "sendTransaction",
+    "simulateTransaction",
+  ];
+  const callsOfCollect = () =>
+    world
+      .chainCalls()
+      .filter((method) => method !== "getSignatureStatuses")
+      .toSorted();
+
   it("makes one call of each method, besides polling the status", async () => {
     await world.lookup("artist001");
     world.forgetCalls();
     expect((await world.collect(world.account("creator").id)).status).toBe(200);
-    const calls = world.chainCalls().filter((method) => method !== "getSignatureStatuses");
-    expect(calls.toSorted()).toEqual([
-      "getBlockHeight",
-      "getLatestBlockhash",
-      "getMultipleAccounts",
-      "getRecentPrioritizationFees",
-      "getTransaction",
-      "sendTransaction",
-      "simulateTransaction",
-    ]);
+    expect(callsOfCollect()).toEqual(ONCE);
+  });
+
+  it("of a coin whose fees are shared reads it once more under the lock of the coin, and the fee payer", async () => {
+    await world.lookup("artist001");
+    const { id, coins } = world.account("band");
+    world.forgetCalls();
+    expect((await world.collect(id, {}, [coins[0]!.mint])).body).toMatchObject({ collected: "0.8000" });
+    expect(callsOfCollect()).toEqual([...ONCE, ...Array<string>(2).fill("getMultipleAccounts")].toSorted());
   });
 });
 

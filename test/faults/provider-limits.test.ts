@@ -1,6 +1,7 @@
-import { afterEach, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { refuse, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { newMint } from "../support/new-mint.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -87,4 +88,52 @@ it("a wallet whose accounts are never from one slot is an error, not a wrong bal
     },
   });
   expect((await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
+});
+
+describe("behind a provider of two nodes that are one slot apart", () => {
+  /** Answers calls in turns for a slot and for the one before, and at most `limit` accounts per call. */
+  async function startApart(limit = 100): Promise<void> {
+    await startWithLimit(limit, () => refuse(-32602));
+    let calls = 0;
+    provider.lie({
+      getMultipleAccounts(tellTruth, [keys]) {
+        if (keys.length > limit) refuse(-32602);
+        const { context, value } = tellTruth();
+        return { context: { slot: context.slot - (calls++ % 2) }, value };
+      },
+    });
+  }
+  const newMints = (count: number) => Array.from({ length: count }, newMint);
+
+  it("mints that others name do not fail a collect that they join", async () => {
+    await startApart();
+    const { id } = world.account("creator");
+    const release = hold(provider, isMethod("simulateTransaction"));
+    const first = world.collect(id);
+    await expect.poll(() => provider.calls.filter(isMethod("simulateTransaction")).length).toBe(1);
+    const others = Array.from({ length: 5 }, (_, i) =>
+      world.collect(id, { "x-forwarded-for": `192.0.${i}.1` }, newMints(10)),
+    );
+    for (let round = 0; round < 3; round++) await world.request("/livez");
+    release();
+    expect((await first).body).toMatchObject({ success: true, collected: "3.1000" });
+    for (const { body } of await Promise.all(others)) expect(body.error).not.toBe("COLLECT_FAILED");
+    expect(Math.max(...reads().map((keys) => keys.length))).toBeLessThanOrEqual(100);
+  });
+
+  it("a wallet that does not fit into one call fails alone", async () => {
+    await startApart(10);
+    const { body } = await world.graphql(
+      `query ($mints: [String!]) {
+        large: wallet(handle: "creator") { balance(mints: $mints) { vault } }
+        small: wallet(handle: "artist001") { balance { vault } }
+      }`,
+      { mints: newMints(3) },
+    );
+    expect(body.data).toMatchObject({
+      large: { balance: null },
+      small: { balance: { vault: expect.any(String) } },
+    });
+    expect(body.errors).toMatchObject([{ path: ["large", "balance"] }]);
+  });
 });
