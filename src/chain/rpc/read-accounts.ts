@@ -51,6 +51,12 @@ interface Group {
   readonly keys: readonly string[];
 }
 
+/** What one call reads, and for whom. */
+interface Call {
+  readonly keys: ReadonlySet<string>;
+  readonly groups: readonly Group[];
+}
+
 /** The limit of `getMultipleAccounts`. */
 export const MAX_ACCOUNTS_PER_CALL = 100;
 
@@ -145,7 +151,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     /** Reads one group by several calls; undefined if they are never of one slot. */
     async function readSplit(group: Group, readsLeft = MAX_READS_OF_GROUP): Promise<Found | undefined> {
       const limit = limitOf(endpoint);
-      const keys = keysOf([group]);
+      const keys = [...SYSVARS, ...group.keys];
       const chunks = Array.from({ length: Math.ceil(keys.length / limit) }, (_, i) =>
         keys.slice(i * limit, (i + 1) * limit),
       );
@@ -164,26 +170,25 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     }
 
     /** Reads groups by one call, or by smaller ones if the endpoint refuses it for its size. */
-    async function readTogether(together: readonly Group[]): Promise<void> {
-      const keys = keysOf(together);
-      if (keys.length <= limitOf(endpoint)) {
+    async function readTogether({ keys, groups }: Call): Promise<void> {
+      if (keys.size <= limitOf(endpoint)) {
         try {
           // No group of the call is refused for the sake of another.
-          const minSlot = Math.min(...together.map(({ index }) => minSlotOf(index)));
-          const { accounts, slot } = await call(keys, minSlot);
+          const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
+          const { accounts, slot } = await call([...keys], minSlot);
           const rent = rentIn(accounts);
-          const byKey = new Map(keys.map((key, i) => [key, accounts[i]]));
-          for (const group of together)
+          const byKey = new Map(keys.keys().map((key, i) => [key, accounts[i]]));
+          for (const group of groups)
             give(group, { accounts: group.keys.map((key) => byKey.get(key)), slot, rent });
           return;
         } catch (error) {
-          if (limitOf(endpoint) >= keys.length) throw error;
+          if (limitOf(endpoint) >= keys.size) throw error;
         }
       }
-      const [first, ...others] = together;
+      const [first, ...others] = groups;
       if (others.length === 0) give(first!, await readSplit(first!));
       // After a refusal only one call at a time probes for the limit.
-      else for (const part of pack(together, limitOf(endpoint))) await readTogether(part);
+      else for (const part of pack(groups, limitOf(endpoint))) await readTogether(part);
     }
 
     return Promise.all(pack(groups, limitOf(endpoint)).map(readTogether)).then(() => undefined);
@@ -218,27 +223,23 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   };
 }
 
-/** What a call for these groups reads. */
-function keysOf(groups: readonly Group[]): string[] {
-  return [...new Set([...SYSVARS, ...groups.flatMap(({ keys }) => keys)])];
-}
-
 /**
- * Distributes groups to calls of at most `limit` accounts: the largest first, each to the first call with room. So 400
- * accounts need at most five calls. A group that needs more has a call of its own.
+ * Distributes groups to calls of at most `limit` accounts: the largest first, each to the first call with room. A group
+ * that needs more has a call of its own.
  */
-function pack(groups: readonly Group[], limit: number): (readonly Group[])[] {
-  if (keysOf(groups).length <= limit) return [groups];
+function pack(groups: readonly Group[], limit: number): readonly Call[] {
+  const all = new Set([...SYSVARS, ...groups.flatMap(({ keys }) => keys)]);
+  if (all.size <= limit) return [{ keys: all, groups }];
   const calls: { readonly keys: Set<string>; readonly groups: Group[] }[] = [];
   for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
-    const hasRoom = ({ keys }: { keys: ReadonlySet<string> }) =>
+    const hasRoom = ({ keys }: Call) =>
       keys.size + group.keys.filter((key) => !keys.has(key)).length <= limit;
     let call = calls.find(hasRoom);
     if (!call) calls.push((call = { keys: new Set(SYSVARS), groups: [] }));
     for (const key of group.keys) call.keys.add(key);
     call.groups.push(group);
   }
-  return calls.map((call) => call.groups);
+  return calls;
 }
 
 /** Requires no slot if it is 0, because every node has reached that. */
