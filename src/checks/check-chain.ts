@@ -1,6 +1,6 @@
 import { describeBalance, FEW_COLLECTS } from "../chain/collect/fee-payer.ts";
 import { toLamports, type Lamports } from "../chain/lamports.ts";
-import type { Cluster } from "../chain/rpc/cluster-check.ts";
+import type { Cluster } from "../chain/rpc/endpoint-judge.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Account } from "../chain/rpc/read-accounts.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";

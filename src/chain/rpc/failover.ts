@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger } from "../../observability/log.ts";
-import type { ClusterCheck } from "./cluster-check.ts";
-import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
-import { createEndpointHealth, type Health } from "./endpoint-health.ts";
-import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
 import { withDeadline } from "./deadline.ts";
-import type { Tip } from "../slots/tip.ts";
+import type { EndpointJudge } from "./endpoint-judge.ts";
+import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
+import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
 
 /** The fraction of the timeout after which a call also goes to the next endpoint. */
 const SLOW_AFTER = 1 / 5;
@@ -13,16 +10,13 @@ const SLOW_AFTER = 1 / 5;
 const RETRY_MS = [50, 150] as const;
 /** The wait while nodes are behind: about a slot. */
 const CATCH_UP_MS = [200, 400] as const;
-/** An endpoint that has not said its slot for this long is asked for it, while there are calls. */
-const PROBE_AFTER_MS = 2_000;
 
 export type Failover = ReturnType<typeof createFailover>;
 
 /**
  * Makes each call at the first of `endpoints` that works, within `timeoutMs` in total.
  *
- * Endpoints are tried in the order of {@link createEndpointHealth}. So that it is known before an endpoint is needed, each
- * is asked for its slot every 2 s while there are calls.
+ * Endpoints are tried in the order of {@link createEndpointJudge}.
  * A call that takes a fifth of the timeout also goes to the next endpoint; the first complete result counts and
  * the other attempts are aborted. After an error about the request itself no further endpoint is tried; the call
  * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
@@ -33,36 +27,10 @@ export type Failover = ReturnType<typeof createFailover>;
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
-  clusters: ClusterCheck;
-  slots: Pick<Tip, "isCurrent" | "silentMs">;
-  readSlot: Attempt<unknown>;
+  judge: Pick<EndpointJudge, "inOrder" | "backsOff" | "failed" | "succeeded" | "check">;
   timeoutMs: number;
-  log: Logger;
 }) {
-  const { clusters, slots, readSlot, timeoutMs } = needs;
-  const { all, inOrder, backsOff, backOff, failed, recover } = createEndpointHealth(needs);
-
-  /** Asks those endpoints for their slots that have not said them for a while, and that calls do not ask anyway. */
-  function probe(): void {
-    if (all.length === 1) return;
-    for (const health of inOrder().slice(1)) {
-      const { endpoint, isProbed } = health;
-      if (isProbed || backsOff(health) || slots.silentMs(endpoint) < PROBE_AFTER_MS) continue;
-      health.isProbed = true;
-      void withDeadline(timeoutMs, (deadline) => attemptAt(readSlot, endpoint, deadline))
-        .catch((error: unknown) => {
-          failed(health, error);
-        })
-        .finally(() => {
-          health.isProbed = false;
-        });
-    }
-  }
-
-  /** A single endpoint needs no check, because there is none that it could differ from. */
-  function attemptAt<T>(attempt: Attempt<T>, endpoint: Endpoint, signal: AbortSignal): Promise<T> {
-    return all.length === 1 ? attempt(endpoint, signal) : clusters.attempt(attempt, endpoint, signal);
-  }
+  const { endpoints, judge, timeoutMs } = needs;
 
   /** Tries the endpoints in turn until one has a complete result; starts the next one early when one is slow. */
   function tryAll<T>(
@@ -70,11 +38,11 @@ export function createFailover(needs: {
     isComplete: (result: T) => boolean,
     deadline: AbortSignal,
   ): Promise<T> {
-    const candidates = inOrder();
+    const candidates = judge.inOrder();
     // Not AbortSignal.any, which would keep its sources from being garbage-collected.
     const stop = new AbortController();
-    const open = new Set<Health>();
-    const slow = new Set<Health>();
+    const open = new Set<Endpoint>();
+    const slow = new Set<Endpoint>();
     let next = 0;
     let isSettled = false;
     let incomplete: { readonly result: T } | undefined;
@@ -93,31 +61,31 @@ export function createFailover(needs: {
         if (open.size > 0) stop.abort();
       }
 
-      function succeed(result: T, late: Iterable<Health>): void {
-        for (const health of late) if (open.has(health)) backOff(health, "slow");
+      function succeed(result: T, late: Iterable<Endpoint>): void {
+        for (const endpoint of late) if (open.has(endpoint)) judge.failed(endpoint, "slow");
         settle();
         resolve(result);
       }
 
       function start(): void {
-        const health = candidates[next++]!;
-        open.add(health);
+        const endpoint = candidates[next++]!;
+        open.add(endpoint);
         const timer = setTimeout(() => {
-          slow.add(health);
+          slow.add(endpoint);
           goOn();
         }, timeoutMs * SLOW_AFTER);
-        attemptAt(attempt, health.endpoint, stop.signal)
+        attempt(endpoint, stop.signal)
           .finally(() => {
             clearTimeout(timer);
-            open.delete(health);
+            open.delete(endpoint);
           })
           .then(
             (result) => {
               if (isSettled) return;
-              recover(health);
+              judge.succeeded(endpoint);
               if (isComplete(result)) {
                 // An endpoint that was tried earlier and has not answered yet is slow.
-                succeed(result, candidates.slice(0, candidates.indexOf(health)));
+                succeed(result, candidates.slice(0, candidates.indexOf(endpoint)));
                 return;
               }
               incomplete = { result };
@@ -125,7 +93,7 @@ export function createFailover(needs: {
             },
             (reason: unknown) => {
               if (isSettled) return;
-              failed(health, reason);
+              judge.failed(endpoint, reason);
               if (!isRetryable(reason)) next = candidates.length;
               // An endpoint that answers for another slot may be right soon.
               if (!isRetryable(reason) || !isOfSlot(failure)) failure = reason as Error;
@@ -138,9 +106,14 @@ export function createFailover(needs: {
       function goOn(): void {
         const candidate = stop.signal.aborted ? undefined : candidates[next];
         // With a result at hand, an endpoint that backs off is not worth the wait.
-        if (candidate && !(incomplete && backsOff(candidate))) start();
+        if (candidate && !(incomplete && judge.backsOff(candidate))) start();
         else if (incomplete && slow.isSupersetOf(open)) succeed(incomplete.result, slow);
         else if (open.size === 0) {
+          settle();
+          reject(failure!);
+        } else if (isOfSlot(failure) && slow.isSupersetOf(open)) {
+          // An answer that was refused for the sake of these may be the best there is.
+          for (const endpoint of open) judge.failed(endpoint, "slow");
           settle();
           reject(failure!);
         }
@@ -151,8 +124,8 @@ export function createFailover(needs: {
   }
 
   /**
-   * Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. A slot without
-   * support is supported by the next answer, so the first retry for a slot does not wait.
+   * Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. An answer that was
+   * refused may be used once the others have been asked, so the first retry for a slot does not wait.
    */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
@@ -163,7 +136,7 @@ export function createFailover(needs: {
     for (let isLast = false; ;) {
       try {
         const result = await tryAll(attempt, isComplete, deadline);
-        probe();
+        judge.check();
         return result;
       } catch (error) {
         if (isLast || !isRetryable(error) || deadline.aborted) throw error;
@@ -178,13 +151,13 @@ export function createFailover(needs: {
   /** Tries every endpoint at once and waits for all of them. */
   function tryEach<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<PromiseSettledResult<T>[]> {
     return Promise.allSettled(
-      all.map(async (health) => {
+      endpoints.map(async (endpoint) => {
         try {
-          const result = await attemptAt(attempt, health.endpoint, deadline);
-          recover(health);
+          const result = await attempt(endpoint, deadline);
+          judge.succeeded(endpoint);
           return result;
         } catch (error) {
-          failed(health, error);
+          judge.failed(endpoint, error);
           throw error;
         }
       }),

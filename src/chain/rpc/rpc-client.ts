@@ -2,16 +2,15 @@ import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import { createAddressHistory, toBalances } from "./address-history.ts";
-import { createClusterCheck } from "./cluster-check.ts";
-import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
+import { createEndpointJudge } from "./endpoint-judge.ts";
 import { createFailover } from "./failover.ts";
 import { createHeightCheck } from "../slots/height-check.ts";
 import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
+import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
-import { createTip } from "../slots/tip.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
 /** A landed transaction. */
@@ -38,8 +37,7 @@ export type Rpc = ReturnType<typeof createRpc>;
 
 /**
  * The JSON-RPC methods this service uses, typed, with failover between endpoints, each call within
- * `timeoutMs`. Reads use commitment `confirmed`. What they say of the present is not more than 15 s old, as far as the
- * endpoints' slots tell (`createTip`). Every method throws {@link RpcError}.
+ * `timeoutMs`. Reads use commitment `confirmed`. Every method throws {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
@@ -51,26 +49,16 @@ export function createRpc(
 ) {
   const { callUpstream, timeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const slots = createTip();
+  const judge = createEndpointJudge({
+    endpoints,
+    callEndpoint: createCallEndpoint({ callUpstream }),
+    timeoutMs,
+    log,
+  });
+  const { callEndpoint } = judge;
+  const failover = createFailover({ endpoints, judge, timeoutMs });
   /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
   const heights = createHeightCheck();
-  const callEndpoint = createCallEndpoint({ callUpstream, slots });
-  const clusters = createClusterCheck({
-    endpoints,
-    readGenesisHash: (endpoint, signal) => callEndpoint(endpoint, "getGenesisHash", [], signal),
-    timeoutMs,
-    log,
-  });
-  const readSlot = (endpoint: Endpoint, signal: AbortSignal) =>
-    callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
-  const failover = createFailover({
-    endpoints,
-    clusters,
-    slots,
-    readSlot,
-    timeoutMs,
-    log,
-  });
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
     return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
@@ -87,7 +75,7 @@ export function createRpc(
     timeoutMs,
   });
 
-  const reads = { failover, callEndpoint, isCredibleSlot: slots.isCredible };
+  const reads = { failover, callEndpoint, isReached: judge.isReached };
   const readAccounts = createReadAccounts(reads);
   const { listTransactions, readTransaction } = createAddressHistory(reads);
   const statuses = createSignatureStatuses({
@@ -100,18 +88,18 @@ export function createRpc(
         throw new RpcError("unreadable", "getEpochInfo", endpoint.host);
       return block;
     },
-    newestSlot: slots.value,
+    isReached: judge.isReached,
   });
 
   return {
     listTransactions,
     readTransaction,
 
-    /** The newest slot that is supported; 0 before the first. */
-    newestSlot: slots.value,
+    /** The newest slot of the answers that were used; 0 before the first. */
+    newestSlot: judge.newestSlot,
 
-    /** Takes a slot that another replica has found supported. */
-    takeSlot: slots.raise,
+    /** Takes a slot that another replica has reached. */
+    takeSlot: judge.takeSlot,
 
     /**
      * Passes each group's accounts to `take`, in any order. The accounts of one group are consistent with each other.
@@ -197,14 +185,11 @@ export function createRpc(
     /** The number of configured endpoints; equal URLs count once. */
     endpointCount: endpoints.length,
 
-    /** Each endpoint's cluster, in order of preference. Learns each one's slot too, before endpoints are needed. */
-    async readClusters() {
-      const [found] = await Promise.all([clusters.readAll(), failover.askEach(readSlot, timeoutMs)]);
-      return found;
-    },
+    /** Each endpoint's cluster, in order of preference. Learns each one's state too, before endpoints are needed. */
+    readClusters: judge.readAll,
 
     /** The genesis hash of the cluster in use; undefined until an endpoint has answered. */
-    genesisHash: clusters.genesisHash,
+    genesisHash: judge.genesisHash,
 
     /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
@@ -227,10 +212,9 @@ export function createRpc(
           const counts = [preBalances.length, postBalances.length];
           if (!isOurs || Math.min(...counts) < accountKeys.length)
             throw new RpcError("unreadable", "getTransaction", endpoint.host);
-          // An endpoint is at least where the transactions are that it knows.
-          const isSupported = slot <= slots.value() || slots.report(endpoint, slot) === "current";
           const balances = toBalances(accountKeys, preBalances, postBalances);
-          return { err, fee, balances, slot: isSupported ? slot : 0, blockTime: blockTime ?? undefined };
+          const credibleSlot = judge.isReached(slot) ? slot : 0;
+          return { err, fee, balances, slot: credibleSlot, blockTime: blockTime ?? undefined };
         },
         (found) => found !== undefined,
       ),

@@ -4,7 +4,6 @@ import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/htt
 import { parseJson } from "../../upstream/parse-json.ts";
 import { RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
-import type { Tip } from "../slots/tip.ts";
 
 const ENVELOPE = z.object({
   id: z.unknown(),
@@ -13,13 +12,6 @@ const ENVELOPE = z.object({
     .object({ code: z.int(), data: z.object({ contextSlot: z.int() }).nullish().catch(null) })
     .nullish(),
 });
-/** The methods that say how the chain is now. What others say, such as the statuses of transactions, counts in any slot. */
-const OF_NOW: readonly RpcMethod[] = [
-  "getMultipleAccounts",
-  "simulateTransaction",
-  "getLatestBlockhash",
-  "getSlot",
-];
 /** Above the number of calls that any process makes. */
 const MAX_FIRST_ID = 2 ** 47;
 
@@ -59,16 +51,8 @@ export type CallEndpoint = <M extends RpcMethod>(
   signal: AbortSignal,
 ) => Promise<RpcResult<M>>;
 
-/**
- * Checks the slots of all answers against `slots`, and against the requested `minContextSlot`, which some nodes ignore.
- */
-export function createCallEndpoint({
-  callUpstream,
-  slots,
-}: {
-  callUpstream: CallUpstream;
-  slots: Pick<Tip, "report" | "isCredible">;
-}): CallEndpoint {
+/** Calls endpoints, whatever they answer. */
+export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstream }): CallEndpoint {
   /** Random, so that the calls of two processes through one proxy have different ids. */
   let lastId = randomInt(MAX_FIRST_ID);
 
@@ -90,22 +74,10 @@ export function createCallEndpoint({
       if (answeredId !== id && !(error && (answeredId ?? null) === null))
         throw new RpcError("unreadable", method, host);
       // Keep only the code: a node's message may contain anything.
-      if (error) {
-        // A node that has not reached the required slot says where it is.
-        if (error.data) slots.report(endpoint, error.data.contextSlot);
-        throw new RpcError("error", method, host, { code: error.code });
-      }
+      if (error)
+        throw new RpcError("error", method, host, { code: error.code, slot: error.data?.contextSlot });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
-      const { context } = (result.data ?? {}) as { context?: { slot: number } };
-      const slot = method === "getSlot" ? (result.data as number) : context?.slot;
-      if (slot !== undefined) {
-        const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
-        const isOfNow = OF_NOW.includes(method);
-        // Another method's slot is no reason to believe that the chain is further than its state has been.
-        const isCurrent = (isOfNow || slots.isCredible(slot)) && slots.report(endpoint, slot) === "current";
-        if ((isOfNow && !isCurrent) || slot < minContextSlot) throw new RpcError("slot", method, host);
-      }
       return result.data as RpcResult<M>;
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });

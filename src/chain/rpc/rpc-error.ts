@@ -32,12 +32,14 @@ export class RpcError extends Error {
   readonly method: string;
   /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
   readonly code: number | undefined;
+  /** The slot of a node that has not reached the required one. */
+  readonly slot: number | undefined;
 
   constructor(
     failure: RpcFailure,
     method: string,
     host: string,
-    details: { code?: number; cause?: unknown } = {},
+    details: { code?: number; slot?: number | undefined; cause?: unknown } = {},
   ) {
     super(`${method} at ${host}: ${failure}${details.code === undefined ? "" : ` ${details.code}`}`, {
       cause: details.cause,
@@ -45,12 +47,18 @@ export class RpcError extends Error {
     this.failure = failure;
     this.method = method;
     this.code = details.code;
+    this.slot = details.slot;
   }
 }
 
-/** Whether a retry of the call may succeed, at this endpoint or another. */
+/**
+ * Whether a retry of the call may succeed, at this endpoint or another. Also if its genesis hash cannot be read, because
+ * that is not what the caller has requested.
+ */
 export function isRetryable(error: unknown): boolean {
-  return error instanceof RpcError && !(error.failure === "error" && FINAL_ERROR_CODES.includes(error.code!));
+  if (!(error instanceof RpcError)) return false;
+  const { failure, code, method } = error;
+  return !(failure === "error" && FINAL_ERROR_CODES.includes(code!) && method !== "getGenesisHash");
 }
 
 /** Whether the answer is only for another slot than required: another answer may be right soon, or already. */

@@ -9,7 +9,7 @@ export interface SignatureStatus {
   readonly err: TransactionError | null;
   /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
   readonly confirmed: boolean;
-  /** The slot in which it was executed; 0 when the reported slot is ahead of the node, or of all that is supported. */
+  /** The slot in which it was executed; 0 when the reported slot is ahead of the node, or cannot be reached yet. */
   readonly slot: number;
 }
 
@@ -59,11 +59,11 @@ export function createSignatureStatuses(
       endpoint: Endpoint,
       signal: AbortSignal,
     ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
-    newestSlot: () => number;
+    isReached: (slot: number) => boolean;
     timeoutMs: number;
   },
 ) {
-  const { failover, callEndpoint, newestSlot, timeoutMs } = needs;
+  const { failover, callEndpoint, isReached, timeoutMs } = needs;
   const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
   const getFinalizedBlock = memoizeByEndpoint(needs.readFinalizedBlock, {
     method: "getEpochInfo",
@@ -84,7 +84,7 @@ export function createSignatureStatuses(
       if (!found) return undefined;
       const { err, confirmations, confirmationStatus } = found;
       // A slot that is too high would block reads.
-      const slot = found.slot <= Math.min(context.slot, newestSlot()) ? found.slot : 0;
+      const slot = found.slot <= context.slot && isReached(found.slot) ? found.slot : 0;
       const confirmed =
         confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
       return { err, confirmed, slot };

@@ -1,6 +1,4 @@
-import { createSteadyClock } from "./steady-clock.ts";
-
-/** Far above the chain's rate of about 2.5 blocks a second. */
+/** Far above the chain's rate of about 5 blocks a second. */
 const MAX_PER_SECOND = 20;
 /** Nodes behind one balancer differ, and a node that was behind catches up. */
 const SLACK = 500;
@@ -11,7 +9,7 @@ const MAX_AGE_MS = 60_000;
  * Recognizes impossible block heights: those above the highest that was reported in the last minute, plus 500 and 20
  * for each second since. Without such a report every height is possible. `now` is in ms.
  */
-export function createHeightCheck(now: () => number = createSteadyClock()) {
+export function createHeightCheck(now = () => performance.now()) {
   let highest = { height: 0, at: -Infinity };
   const ageMs = () => now() - highest.at;
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createClusterCheck } from "../../../src/chain/rpc/cluster-check.ts";
-import { toEndpoints, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
+import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
+import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 
@@ -13,27 +13,25 @@ afterEach(() => {
 });
 
 const urls = ["http://first", "http://second", "http://third"].map((url) => new URL(url));
-/** The endpoints whose slots are behind, those that were asked for their slots, and how long none has said its own. */
-const behind = new Set<string>();
-const probed: string[] = [];
-let silentMs = 0;
+/** The endpoints that were asked for their state without a call. */
+const checked: string[] = [];
 beforeEach(() => {
-  behind.clear();
-  probed.length = 0;
-  silentMs = 0;
+  checked.length = 0;
 });
 function newFailover() {
-  const needs = { endpoints: toEndpoints(urls), timeoutMs: 5_000, log: createLogger("silent") };
-  const readGenesisHash = () => Promise.resolve("genesis");
-  return createFailover({
-    ...needs,
-    clusters: createClusterCheck({ ...needs, readGenesisHash }),
-    slots: { isCurrent: (endpoint) => !behind.has((endpoint as Endpoint).host), silentMs: () => silentMs },
-    readSlot: ({ host }) => {
-      probed.push(host);
-      return Promise.resolve(7);
-    },
+  const endpoints = toEndpoints(urls);
+  const callEndpoint = (({ host }: Endpoint, method: string) => {
+    if (method === "getGenesisHash") return Promise.resolve("genesis");
+    checked.push(host);
+    return Promise.resolve({ context: { slot: 7 }, value: [null] });
+  }) as CallEndpoint;
+  const judge = createEndpointJudge({
+    endpoints,
+    callEndpoint,
+    timeoutMs: 5_000,
+    log: createLogger("silent"),
   });
+  return createFailover({ endpoints, judge, timeoutMs: 5_000 });
 }
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 
@@ -208,24 +206,17 @@ describe("an incomplete result", () => {
 });
 
 describe("endpoints' slots", () => {
-  it("put an endpoint that is behind after the others, but before one that fails", async () => {
+  it("are read of the endpoints that calls do not ask, after a call, once they have been silent for 2 s", async () => {
     const failover = newFailover();
-    behind.add("first");
-    expect(await callOnce(failover, works)).toMatchObject({ called: ["second"] });
-    await callOnce(failover, fails("second"));
-    expect((await callOnce(failover, fails("third"))).called).toEqual(["third", "first"]);
-  });
-
-  it("are asked of the endpoints that calls do not use, after a call, once they have been silent for 2 s", async () => {
-    const failover = newFailover();
-    silentMs = 1_999;
+    await vi.advanceTimersByTimeAsync(1_000);
     await callOnce(failover, works);
-    expect(probed).toEqual([]);
-    silentMs = 2_000;
+    expect(checked).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1_000);
     await callOnce(failover, works);
-    expect(probed).toEqual(["second", "third"]);
+    // Here calls themselves show no state.
+    expect(checked).toEqual(["first", "second", "third"]);
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(probed).toHaveLength(2);
+    expect(checked).toHaveLength(3);
   });
 
   it("do not make an endpoint back off, and the first retry for them does not wait", async () => {

@@ -5,22 +5,28 @@ import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createCallUpstream } from "../../../src/upstream/http.ts";
 import { createLoopbackServer, type LoopbackServer } from "../../../src/sandbox/loopback-server.ts";
+import { CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
 import { rpcAccounts, rpcError, rpcResult } from "../../support/rpc-answers.ts";
 
 type Node = LoopbackServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
 
 const isGenesisHash = (body: string) => body.includes("getGenesisHash");
-/** Any call except the check of the cluster, which is not recorded. */
+const isStateRead = (body: string) => body.includes(`[["${CLOCK_SYSVAR}"]`);
+/** Any call except the checks of the cluster and the state, which are not recorded. */
 const isCall = () => true;
 
 beforeEach(async () => {
   const startNode = () =>
     createLoopbackServer({
       port: 0,
-      handle: (request) => rpcResult(isGenesisHash(request.body) ? "genesis" : 7)(request),
+      handle(request) {
+        const state = { context: { slot: 7 }, value: [null] };
+        const result = isGenesisHash(request.body) ? "genesis" : isStateRead(request.body) ? state : 7;
+        return rpcResult(result)(request);
+      },
       describe: ({ headers, body }) =>
-        isGenesisHash(body)
+        isGenesisHash(body) || isStateRead(body)
           ? undefined
           : { authorization: headers.authorization, params: JSON.parse(body).params },
     });

@@ -3,6 +3,7 @@ import { createAccountMethods } from "../../../src/sandbox/rpc/account-methods.t
 import { answerJsonRpc, JsonRpcError, parseJsonRpcCall } from "../../../src/sandbox/rpc/json-rpc.ts";
 import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
 import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
+import { CLOCK_BYTES } from "../../../src/chain/slots/clock.ts";
 import { RENT_SYSVAR } from "../../../src/chain/rent.ts";
 import type { TestSandbox } from "../sandbox.ts";
 
@@ -45,6 +46,14 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
 /** For a {@link Lie}: fails the call with a JSON-RPC error. */
 export function refuse(code: number): never {
   throw new JsonRpcError(code, "refused");
+}
+
+/** The clock's account, as a read returns it, this much earlier. */
+export function earlierClock(account: any, bySeconds: number): unknown {
+  const data = Buffer.from(account.data[0], "base64");
+  const offset = CLOCK_BYTES - 8;
+  data.writeBigInt64LE(data.readBigInt64LE(offset) - BigInt(bySeconds), offset);
+  return { ...account, data: [data.toString("base64"), "base64"] };
 }
 
 /** The lies of a node of another cluster, where all accounts but the rent sysvar are empty. */

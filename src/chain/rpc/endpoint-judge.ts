@@ -1,0 +1,361 @@
+import type { Logger } from "../../observability/log.ts";
+import { CLOCK_SYSVAR, decodeClock } from "../slots/clock.ts";
+import {
+  createProgress,
+  FAULTS,
+  MAX_AGE_MS,
+  MOST_RATE,
+  type Fault,
+  type Progress,
+  type State,
+} from "../slots/progress.ts";
+import { untilAborted, withDeadline } from "./deadline.ts";
+import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
+import { isOfSlot, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
+import type { RpcMethod } from "./rpc-results.ts";
+
+/** All that is known of one endpoint. */
+interface Standing {
+  readonly endpoint: Endpoint;
+  readonly progress: Progress;
+  /** Its cluster, by the last answer; undefined before the first. */
+  genesisHash: string | undefined;
+  isForeign: boolean;
+  /** When the genesis hash was read; undefined before, and after each failure. */
+  verifiedAt: number | undefined;
+  verifying: Promise<void> | undefined;
+  isChecking: boolean;
+  failuresInARow: number;
+  /** Until then the other endpoints are tried first. */
+  backsOffUntil: number;
+  /** The fault that was logged, and when it was last seen. */
+  logged: { readonly fault: Fault; at: number } | undefined;
+}
+
+/** An endpoint's cluster, or why it does not answer. */
+export interface Cluster {
+  readonly endpoint: Endpoint;
+  readonly genesisHash?: string | undefined;
+  readonly error?: RpcError;
+}
+
+const FIRST_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 30_000;
+/** While there are calls, an endpoint that has been silent for this long is asked for its state. */
+const CHECK_AFTER_MS = 2_000;
+const VERIFY_AFTER_MS = 60_000;
+/** For how long an answer shows how an endpoint is. */
+const KNOWN_MS = 10_000;
+/** How long answers must be below the newest slot until it falls to them. */
+const LOST_MS = 10_000;
+/** A fault that has not been seen for this long is over. */
+const OVER_MS = 60_000;
+/** The methods that show the present. What others show, such as the statuses of transactions, counts in any slot. */
+const OF_NOW: readonly RpcMethod[] = [
+  "getMultipleAccounts",
+  "simulateTransaction",
+  "getLatestBlockhash",
+  "getSlot",
+];
+
+const TEXTS: Readonly<Record<Fault, string>> = {
+  moved: "a chain endpoint's slot jumps",
+  old: "a chain endpoint's state is more than 15 s old by its own clock",
+  still: "a chain endpoint's slot stands still",
+};
+
+export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
+
+/**
+ * Decides which endpoints are used, in which order, and which answers. `endpoints` are in order of preference.
+ *
+ * - An endpoint that fails, rate limits or is slow backs off for half a second at first and twice as long after each
+ *   further failure, up to half a minute; a success resets this.
+ * - An endpoint on another cluster is not used: its answers about our accounts look right, and are wrong. A cluster is
+ *   known by its genesis hash. The most preferred endpoint that has answered decides which is right. If it later answers
+ *   differently, the right one stays as long as another endpoint still reports it: a host name may move to a node of
+ *   another cluster. The hash is read before the first use, after a failure, and once a minute.
+ * - An endpoint with a {@link Fault} is used only while no other is better. Its own answers alone decide whether it has
+ *   one, and no other endpoint gains by what it claims to be. While all are old, this machine's clock is wrong.
+ *
+ * An endpoint that failed is used again once its genesis hash has been read, without a caller that waits for it unless no
+ * other works. A single endpoint needs no cluster, and has no fault: there is none that it could differ from.
+ */
+export function createEndpointJudge(needs: {
+  endpoints: readonly Endpoint[];
+  /** Calls an endpoint, whatever it answers. */
+  callEndpoint: CallEndpoint;
+  timeoutMs: number;
+  log: Logger;
+  now?: () => number;
+}) {
+  const { endpoints, timeoutMs, log, now = () => performance.now() } = needs;
+  const isOnly = endpoints.length === 1;
+  const all = endpoints.map((endpoint): Standing => ({
+    ...{ endpoint, progress: createProgress({ isOnly, now }), genesisHash: undefined, isForeign: false },
+    ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
+    ...{ failuresInARow: 0, backsOffUntil: -Infinity, logged: undefined },
+  }));
+  const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
+  const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
+  let rightHash: string | undefined;
+  /** The last answer of the best endpoint. */
+  let best = { slot: 0, at: -Infinity };
+  let newestSlot = 0;
+  /** Since when the best endpoint's answers have been below the newest slot. */
+  let belowSince: number | undefined;
+
+  const backsOff = ({ backsOffUntil, isForeign }: Standing) => isForeign || backsOffUntil > now();
+  const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
+  const isKnown = ({ progress }: Standing) => progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
+
+  /** The endpoint's fault, if another endpoint that answers is better; with `orUnknown`, if another may be. */
+  function faultOf(standing: Standing, orUnknown = false): Fault | undefined {
+    const { progress } = standing;
+    const fault = progress.fault();
+    if (!fault) return undefined;
+    const isBetter = (other: Standing) =>
+      rankOf(other) < rankOf(standing) &&
+      // Where the whole chain stands still, they are at the same slot.
+      (fault !== "still" || other.progress.slot() > progress.slot() || progress.isOld());
+    const others = all.filter((other) => other !== standing && !backsOff(other));
+    return others.some((other) => (isKnown(other) ? isBetter(other) : orUnknown)) ? fault : undefined;
+  }
+
+  /** Logs a fault once, although it may come and go. */
+  function logFault(standing: Standing): void {
+    const { endpoint, logged } = standing;
+    const { host } = endpoint;
+    const fault = faultOf(standing);
+    if (fault) {
+      if (fault !== logged?.fault) log.warn({ host }, `${TEXTS[fault]}: the others are used`);
+      standing.logged = { fault, at: now() };
+    } else if (logged && now() - logged.at > OVER_MS) {
+      log.info({ host }, "a chain endpoint's state is as good as the others' again");
+      standing.logged = undefined;
+    }
+  }
+
+  function inOrder(): readonly Standing[] {
+    if (isOnly) return all;
+    const rank = (each: Standing) =>
+      backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
+    return all.toSorted((a, b) => rank(a) - rank(b));
+  }
+
+  function fail(standing: Standing, cause: unknown): void {
+    const { endpoint, failuresInARow } = standing;
+    standing.verifiedAt = undefined;
+    // Calls that fail at the same moment count as one failure.
+    if (standing.backsOffUntil > now()) return;
+    if (failuresInARow === 0 && !isOnly)
+      log.warn(
+        { host: endpoint.host, err: cause },
+        "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
+      );
+    standing.backsOffUntil = now() + Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS);
+    standing.failuresInARow++;
+  }
+
+  function learn(standing: Standing, genesisHash: string): void {
+    const preferred = all.find((each) => each.genesisHash !== undefined);
+    Object.assign(standing, { genesisHash, verifiedAt: now() });
+    const isMorePreferred = !preferred || all.indexOf(standing) < all.indexOf(preferred);
+    if (isMorePreferred) rightHash = genesisHash;
+    else if (!all.some((each) => each.genesisHash === rightHash)) rightHash = preferred.genesisHash;
+    for (const each of all) {
+      const isForeign = each.genesisHash !== undefined && each.genesisHash !== rightHash;
+      if (isForeign && !each.isForeign)
+        log.error(
+          { host: each.endpoint.host },
+          "a chain endpoint is on another cluster than the others and is not used: check SOLANA_RPC_URL",
+        );
+      each.isForeign = isForeign;
+    }
+  }
+
+  function assertNotForeign({ endpoint: { host }, isForeign }: Standing): void {
+    if (isForeign) throw new RpcError("cluster", "getGenesisHash", host);
+  }
+
+  /** Reads the genesis hash. All callers share one read, which has its own deadline. */
+  function verify(standing: Standing): Promise<void> {
+    const { endpoint } = standing;
+    const read = (deadline: AbortSignal) => needs.callEndpoint(endpoint, "getGenesisHash", [], deadline);
+    standing.verifying ??= withDeadline(timeoutMs, read)
+      .then((genesisHash) => {
+        learn(standing, genesisHash);
+      })
+      .finally(() => {
+        standing.verifying = undefined;
+      });
+    return standing.verifying;
+  }
+
+  async function readState({ endpoint, progress }: Standing): Promise<void> {
+    const params = [[CLOCK_SYSVAR], { commitment: "confirmed", encoding: "base64" }];
+    const read = (deadline: AbortSignal) =>
+      needs.callEndpoint(endpoint, "getMultipleAccounts", params, deadline);
+    progress.take(toState(await withDeadline(timeoutMs, read), params));
+  }
+
+  /** Whether time explains a slot that is not the best endpoint's, such as that of a transaction. */
+  const isReached = (slot: number) =>
+    best.slot === 0 || slot <= best.slot + ((now() - best.at + MAX_AGE_MS) / 1_000) * MOST_RATE;
+
+  /** Takes a slot that another endpoint, or another replica, has reached. */
+  function takeSlot(slot: number): void {
+    if (slot > newestSlot && isReached(slot)) newestSlot = slot;
+  }
+
+  /** Takes the state that a call's answer is from. Returns whether the answer may be used. */
+  function accept(standing: Standing, state: State): boolean {
+    const { progress } = standing;
+    const { slot } = state;
+    const isBest = inOrder()[0] === standing;
+    if (isBest && slot < newestSlot) belowSince ??= now();
+    if (!progress.take(state) || faultOf(standing, true)) return false;
+    if (!isBest) takeSlot(slot);
+    else {
+      best = { slot, at: now() };
+      const isLost =
+        belowSince !== undefined && now() - belowSince >= LOST_MS && progress.advancedAt() > belowSince;
+      if (isLost || slot >= newestSlot) {
+        newestSlot = slot;
+        belowSince = undefined;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Makes a call. Of an endpoint that has failed, the genesis hash is read at the same time; of one that was never used,
+   * and before a transaction is sent, first.
+   */
+  async function callVerified<T>(
+    standing: Standing,
+    method: RpcMethod,
+    call: () => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { endpoint, verifiedAt, genesisHash, isForeign } = standing;
+    const verified = verifiedAt === undefined ? untilAborted(verify(standing), signal) : undefined;
+    const isSend = method === "sendTransaction";
+    try {
+      if (isSend || genesisHash === undefined || isForeign) await verified;
+      assertNotForeign(standing);
+      const [result] = await Promise.all([call(), verified]);
+      // A more preferred endpoint may have answered in the meantime.
+      assertNotForeign(standing);
+      return result;
+    } catch (cause) {
+      throw toRpcError(cause, method, endpoint.host);
+    }
+  }
+
+  return {
+    /** The endpoints, the best first: those that are verified and have no fault, in order of preference. */
+    inOrder(): readonly Endpoint[] {
+      if (isOnly) return endpoints;
+      all.forEach(logFault);
+      return inOrder().map(({ endpoint }) => endpoint);
+    },
+
+    backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
+
+    /** Takes the error of a call, or "slow". An error for another slot says nothing about the endpoint's health. */
+    failed(endpoint: Endpoint, reason: unknown): void {
+      if (reason === "slow" || (isRetryable(reason) && !isOfSlot(reason))) fail(of(endpoint), reason);
+    },
+
+    /** Takes the success of a call. */
+    succeeded(endpoint: Endpoint): void {
+      const standing = of(endpoint);
+      if (standing.failuresInARow > 0) log.info({ host: endpoint.host }, "a chain endpoint works again");
+      Object.assign(standing, { failuresInARow: 0, backsOffUntil: -Infinity });
+    },
+
+    /**
+     * Calls an endpoint. Throws an {@link RpcError} for an endpoint on another cluster, for an answer that may not be
+     * used, and for one below the requested `minContextSlot`, which some nodes ignore.
+     */
+    callEndpoint: (async (endpoint, method, params, signal) => {
+      const standing = of(endpoint);
+      const call = () => needs.callEndpoint(endpoint, method, params, signal);
+      try {
+        const result = await (isOnly ? call() : callVerified(standing, method, call, signal));
+        if (!OF_NOW.includes(method)) return result;
+        const state = toState(result, params);
+        const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
+        if (accept(standing, state) && state.slot >= minContextSlot) return result;
+      } catch (error) {
+        // A node that has not reached the required slot says where it is.
+        if (error instanceof RpcError && error.slot !== undefined) accept(standing, { slot: error.slot });
+        throw error;
+      }
+      throw new RpcError("slot", method, endpoint.host);
+    }) satisfies CallEndpoint,
+
+    /**
+     * The newest slot of the answers that were used; 0 before the first. It falls to the best endpoint's answers when they
+     * have been below it for 10 s while they advanced: it was wrong, the cluster was rolled back, or nobody who is as
+     * far answers.
+     */
+    newestSlot: () => newestSlot,
+    takeSlot,
+    isReached,
+
+    /** Asks those endpoints for their state that calls do not ask, and for their cluster those that are due. */
+    check(): void {
+      if (isOnly) return;
+      for (const standing of all) {
+        const { progress, verifiedAt, failuresInARow } = standing;
+        const isSilent = progress.silentMs() >= CHECK_AFTER_MS;
+        const isDue =
+          verifiedAt === undefined ? isSilent || failuresInARow > 0 : now() - verifiedAt >= VERIFY_AFTER_MS;
+        if (standing.isChecking || standing.backsOffUntil > now() || !(isSilent || isDue)) continue;
+        standing.isChecking = true;
+        void (isDue ? verify(standing) : Promise.resolve())
+          .then(() => {
+            assertNotForeign(standing);
+            return isSilent ? readState(standing) : undefined;
+          })
+          .catch((error: unknown) => {
+            fail(standing, error);
+          })
+          .finally(() => {
+            standing.isChecking = false;
+          });
+      }
+    },
+
+    /** Reads every endpoint's genesis hash and state, in order of preference. */
+    readAll: () =>
+      Promise.all(
+        all.map(async (standing): Promise<Cluster> => {
+          const { endpoint } = standing;
+          const state = readState(standing).catch((cause: unknown) => {
+            fail(standing, cause);
+          });
+          try {
+            await Promise.all([verify(standing), state]);
+            return { endpoint, genesisHash: standing.genesisHash };
+          } catch (cause) {
+            return { endpoint, error: toRpcError(cause, "getGenesisHash", endpoint.host) };
+          }
+        }),
+      ),
+
+    /** The cluster's genesis hash; undefined until an endpoint has answered. */
+    genesisHash: () => rightHash,
+  };
+}
+
+/** The state that a result is from. Reads of accounts begin with the clock. */
+function toState(result: unknown, [keys]: readonly unknown[]): State {
+  if (typeof result === "number") return { slot: result };
+  const { context, value } = result as { context: { slot: number }; value: unknown };
+  const hasClock = Array.isArray(keys) && keys[0] === CLOCK_SYSVAR;
+  const clock = hasClock ? (value as ({ data: Buffer } | null)[])[0] : undefined;
+  return { slot: context.slot, clock: decodeClock(clock?.data) };
+}

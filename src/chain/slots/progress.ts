@@ -1,0 +1,108 @@
+/** Slots a second. Mainnet's slots last 200 ms since October 2026, and lasted 400 ms before. The rate is observed. */
+const LEAST_RATE = 1;
+export const MOST_RATE = 10;
+const RATE_SPAN_MS = 10_000;
+/** Nodes behind one balancer differ, and time is not measured where the chain's is. */
+const SLACK_MS = 5_000;
+/** An older state is used only while no other endpoint answers. */
+export const MAX_AGE_MS = 15_000;
+const STILL_MS = 5_000;
+/** How long an endpoint must go on ahead of, or behind, where its answers led, until it counts as there. */
+const AHEAD_MS = 2_000;
+const BEHIND_MS = 10_000;
+
+/** The state that an answer is from. */
+export interface State {
+  readonly slot: number;
+  /** The chain's time, in ms since 1970; undefined if the answer does not contain it. */
+  readonly clock?: number | undefined;
+}
+
+/** Why a state is worse than another endpoint's, the least bad first. */
+export const FAULTS = ["moved", "old", "still"] as const;
+export type Fault = (typeof FAULTS)[number];
+
+interface Place extends State {
+  readonly at: number;
+}
+
+export type Progress = ReturnType<typeof createProgress>;
+
+/**
+ * Follows one endpoint's state by its own answers: nothing that others claim makes it worse.
+ *
+ * A slot fits if it is at most five seconds' worth above what time explains since the highest one, and at most 15
+ * seconds' worth below it. Time is this process's, or the chain's if that is right. A lower slot also fits if its clock is
+ * right: then the higher one was wrong, or the cluster was rolled back. An answer that does not fit must be read again; if
+ * the endpoint goes on there, it has moved. `isOnly`: no other endpoint can be asked instead. `now` is in ms.
+ */
+export function createProgress({ isOnly, now }: { isOnly: boolean; now: () => number }) {
+  /** The highest slot, and when it was reached. */
+  let place: Place | undefined;
+  let elsewhere: (Place & { readonly since: number }) | undefined;
+  let answeredAt = now();
+  let isOld = false;
+  let rate = MOST_RATE;
+  let rateFrom: Place | undefined;
+
+  const slotsIn = (ms: number, perSecond = rate) => (ms / 1_000) * perSecond;
+  const isRight = ({ clock }: State) => clock !== undefined && Math.abs(Date.now() - clock) <= MAX_AGE_MS;
+
+  function fits(answer: Place, from: Place): boolean {
+    const clockMs = isRight(answer) ? answer.clock! - (from.clock ?? Infinity) : 0;
+    const reached = from.slot + slotsIn(Math.max(answer.at - from.at, clockMs), MOST_RATE);
+    const isBehind = !isRight(answer) && answer.slot < from.slot - slotsIn(MAX_AGE_MS);
+    return !isBehind && answer.slot <= reached + slotsIn(SLACK_MS);
+  }
+
+  function settle(answer: Place): void {
+    elsewhere = undefined;
+    if (answer.clock !== undefined) isOld = Date.now() - answer.clock > MAX_AGE_MS;
+    // On one fork, a lower slot never has a later time.
+    const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
+    if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
+    if (!rateFrom || answer.slot < rateFrom.slot) rateFrom = answer;
+    const elapsedMs = answer.at - rateFrom.at;
+    if (elapsedMs >= RATE_SPAN_MS) {
+      const observed = ((answer.slot - rateFrom.slot) / elapsedMs) * 1_000;
+      rate = Math.min(Math.max(observed, LEAST_RATE), MOST_RATE);
+      rateFrom = answer;
+    }
+    place = answer;
+  }
+
+  return {
+    /** Takes the state that an answer is from. False if it does not fit. */
+    take(state: State): boolean {
+      const answer = { ...state, at: now() };
+      answeredAt = answer.at;
+      if (place && !fits(answer, place)) {
+        const isRepeated = elsewhere && fits(answer, elsewhere);
+        const since = isRepeated ? elsewhere!.since : answer.at;
+        const isAhead = answer.slot > place.slot;
+        const goesOn = answer.at - since >= (isAhead ? AHEAD_MS : BEHIND_MS) || (isAhead && isOnly);
+        elsewhere = { ...answer, since };
+        if (!isRepeated || !goesOn) return false;
+        place = rateFrom = undefined;
+      }
+      settle(answer);
+      return true;
+    },
+
+    /** The highest slot; 0 before the first answer. */
+    slot: () => place?.slot ?? 0,
+    /** When it was reached. */
+    advancedAt: () => place?.at ?? -Infinity,
+    /** How long ago the endpoint answered, in ms. */
+    silentMs: () => now() - answeredAt,
+    /** Whether its clock was more than 15 s behind this machine's. */
+    isOld: () => isOld,
+
+    /** The fault of the last answer. */
+    fault(): Fault | undefined {
+      if (place && answeredAt - place.at > STILL_MS) return "still";
+      if (isOld) return "old";
+      return elsewhere && "moved";
+    },
+  };
+}
