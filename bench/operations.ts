@@ -1,7 +1,7 @@
 /**
  * Measures what each operation costs the gateway: lookups of new names, of cached names and of coins, pages of
  * history, collects, and streams. The first two rows use the fake upstreams of bench/edge. The others use a sandbox
- * with slots of 400 ms in this process, which also generates the load. The gateway has core 0, everything else core 1.
+ * with slots of 200 ms in this process, which also generates the load. The gateway has core 0, everything else core 1.
  *
  * The CPU time and the calls are the gateway's. The rates are seldom its limit: new names wait up to 150 ms for their
  * batch, collects wait for slots, and this process is the slower part of the other rows on the sandbox. A collect's

@@ -88,7 +88,7 @@ const addressesOf = createAddresses({
  */
 export async function startSandbox({
   host = "127.0.0.1",
-  slotMs = 400,
+  slotMs = 200,
   rpcPort = 8899,
   socialPort = 8898,
   launchpadFile = programFile("launchpad.so"),

@@ -99,7 +99,7 @@ const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 /**
  * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs and the
- * wrapped SOL mint. Slots last `slotMs` (400 on mainnet); with 0 they advance only through `advanceSlots`.
+ * wrapped SOL mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they advance only through `advanceSlots`.
  */
 export function createChain(options: {
   slotMs: number;
