@@ -62,16 +62,16 @@ it("an endpoint that adds slots to each answer takes no read from the preferred 
     getMultipleAccounts(tellTruth, [keys]) {
       const { context, value } = tellTruth();
       const poor = value.map((truth: unknown, i: number) => (keys[i].startsWith("Sysvar") ? truth : null));
-      return { context: { slot: context.slot + (added += 7) }, value: poor };
+      return { context: { slot: Number(context.slot) + (added += 7) }, value: poor };
     },
-    getSlot: (tellTruth) => tellTruth() + (added += 7),
+    getSlot: (tellTruth) => Number(tellTruth()) + (added += 7),
   });
   const vaults = [];
   for (let i = 0; i < 100; i++) {
     skip(2_400, 200);
     vaults.push(await vault());
-    // After a lookup the second endpoint is asked for its state.
-    await expect.poll(() => second.calls.length, { interval: 1 }).toBeGreaterThan(i / 2);
+    // After a lookup the second endpoint is asked for its state. All servers run in this event loop.
+    for (let round = 0; round < 5; round++) await world.request("/livez");
   }
   expect(new Set(vaults)).toEqual(new Set(["3.1000"]));
   expect(added).toBeGreaterThan(100);

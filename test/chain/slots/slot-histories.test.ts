@@ -144,11 +144,11 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     isWithRight && kinds.indexOf("right") < (liarAt ?? Infinity) && kinds.includes("right");
   const liesMatter = liarAt !== undefined && !isRightBeforeLiar;
 
-  const callEndpoint = (async (endpoint: Endpoint, method: string) => {
-    if (method === "getGenesisHash") return "genesis";
+  const callEndpoint = ((endpoint: Endpoint, method: string) => {
+    if (method === "getGenesisHash") return Promise.resolve("genesis");
     const state = of(endpoint).answer();
-    if (!state) throw new RpcError("unreachable", method, endpoint.host);
-    return { context: { slot: state.slot }, value: [toClock(state.clock)] };
+    if (!state) return Promise.reject(new RpcError("unreachable", method, endpoint.host));
+    return Promise.resolve({ context: { slot: state.slot }, value: [toClock(state.clock)] });
   }) as CallEndpoint;
   judge = createEndpointJudge({
     endpoints: endpointsOf,

@@ -1,0 +1,195 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
+import { createFailover } from "../../../src/chain/rpc/failover.ts";
+import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
+import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
+import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
+import { createLogger } from "../../../src/observability/log.ts";
+
+const HOSTS = ["first", "second", "third"] as const;
+type Host = (typeof HOSTS)[number];
+const MINUTE_MS = 60_000;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** The state of an endpoint that is right: five slots a second. */
+const stateNow = (behindMs = 0) => ({
+  slot: 1_000 + Math.floor((performance.now() - behindMs) / 200),
+  clockMs: Date.now() - behindMs,
+});
+
+/** A judge of endpoints that answer with the hashes in `hashes`, or fail without one. */
+function startJudge(hashes: Partial<Record<Host, string>>) {
+  const endpoints = toEndpoints(HOSTS.map((host) => new URL(`http://${host}`)));
+  const endpointOf = (host: Host) => endpoints[HOSTS.indexOf(host)]!;
+  const called: string[] = [];
+  const lines: string[] = [];
+  const states: Partial<Record<Host, () => { slot: number; clockMs: number }>> = {};
+  let delayMs = 0;
+  const callEndpoint = (async ({ host }: Endpoint, method: string) => {
+    called.push(`${host} ${method}`);
+    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    const hash = hashes[host as Host];
+    if (hash === undefined) throw new RpcError("error", method, host, { code: -32015 });
+    if (method === "getGenesisHash") return hash;
+    const { slot, clockMs } = (states[host as Host] ?? stateNow)();
+    const data = Buffer.alloc(CLOCK_BYTES);
+    data.writeBigInt64LE(BigInt(Math.floor(clockMs / 1_000)), CLOCK_BYTES - 8);
+    return { context: { slot }, value: [{ data }] };
+  }) as CallEndpoint;
+  const log = createLogger("trace", { write: (line) => void lines.push(line) });
+  const judge = createEndpointJudge({ endpoints, callEndpoint, timeoutMs: 5_000, log });
+  const call = (endpoint: Endpoint, signal: AbortSignal) =>
+    judge.callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], signal);
+  const { signal } = new AbortController();
+  return {
+    hashes,
+    states,
+    called,
+    judge,
+    lines: (level: number) => lines.filter((line) => line.includes(`"level":${level}`)),
+    slowDown(ms: number) {
+      delayMs = ms;
+    },
+    failover: createFailover({ endpoints, judge, timeoutMs: 5_000 }),
+    call,
+    /** Resolves to "used", or to the reason why the endpoint was not. */
+    use: (host: Host): Promise<string> =>
+      call(endpointOf(host), signal).then(
+        () => "used",
+        (error: unknown) => (error as RpcError).failure,
+      ),
+    fail(host: Host) {
+      judge.failed(endpointOf(host), new RpcError("unreachable", "getSlot", host));
+    },
+    order: () => judge.inOrder().map(({ host }) => host),
+  };
+}
+const ALL = { first: "a", second: "a", third: "a" };
+
+describe("an endpoint's cluster", () => {
+  it("is read before its first use, after a failure, and not otherwise by calls", async () => {
+    const { use, fail, called } = startJudge(ALL);
+    const reads = () => called.filter((each) => each === "first getGenesisHash").length;
+    expect([await use("first"), await use("first"), reads()]).toEqual(["used", "used", 1]);
+    fail("first");
+    expect([await use("first"), reads()]).toEqual(["used", 2]);
+  });
+
+  it("is read once a minute, without a caller that waits", async () => {
+    const { use, called, judge } = startJudge(ALL);
+    await use("first");
+    called.length = 0;
+    vi.advanceTimersByTime(MINUTE_MS);
+    await use("first");
+    expect(called).toEqual(["first getMultipleAccounts"]);
+    judge.check();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(called).toContain("first getGenesisHash");
+  });
+
+  it("is that of the most preferred endpoint that has answered", async () => {
+    const { use, hashes } = startJudge({ second: "b", third: "b" });
+    expect([await use("first"), await use("second"), await use("third")]).toEqual(["error", "used", "used"]);
+    hashes.first = "a";
+    expect(await use("first")).toBe("used");
+    expect([await use("second"), await use("third")]).toEqual(["cluster", "cluster"]);
+  });
+
+  it("does not change when an endpoint answers differently than before, while another one still reports it", async () => {
+    const { use, fail, hashes } = startJudge(ALL);
+    expect([await use("first"), await use("second")]).toEqual(["used", "used"]);
+    hashes.first = "b";
+    fail("first");
+    expect([await use("first"), await use("second")]).toEqual(["cluster", "used"]);
+  });
+
+  it("changes when no endpoint reports it any more", async () => {
+    const { use, fail, hashes } = startJudge({ first: "odd", second: "a" });
+    expect([await use("first"), await use("second")]).toEqual(["used", "cluster"]);
+    hashes.first = "a";
+    fail("first");
+    expect([await use("first"), await use("second")]).toEqual(["used", "used"]);
+  });
+
+  it("is logged as an error once per change", async () => {
+    const { use, fail, lines } = startJudge({ first: "a", second: "b" });
+    await use("first");
+    for (let i = 0; i < 3; i++) {
+      expect(await use("second")).toBe("cluster");
+      fail("second");
+    }
+    expect(lines(50)).toEqual([expect.stringContaining('"host":"second"')]);
+  });
+});
+
+it("endpoints that fail and then answer in 3 s serve every call", async () => {
+  const { judge, failover, call, fail, slowDown } = startJudge(ALL);
+  await judge.readAll();
+  for (const host of HOSTS) fail(host);
+  slowDown(3_000);
+  const results = Promise.allSettled(
+    Array.from({ length: 6 }, async (_, i) => {
+      await new Promise((resolve) => setTimeout(resolve, i * 4_000));
+      return failover.call(call);
+    }),
+  );
+  await vi.advanceTimersByTimeAsync(MINUTE_MS);
+  expect((await results).map(({ status }) => status)).toEqual(Array(6).fill("fulfilled"));
+});
+
+describe("the preferred endpoint loses the reads", () => {
+  /** Calls every 2 s for this long; returns the host that answered each call. */
+  async function callFor(started: ReturnType<typeof startJudge>, ms: number): Promise<string[]> {
+    const hosts: string[] = [];
+    for (const end = performance.now() + ms; performance.now() < end;) {
+      await vi.advanceTimersByTimeAsync(2_000);
+      await started.failover.call(async (endpoint, signal) => {
+        await started.call(endpoint, signal);
+        hosts.push(endpoint.host);
+      });
+      await vi.advanceTimersByTimeAsync(0);
+    }
+    return hosts;
+  }
+
+  it("while it stands still, which is logged once, and has them again when it advances", async () => {
+    const started = startJudge(ALL);
+    await started.judge.readAll();
+    expect(new Set(await callFor(started, 20_000))).toEqual(new Set(["first"]));
+    const then = stateNow();
+    started.states.first = () => ({ ...then, clockMs: Date.now() });
+    expect((await callFor(started, 20_000)).slice(5)).toEqual(Array(5).fill("second"));
+    expect(started.lines(40)).toEqual([expect.stringContaining("stands still")]);
+    delete started.states.first;
+    expect((await callFor(started, 20_000)).slice(2)).toEqual(Array(8).fill("first"));
+  });
+
+  it("while its clock is more than 15 s old, but not if all clocks are", async () => {
+    const started = startJudge(ALL);
+    started.states.first = () => stateNow(16_000);
+    await started.judge.readAll();
+    expect(new Set(await callFor(started, 10_000))).toEqual(new Set(["second"]));
+    expect(started.lines(40)).toEqual([expect.stringContaining("more than 15 s old")]);
+    for (const host of HOSTS) started.states[host] = () => stateNow(17_000);
+    expect((await callFor(started, 20_000)).at(-1)).toBe("first");
+  });
+
+  it("not to one that claims to be ahead, by a constant, by ever more or by its clock", async () => {
+    for (const lie of [
+      () => ({ ...stateNow(), slot: stateNow().slot + 10_000 }),
+      () => ({ ...stateNow(), slot: stateNow().slot * 2 }),
+      () => ({ slot: stateNow().slot + 10_000, clockMs: Date.now() + 3_600_000 }),
+    ]) {
+      const started = startJudge(ALL);
+      started.states.second = started.states.third = lie;
+      await started.judge.readAll();
+      expect(new Set(await callFor(started, 60_000))).toEqual(new Set(["first"]));
+    }
+  });
+});
