@@ -23,8 +23,9 @@ const stateNow = (behindMs = 0) => ({
   clockMs: Date.now() - behindMs,
 });
 
-/** A judge of endpoints that answer with the hashes in `hashes`, or fail without one. */
-function startJudge(hashes: Partial<Record<Host, string>>) {
+/** A judge of endpoints that answer with the hashes in `answers`, or fail without one. */
+function startJudge(answers: Partial<Record<Host, string>>) {
+  const hashes = { ...answers };
   const endpoints = toEndpoints(HOSTS.map((host) => new URL(`http://${host}`)));
   const endpointOf = (host: Host) => endpoints[HOSTS.indexOf(host)]!;
   const called: string[] = [];
