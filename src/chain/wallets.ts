@@ -85,11 +85,18 @@ export function createReadWallets({
         groups: wallets.map(toKeys),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
         // A collect of any shareholder changes a shared coin.
-        minSlotOf: (i) => Math.max(...toFloorKeys(wallets[i]!).map((key) => floors.landedSlotOf(key))),
+        minSlotOf(i) {
+          const { account, coins } = wallets[i]!;
+          return coins.reduce(
+            (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
+            floors.landedSlotOf(account.address),
+          );
+        },
         take(i, found) {
           const wallet = wallets[i]!;
           const { accounts, slot } = found;
-          if (accounts.slice(0, ACCOUNTS_PER_WALLET).some((account) => account?.isRounded)) return "unusable";
+          const [creatorVault, ammVault, address] = accounts;
+          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded) return "unusable";
           if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
           answer(i, decode(wallet, found));
           return "taken";
@@ -127,19 +134,14 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
   return accounts.slice(from, from + ACCOUNTS_PER_COIN);
 }
 
-/** The addresses under which floors know a wallet, and each of its coins. */
-function toFloorKeys({ account, coins }: WalletWithCoins): string[] {
-  return [account.address, ...coins.map(({ curve }) => curve)];
-}
-
-/** What can change of a wallet, and of each of its coins, in the order of {@link toFloorKeys}. */
-function toAmounts(wallet: WalletWithCoins, accounts: Accounts): Amounts {
+/** What can change of a wallet, and of each of its coins, which are known by their curves. */
+function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
   const own = [creatorVault?.lamports, readWrappedSol(ammVault), address?.lamports];
-  return toFloorKeys(wallet).map((key, i) => [
-    key,
-    i === 0 ? own : toAmountsOfCoin(accountsOfCoin(accounts, i - 1)),
-  ]);
+  const ofWallet = [account.address, own] as const;
+  if (coins.length === 0) return [ofWallet];
+  const ofCoins = coins.map(({ curve }, i) => [curve, toAmountsOfCoin(accountsOfCoin(accounts, i))] as const);
+  return [ofWallet, ...ofCoins];
 }
 
 /** Nothing of a coin that does not exist. */

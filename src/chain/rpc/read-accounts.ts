@@ -175,9 +175,10 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         try {
           // No group of the call is refused for the sake of another.
           const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
-          const { accounts, slot } = await call([...keys], minSlot);
+          const asked = [...keys];
+          const { accounts, slot } = await call(asked, minSlot);
           const rent = rentIn(accounts);
-          const byKey = new Map(keys.keys().map((key, i) => [key, accounts[i]]));
+          const byKey = new Map(asked.map((key, i) => [key, accounts[i]]));
           for (const group of groups)
             give(group, { accounts: group.keys.map((key) => byKey.get(key)), slot, rent });
           return;
@@ -228,18 +229,20 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
  * that needs more has a call of its own.
  */
 function pack(groups: readonly Group[], limit: number): readonly Call[] {
-  const all = new Set([...SYSVARS, ...groups.flatMap(({ keys }) => keys)]);
-  if (all.size <= limit) return [{ keys: all, groups }];
   const calls: { readonly keys: Set<string>; readonly groups: Group[] }[] = [];
   for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
-    const hasRoom = ({ keys }: Call) =>
-      keys.size + group.keys.filter((key) => !keys.has(key)).length <= limit;
-    let call = calls.find(hasRoom);
+    let call = calls.find(({ keys }) => hasRoom(keys, group, limit));
     if (!call) calls.push((call = { keys: new Set(SYSVARS), groups: [] }));
     for (const key of group.keys) call.keys.add(key);
     call.groups.push(group);
   }
   return calls;
+}
+
+function hasRoom(keys: ReadonlySet<string>, group: Group, limit: number): boolean {
+  let size = keys.size;
+  for (const key of group.keys) if (!keys.has(key) && ++size > limit) return false;
+  return true;
 }
 
 /** Requires no slot if it is 0, because every node has reached that. */

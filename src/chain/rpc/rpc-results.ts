@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { toLamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
 
 const lamports = z.int().nonnegative().transform(toLamports);
 /**
@@ -54,7 +54,7 @@ const accounts = z
     values.map(
       (account) =>
         account && {
-          lamports: toLamports(BigInt(account.lamports)),
+          lamports: BigInt(account.lamports) as Lamports,
           isRounded: !Number.isSafeInteger(account.lamports),
           data: Buffer.from(account.data[0], "base64"),
           owner: account.owner,

@@ -50,6 +50,7 @@ export function createFloors({
   const floorOf = (address: string) => current.get(address) ?? before.get(address);
 
   function keep(address: string, floor: Floor): void {
+    if (current.has(address)) return;
     before.delete(address);
     current.set(address, floor);
     if (current.size < MAX_PER_GENERATION) return;
@@ -74,8 +75,12 @@ export function createFloors({
         const floor = floorOf(address);
         // A coin that does not exist cannot go back in time.
         if (!floor && amounts.length === 0) continue;
-        const isNewest = !floor || slot >= ifReached(floor.slot);
-        keep(address, isNewest ? { slot, amounts, landedSlot: floor?.landedSlot ?? 0 } : floor);
+        const kept = floor ?? { slot, amounts, landedSlot: 0 };
+        if (slot >= ifReached(kept.slot)) {
+          kept.slot = slot;
+          kept.amounts = amounts;
+        }
+        keep(address, kept);
       }
       return true;
     },
@@ -89,11 +94,9 @@ export function createFloors({
       takeSlot(slot);
       if (slot > newestSlot()) return;
       const floor = floorOf(address) ?? { slot: 0, amounts: undefined, landedSlot: 0 };
-      const landedSlot = Math.max(slot, ifReached(floor.landedSlot));
-      keep(
-        address,
-        slot > ifReached(floor.slot) ? { slot, amounts: undefined, landedSlot } : { ...floor, landedSlot },
-      );
+      floor.landedSlot = Math.max(slot, ifReached(floor.landedSlot));
+      if (slot > ifReached(floor.slot)) Object.assign(floor, { slot, amounts: undefined });
+      keep(address, floor);
     },
 
     /** Call with the newest collect's slot when this replica may have missed some: nothing older is shown for a minute. */
