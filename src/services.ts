@@ -1,6 +1,7 @@
 import type { Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
+import { createCoinFindings } from "./chain/coin-findings.ts";
 import { createBalances } from "./chain/balances.ts";
 import { createAccountLocks } from "./chain/collect/locks/account-lock.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
@@ -112,10 +113,12 @@ export function createChainServices(needs: CommonNeeds) {
   });
   const decodeCoin = createDecodeCoin({ launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId });
   const floors = createFloors(rpc);
+  const findings = createCoinFindings();
   const batches = batchMetrics("chain");
   const createBalancesOf = (rpc: Rpc, metrics = batches) =>
     createBalances({
       readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics }),
+      findings,
       escrowProgramId,
       feePayer: feePayerAddress,
       minLamports,
@@ -178,12 +181,21 @@ export function createChainServices(needs: CommonNeeds) {
     balances,
     prospects,
     simulator,
-    simulateAlone: createSimulateAlone({ simulator, composer, prospects, minLamports, maxRent, log }),
+    simulateAlone: createSimulateAlone({
+      simulator,
+      composer,
+      prospects,
+      findings,
+      minLamports,
+      maxRent,
+      log,
+    }),
     priceFloor,
     composer,
     feePayer,
     locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
     backoff: createFailureBackoff(),
+    findings,
     lastCollects: createLastCollects({ feePayer: feePayerAddress, redis }),
     floors,
     announceLanded: landedSlots.announce,

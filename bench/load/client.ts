@@ -3,7 +3,7 @@ import { Agent, request } from "undici";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import type { Answer } from "./answers.ts";
 import { overlaps } from "./replica.ts";
-import type { System } from "./system.ts";
+import { TRUSTED_CALLER, type System } from "./system.ts";
 import type { Moment } from "./timeline.ts";
 
 /** The number of client addresses. Small enough that some exceed the rate limit. */
@@ -13,6 +13,8 @@ const TIMEOUT_MS = 60_000;
 /** The part of lookups and collects of accounts with coins that name some, and the part of those that name all. */
 const NAMING_COINS = 0.5;
 const NAMING_ALL = 0.5;
+/** The part of requests that arrive through the trusted caller. */
+const TRUSTED = 0.2;
 /** How long a caller waits when its replica is down. */
 const DOWN_MS = 250;
 
@@ -34,13 +36,14 @@ export function createClient({ replicas, timeline, random }: System) {
   /** Undefined when the replica was killed meanwhile. */
   async function send({ replica, start }: Call, path: string, body?: object): Promise<Answer | undefined> {
     const caller = random.below(CALLERS);
+    const address = `10.9.${caller >> 8}.${caller & 255}`;
     const { url, down } = replicas[replica]!;
     try {
       const answer = await request(url + path, {
         dispatcher: agent,
         method: body ? "POST" : "GET",
         headers: {
-          "x-forwarded-for": `10.9.${caller >> 8}.${caller & 255}`,
+          "x-forwarded-for": random.isChosen(TRUSTED) ? `${address}, ${TRUSTED_CALLER}` : address,
           ...(body && { "content-type": "application/json" }),
         },
         ...(body && { body: JSON.stringify(body) }),

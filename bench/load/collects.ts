@@ -17,6 +17,8 @@ import type { System } from "./system.ts";
 import type { Truth } from "./truth.ts";
 
 const COLLECT_CODES = ["COLLECT_FAILED", "RATE_LIMITED"] as const satisfies ErrorCode[];
+/** The part of the collects that name the failing coins of strangers. */
+const NAMING_FAILING_COINS = 0.2;
 const FIELDS = "{ success collected newBalance txSignature error message }";
 
 /** A request to collect an account's fees, for the audit after the run. */
@@ -43,11 +45,16 @@ type CollectAnswer =
 
 /** Callers that collect, and record what they received. */
 export function createCollects(
-  { accounts, sharedCoins, random }: System,
+  { accounts, sharedCoins, failingCoins, random }: System,
   { newCall, send, isRare, chooseMints }: Client,
   truth: Truth,
 ) {
   const { pick, pickBusy } = random;
+  /** The mints of the failing coins that strangers share with an account. */
+  const failingMintsOf = ({ address }: SandboxAccount): string[] =>
+    failingCoins
+      .filter(({ shareholders }) => shareholders.some((each) => each.address === address))
+      .map(({ coin }) => coin.mint);
   const unknownId = () => String(10n ** 18n + BigInt(random.below(1e9)));
   const calls: CollectCall[] = [];
 
@@ -123,7 +130,8 @@ export function createCollects(
         if (isRare()) return collectOne(unknownId(), undefined, newCall());
         if (isRare()) return collectOne(pick([12, "", null]), undefined, newCall());
         const account = pickBusy(accounts);
-        return collectOne(account.id, account, newCall(), chooseMints(account));
+        const strangers = random.isChosen(NAMING_FAILING_COINS) ? failingMintsOf(account) : [];
+        return collectOne(account.id, account, newCall(), [...chooseMints(account), ...strangers]);
       },
 
       async collects() {

@@ -51,11 +51,19 @@ export const methodsOf = (chain: Chain): Methods => ({
   ...createNetworkMethods(chain),
 });
 
-/** Starts two endpoints of the chain. Call it before the chain's slots advance, so that both have one genesis hash. */
-export async function startEndpoints(chain: Chain, timeline: Timeline, creatorVaults: ReadonlySet<string>) {
+/**
+ * Starts two endpoints of the chain. Call it before the chain's slots advance, so that both have one genesis hash. Calls
+ * `onSend` with the addresses of a transaction whenever it is sent, before the chain sees it.
+ */
+export async function startEndpoints(
+  chain: Chain,
+  timeline: Timeline,
+  creatorVaults: ReadonlySet<string>,
+  onSend: (addresses: readonly string[]) => void,
+) {
   const sent = new Map<string, SentTransaction>();
-  /** Sent transactions by their base64, because each is sent many times. */
-  const known = new Set<string>();
+  /** The addresses of sent transactions, by their base64, because each is sent many times. */
+  const known = new Map<string, readonly string[]>();
   /** How often any transaction was sent, and the time of the last call about one. */
   const activity = { sends: 0, lastCallAt: 0 };
 
@@ -63,9 +71,14 @@ export async function startEndpoints(chain: Chain, timeline: Timeline, creatorVa
     if (method === "getSignatureStatuses" || method === "sendTransaction") activity.lastCallAt = Date.now();
     if (method !== "sendTransaction" || typeof first !== "string") return;
     activity.sends++;
-    if (known.has(first)) return;
-    known.add(first);
+    const addresses = known.get(first);
+    if (addresses) {
+      onSend(addresses);
+      return;
+    }
     const { signature, message } = decodeTransaction(Buffer.from(first, "base64"));
+    known.set(first, message.staticAccounts);
+    onSend(message.staticAccounts);
     sent.set(signature, {
       signature,
       accounts: timeline.accountsIn(message.staticAccounts),

@@ -1,6 +1,7 @@
 /**
  * A load test: lookups, GraphQL batches and collects from thousands of client addresses, at two replicas that share
- * a Redis, while fees arrive in vaults and on coins, some of them shared, the upstreams and Redis fail, chain endpoints
+ * a Redis, some through a trusted caller, while fees arrive in vaults and on coins, some of them shared, strangers make
+ * shared coins fail, the upstreams and Redis fail, chain endpoints
  * lie, and a replica is killed. It compares every answer with the chain's timeline, then audits the ledger, and checks
  * this process for leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem;
  * `npm run load -- never-landing <transactions>` measures memory: see never-landing.ts. LOAD_SEED repeats the random
@@ -159,6 +160,7 @@ async function attack(
     `| transactions that collected | ${audited.transactions - audited.paidForNothing} |`,
     `| accounts in all transactions | ${audited.accountsCollected} |`,
     `| distributions of shared coins | ${audited.distributions} |`,
+    `| transactions that failed because a stranger was emptied | ${audited.failedByStrangers} |`,
     `| transactions that moved nothing, while replicas shared no lock | ${audited.paidForNothing} |`,
     `| transactions signed beside another, while replicas shared no lock | ${audited.signedBesideAnother} |`,
     `| "nothing was moved", none of which landed | ${answers.nothingMoved} |`,

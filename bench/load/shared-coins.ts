@@ -71,6 +71,50 @@ export function partOf(amount: bigint, { shareholders }: SharedCoin, address: st
   return (amount * BigInt(bps)) / BigInt(ALL_BPS);
 }
 
+/** How many coins of each kind strangers share with accounts, to make the accounts' collects fail. */
+const FAILING_COINS_PER_KIND = 4;
+const ACCOUNTS_PER_FAILING_COIN = 9;
+/** Of the stranger: so little that an address without lamports cannot receive it. */
+const FAILING_BPS = 1;
+
+/**
+ * Launches coins whose distribution fails: half of them in the simulation, as a stranger among the shareholders is empty,
+ * and half of them on the chain, because `emptyStrangers` empties the stranger once a transaction is sent. Lookups never
+ * name them.
+ */
+export function launchFailingCoins({ chain, coins }: Sandbox, accounts: readonly SandboxAccount[]) {
+  const receivers = accounts.filter(({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0));
+  /** Of the coins that fail on the chain. */
+  const strangers = new Set<string>();
+  const count = receivers.length > 0 ? 2 * FAILING_COINS_PER_KIND : 0;
+  const failingCoins = Array.from({ length: count }, (_, i): SharedCoin => {
+    const [mint, stranger] = [newMint(), newMint()];
+    if (i % 2 === 0) strangers.add(stranger);
+    const start = i * ACCOUNTS_APART;
+    const sharing = receivers.slice(start, start + ACCOUNTS_PER_FAILING_COIN);
+    const bps = Math.floor((ALL_BPS - FAILING_BPS) / sharing.length);
+    const shareholders = sharing.map(({ address }) => ({ address, bps }));
+    shareholders[0]!.bps += ALL_BPS - FAILING_BPS - bps * sharing.length;
+    shareholders.push({ address: stranger, bps: FAILING_BPS });
+    coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FIRST_FEES });
+    const coin = coins.addressesOf(mint);
+    chain.setBalance(coin.sharingConfig.creatorVault, chain.rentExemptMinimum(0));
+    return { coin, isInPool: false, shareholders, strangers: [stranger], arrived: FIRST_FEES };
+  });
+  function fillStrangers(): void {
+    for (const stranger of strangers) chain.setBalance(stranger, STRANGER_LAMPORTS);
+  }
+  fillStrangers();
+  return {
+    failingCoins,
+    fillStrangers,
+    /** Call with the addresses of each transaction that is sent. */
+    emptyStrangers(addresses: readonly string[]): void {
+      for (const address of addresses) if (strangers.has(address)) chain.setBalance(address, 0n);
+    },
+  };
+}
+
 /** Shares that differ; the first is the smallest. */
 function toShareholders(addresses: readonly string[]): Shareholder[] {
   const middle = Math.floor(ALL_BPS / addresses.length);

@@ -7,11 +7,14 @@ import { startEndpoints } from "./endpoints.ts";
 import { createLies } from "./lies.ts";
 import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
-import { launchSharedCoins, type SHARED_COINS, type SharedCoin } from "./shared-coins.ts";
+import { launchFailingCoins, launchSharedCoins, type SHARED_COINS, type SharedCoin } from "./shared-coins.ts";
 import { createTimeline } from "./timeline.ts";
 
 /** A blockhash lives 150 slots, so 15 s, if no scenario makes it expire sooner. */
 const SLOT_MS = 100;
+
+/** A site that states its visitors' addresses. */
+export const TRUSTED_CALLER = "10.8.0.1";
 
 export type System = Awaited<ReturnType<typeof startSystem>>;
 
@@ -31,6 +34,10 @@ export async function startSystem(
   const { chain } = sandbox;
   const known = sandbox.accounts.filter(({ suspended }) => !suspended);
   const sharedCoins = launchSharedCoins(sandbox, known, shared);
+  const { failingCoins, fillStrangers, emptyStrangers } = launchFailingCoins(
+    sandbox,
+    shared.length > 0 ? known : [],
+  );
   const accounts = known.map((account, i): SandboxAccount => ({
     ...account,
     coins: [
@@ -44,9 +51,12 @@ export async function startSystem(
   const lies = createLies(chain, timeline);
   const creatorVaults = new Set([
     ...accounts.map(({ creatorVault }) => creatorVault),
-    ...sharedCoins.map(({ coin }) => coin.sharingConfig.creatorVault),
+    ...[...sharedCoins, ...failingCoins].map(({ coin }) => coin.sharingConfig.creatorVault),
   ]);
-  const [redis, rpc] = await Promise.all([startRedis(), startEndpoints(chain, timeline, creatorVaults)]);
+  const [redis, rpc] = await Promise.all([
+    startRedis(),
+    startEndpoints(chain, timeline, creatorVaults, emptyStrangers),
+  ]);
 
   /** The last height at which each blockhash is valid. */
   const lastValidHeights = new Map<string, number>();
@@ -60,6 +70,7 @@ export async function startSystem(
     for (let i = 0; i < count; i++) {
       chain.advanceSlots(1);
       recordBlockhash();
+      fillStrangers();
       finalizedAt.set(chain.blockHeight("finalized"), Date.now());
     }
   }
@@ -72,6 +83,7 @@ export async function startSystem(
     startReplica({
       ...sandbox.env,
       TRUST_PROXY: "127.0.0.1",
+      TRUSTED_CALLERS: TRUSTED_CALLER,
       REDIS_URL: redis.url,
       SOLANA_RPC_URL: rpc.endpoints.map((endpoint) => endpoint.urlFor(replica)).join(),
       ...env,
@@ -95,6 +107,8 @@ export async function startSystem(
     sandbox,
     accounts,
     sharedCoins,
+    /** Coins that strangers share with accounts, and whose distribution fails. */
+    failingCoins,
     timeline,
     lies,
     redis,

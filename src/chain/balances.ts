@@ -1,4 +1,5 @@
 import type { AccountAddresses } from "./addresses.ts";
+import type { CoinFindings } from "./coin-findings.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { toCoinFees, type CoinFees, type UncollectableReason } from "./launchpad/coin-fees.ts";
@@ -39,12 +40,6 @@ export interface Balance {
 /** The balance of an account with some of the coins that it was read with, all from one read. */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
-/** What simulations and landed transactions of the last hour have found about coins. */
-export interface CoinFindings {
-  /** Why a collect does not move the fees of the coin with this mint. */
-  reasonOf(mint: string): UncollectableReason | undefined;
-}
-
 interface FeesWithSweep {
   readonly fees: CoinFees;
   readonly sweep: Sweep | undefined;
@@ -56,7 +51,7 @@ export type Balances = ReturnType<typeof createBalances>;
 export function createBalances(needs: {
   readWallets: ReadWallets;
   /** Balances show what is found. Collects try all the same. */
-  findings?: CoinFindings | undefined;
+  findings: Pick<CoinFindings, "reasonOf">;
   escrowProgramId: string;
   /** The fee payer's address. */
   feePayer: string;
@@ -72,7 +67,10 @@ export function createBalances(needs: {
     return coins.flatMap((coin): FeesWithSweep[] => {
       const { sharing } = coin;
       if (sharing?.shareholders.some((shareholder) => shareholder.address === address)) {
-        const { fees, distribution } = toSharedFees(coin, sharing, { address, feePayer, minLamports });
+        const { fees, distribution } = toSharedFees(coin, sharing, {
+          ...{ address, feePayer, minLamports },
+          reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
+        });
         return fees.map((each) => ({ fees: each, sweep: distribution }));
       }
       return toCoinFees(coin, address).map(({ missingBytes, ...fees }) => ({
@@ -82,14 +80,10 @@ export function createBalances(needs: {
     });
   }
 
-  function toFeesAsFound({ fees, sweep }: FeesWithSweep): FeesWithSweep {
-    return { fees: { ...fees, reason: fees.reason ?? findings?.reasonOf(fees.mint) ?? null }, sweep };
-  }
-
   /** The balance of a wallet with any of its coins. */
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {
     const { vaults } = state;
-    const all = toFees(account, state).map(toFeesAsFound);
+    const all = toFees(account, state);
     const pda = saturatingSubtract(state.address?.lamports ?? toLamports(0), unwithdrawableIn(state));
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };

@@ -1,55 +1,189 @@
+import { toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../upstream/budget/budget.ts";
+import { toRefusal } from "./refusal.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
+/** What a kind of failure means to the log, to the caller, to the operator and to the metrics. */
+interface Failure<Details> {
+  /** For the log. */
+  readonly text: (details: Details) => string;
+  /** For the caller: what differs from the code's default message, and when to try again. */
+  readonly answer?: (details: Details) => ErrorDetails;
+  /** For the operator, if there may be something to do. */
+  readonly hint?: string;
+  /** The collect itself logs the hint, once instead of once per caller. */
+  readonly isLoggedOnce?: boolean;
+  /** `COLLECT_FAILED` if absent. */
+  readonly code?: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
+  /** In the metrics: the code if absent. */
+  readonly result?: "refused";
+}
+
+/** Infers the details of a kind from its texts. */
+const failure = <Details = object>(row: Failure<Details>): Failure<Details> => row;
+
+interface Signed {
+  readonly signature: string;
+}
+
+const say = (message: string) => () => ({ message });
+const sayWhen = (leftMs: number, what: string): ErrorDetails => {
+  const retryAfterSeconds = toRetryAfterSeconds(leftMs);
+  return { message: `${what} Try again in ${retryAfterSeconds} seconds.`, retryAfterSeconds };
+};
+const inAMinute = (what: string) => () => ({
+  message: `${what} Try again in a minute.`,
+  retryAfterSeconds: 60,
+});
+
 /**
- * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended,
- * and no transaction that this replica sent can still land.
+ * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended, and no
+ * transaction that this replica sent can still land.
  */
-export type CollectFailure =
-  /** The request timed out before this collect started. */
-  | { readonly kind: "not-started" }
-  | { readonly kind: "too-many-in-flight" }
+export const COLLECT_FAILURES = {
+  "not-started": failure({
+    text: () => "the request timed out before the collect started",
+    answer: say("The request timed out before this collect started. Request it again."),
+  }),
+  "too-many-in-flight": failure({
+    text: () => "too many collects are in flight",
+    answer: inAMinute("Too many collects are in flight."),
+  }),
   /** Another replica was still preparing its transaction at this collect's deadline. */
-  | { readonly kind: "lease-not-acquired" }
+  "lease-not-acquired": failure({
+    text: () => "another replica held the account's lock until the collect's deadline",
+    hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
+  }),
+  /** Another collect of this process was distributing a shared coin's fees at this collect's deadline. */
+  "distribution-in-flight": failure({
+    text: () => "another account's collect distributed the coin's shared fees until the collect's deadline",
+    answer: say(
+      "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
+    ),
+  }),
   /** The transaction that another replica stored is unreadable; the lock is released. */
-  | { readonly kind: "stored-transaction-unreadable" }
-  | {
-      readonly kind: "simulation-failed";
-      readonly err: TransactionError;
-      /** The log line of the last program that failed. */
-      readonly programError: string | undefined;
-    }
+  "stored-transaction-unreadable": failure({
+    text: () => "the transaction that another replica stored cannot be read",
+    hint: "a signed transaction in Redis cannot be read and was dropped: check that only replicas of this service write to REDIS_URL",
+  }),
+  "simulation-failed": failure<{
+    readonly err: TransactionError;
+    /** The runtime's last line about a program that failed; undefined if none did, or the node omits its log. */
+    readonly programError: string | undefined;
+  }>({
+    text: ({ err, programError }) =>
+      `the simulation failed: ${programError === undefined ? "" : `${programError}: `}${JSON.stringify(err)}`,
+    hint: "the launch platform's programs refuse the collect: check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID",
+  }),
   /** The account's last transaction failed on the chain. */
-  | { readonly kind: "backing-off"; readonly leftMs: number }
+  "backing-off": failure<{ readonly leftMs: number }>({
+    text: ({ leftMs }) => `the account backs off for ${Math.ceil(leftMs)} ms more`,
+    answer: ({ leftMs }) =>
+      sayWhen(
+        leftMs,
+        "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
+      ),
+  }),
   /** Only coins could be collected that back off: their sweeps failed on the chain. */
-  | { readonly kind: "coins-backing-off"; readonly leftMs: number }
+  "coins-backing-off": failure<{ readonly leftMs: number }>({
+    text: ({ leftMs }) => `the coins back off for ${Math.ceil(leftMs)} ms more`,
+    answer: ({ leftMs }) =>
+      sayWhen(
+        leftMs,
+        "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent.",
+      ),
+  }),
   /**
    * The caller's block has used its part of the hour's fees, or the service its budget. Small collects have limits of
    * their own. Without `retryAfterSeconds`, the budget is too small for this collect.
    */
-  | ({ readonly kind: "budget-spent"; readonly isSmall: boolean } & Shortage)
+  "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
+    text: ({ scope }) => `the hour's budget for fees is used up: ${scope}`,
+    answer: (shortage) =>
+      toRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget", "collect"),
+    result: "refused",
+  }),
   /** No transaction was signed before the collect's deadline. */
-  | { readonly kind: "timed-out" }
+  "timed-out": failure({
+    text: () => "the collect's deadline passed before a transaction was signed",
+    answer: inAMinute("The chain did not answer in time. No new transaction was sent."),
+    hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
+  }),
 
   /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */
-  | { readonly kind: "fee-payer-short"; readonly detail: string }
+  "fee-payer-short": failure<{ readonly detail: string }>({
+    // Without a hint: a warning names the fee payer, once instead of once per caller.
+    text: ({ detail }) => `the fee payer cannot pay: ${detail}`,
+    code: "INSUFFICIENT_FUNDS",
+  }),
 
   /** The caller timed out, the collect continues. With a signature, its transaction is sent and may still land. */
-  | { readonly kind: "still-running"; readonly signature: string | undefined }
+  "still-running": failure<{ readonly signature: string | undefined }>({
+    text: ({ signature }) =>
+      signature === undefined
+        ? "the caller timed out while no transaction was in flight"
+        : `the caller timed out before the outcome of transaction ${signature} was known`,
+    answer: ({ signature }) => ({
+      message:
+        signature === undefined
+          ? "The collect is still running; it has no transaction in flight yet. Collect again to wait for its result."
+          : `The collect is still running; it is not known yet whether transaction ${signature} lands. Look it up by its signature, or collect again to wait for it.`,
+    }),
+  }),
 
   /** The transaction can no longer land; it is not known whether it did. */
-  | { readonly kind: "unknown"; readonly signature: string }
+  unknown: failure<Signed>({
+    text: ({ signature }) =>
+      `it is not known whether transaction ${signature} landed; if it did not, it never will`,
+    answer: ({ signature }) => ({
+      message: `It is not known whether transaction ${signature} landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.`,
+    }),
+    hint: "the endpoints in SOLANA_RPC_URL do not agree on whether a collect's transaction landed: look it up by its signature, and replace the endpoint that is wrong",
+  }),
   /** The transaction did not land and never can. */
-  | { readonly kind: "expired"; readonly signature: string }
-  | {
-      readonly kind: "failed-on-chain";
-      readonly signature: string;
+  expired: failure<Signed>({
+    text: ({ signature }) => `transaction ${signature} did not land and never can`,
+    answer: ({ signature }) => ({
+      message: `Transaction ${signature} did not land and never can. Nothing was moved. Try again.`,
+    }),
+    hint: "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS",
+    isLoggedOnce: true,
+  }),
+  "failed-on-chain": failure<
+    Signed & {
       readonly err: TransactionError;
-      /** The mints of the coins that back off; undefined for a transaction without coins. */
+      /** The mints of the coins of which one or more made it fail; undefined for a transaction without coins. */
       readonly mints?: readonly string[] | undefined;
     }
+  >({
+    text: ({ signature, err }) => `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`,
+    hint: "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
+  }),
   /** The transaction landed; the amounts it moved cannot be read. */
-  | { readonly kind: "landed-unreadable"; readonly signature: string };
+  "landed-unreadable": failure<Signed>({
+    text: ({ signature }) => `transaction ${signature} landed, but its amounts cannot be read`,
+    answer: ({ signature }) => ({
+      message: `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`,
+    }),
+  }),
+};
+
+type Rows = typeof COLLECT_FAILURES;
+type Kind = keyof Rows;
+type DetailsOf<K extends Kind> = Rows[K] extends Failure<infer Details> ? Details : never;
+
+export type CollectFailure = { [K in Kind]: { readonly kind: K } & DetailsOf<K> }[Kind];
+
+const codeOf = ({ code = "COLLECT_FAILED" }: Pick<Failure<never>, "code">) => code;
+const resultOf = (row: Pick<Failure<never>, "code" | "result">) => row.result ?? codeOf(row);
+
+/** All that the metrics count as the result of a failed collect. */
+export const FAILURE_RESULTS: ReadonlySet<string> = new Set(
+  Object.values<Failure<never>>(COLLECT_FAILURES).map(resultOf),
+);
+
+/** Each kind's row takes the details of its own kind. */
+const rowOf = ({ kind }: CollectFailure) => COLLECT_FAILURES[kind] as Failure<CollectFailure>;
 
 /** A collect that ended without a result; `failure` says why. */
 export class CollectError extends Error {
@@ -57,50 +191,23 @@ export class CollectError extends Error {
   readonly failure: CollectFailure;
   /** The contract's error code. */
   readonly code: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
+  /** What the metrics count. */
+  readonly result: string;
 
   constructor(failure: CollectFailure, cause?: unknown) {
-    super(describe(failure), { cause });
+    const row = rowOf(failure);
+    super(row.text(failure), { cause });
     this.failure = failure;
-    this.code = failure.kind === "fee-payer-short" ? "INSUFFICIENT_FUNDS" : "COLLECT_FAILED";
+    this.code = codeOf(row);
+    this.result = resultOf(row);
   }
-}
 
-/** The text for the log. */
-function describe(failure: CollectFailure): string {
-  switch (failure.kind) {
-    case "not-started":
-      return "the request timed out before the collect started";
-    case "too-many-in-flight":
-      return "too many collects are in flight";
-    case "lease-not-acquired":
-      return "another replica held the account's lock until the collect's deadline";
-    case "stored-transaction-unreadable":
-      return "the transaction that another replica stored cannot be read";
-    case "simulation-failed":
-      return ["the simulation failed", failure.programError, JSON.stringify(failure.err)]
-        .filter((text) => text !== undefined)
-        .join(": ");
-    case "backing-off":
-      return `the account backs off for ${Math.ceil(failure.leftMs)} ms more`;
-    case "coins-backing-off":
-      return `the coins back off for ${Math.ceil(failure.leftMs)} ms more`;
-    case "budget-spent":
-      return `the hour's budget for fees is used up: ${failure.scope}`;
-    case "timed-out":
-      return "the collect's deadline passed before a transaction was signed";
-    case "fee-payer-short":
-      return `the fee payer cannot pay: ${failure.detail}`;
-    case "still-running":
-      return failure.signature === undefined
-        ? "the caller timed out while no transaction was in flight"
-        : `the caller timed out before the outcome of transaction ${failure.signature} was known`;
-    case "unknown":
-      return `it is not known whether transaction ${failure.signature} landed; if it did not, it never will`;
-    case "expired":
-      return `transaction ${failure.signature} did not land and never can`;
-    case "failed-on-chain":
-      return `transaction ${failure.signature} failed on the chain: ${JSON.stringify(failure.err)}`;
-    case "landed-unreadable":
-      return `transaction ${failure.signature} landed, but its amounts cannot be read`;
+  /** What differs from the code's row in the contract's error for the caller; the cause only with a hint. */
+  details(): ErrorDetails {
+    const { answer, hint, isLoggedOnce } = rowOf(this.failure);
+    return {
+      ...answer?.(this.failure),
+      ...(hint !== undefined && !isLoggedOnce && { cause: this, operatorHint: hint }),
+    };
   }
 }

@@ -34,9 +34,11 @@ export function toSharedFees(
     feePayer: string;
     /** The least that is worth a collect. */
     minLamports: Lamports;
+    /** Why the last collect that tried could not distribute that much. */
+    reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
 ): SharedFees {
-  const { address, feePayer, minLamports } = needs;
+  const { address, feePayer, minLamports, reasonFound } = needs;
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
@@ -57,7 +59,7 @@ export function toSharedFees(
   /** Why a lookup does not count the fees, although a collect tries to distribute them. */
   function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
     const isEnough = distributable >= MIN_DISTRIBUTABLE && amount >= minLamports;
-    return isEnough ? null : "BELOW_SHARING_MINIMUM";
+    return isEnough ? (reasonFound(distributable) ?? null) : "BELOW_SHARING_MINIMUM";
   }
 
   function toDistribution(curve: FeeAccount): Distribution {

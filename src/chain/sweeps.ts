@@ -76,6 +76,12 @@ export type Sweep = PlaceSweep | Distribution;
 /** A sweep that a collect does, and all that its payer pays. */
 export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
+/** Fees that wait on a coin. */
+export interface WaitingFees {
+  readonly mint: string;
+  readonly amount: Lamports;
+}
+
 /** A sweep moves at least this many times its rent. */
 const MIN_AMOUNT_PER_RENT = 50n;
 

@@ -16,10 +16,15 @@ export interface Client {
   readonly address: string;
   /** Whether the operator trusts it: it has no rate limit and no shares of budgets. */
   readonly isTrusted: boolean;
+  /**
+   * The person who sends it: `address`, or for a trusted caller the address that it, too, states in `X-Forwarded-For`, in
+   * the same form; undefined if it states none.
+   */
+  readonly visitor: string | undefined;
 }
 
 /** All callers without a known address share one limit. */
-const UNKNOWN: Client = { address: "unknown", isTrusted: false };
+const UNKNOWN: Client = { address: "unknown", isTrusted: false, visitor: "unknown" };
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
 /** How many addresses are cached as trusted or not. Proxies have few. */
@@ -44,24 +49,35 @@ export function createIdentifyClient(
 
   let hasForgottenProxy = false;
 
-  function toClient(address: string): Client | undefined {
+  function toClient(address: string, origin: Origin): Client | undefined {
     const group = toGroup(address);
-    return group === undefined ? undefined : { address: group, isTrusted: isTrustedCaller(address) };
+    if (group === undefined) return undefined;
+    const isTrusted = isTrustedCaller(address);
+    return { address: group, isTrusted, visitor: isTrusted ? toVisitor(origin) : group };
   }
 
-  return ({ remoteAddress, forwardedFor }) => {
+  function toVisitor({ remoteAddress, forwardedFor }: Origin): string | undefined {
+    if (remoteAddress === undefined || forwardedFor === null) return undefined;
+    const isKnown = (address: string, distance: number) =>
+      isProxy(address, distance) || isTrustedCaller(address);
+    const visitor = proxyAddr(toRequest(remoteAddress, forwardedFor), isKnown);
+    return isKnown(visitor, 0) ? undefined : toGroup(visitor);
+  }
+
+  return (origin) => {
+    const { remoteAddress, forwardedFor } = origin;
     if (remoteAddress === undefined) return UNKNOWN;
     if (forwardedFor === null || !isTrustedProxy(remoteAddress)) {
       if (forwardedFor !== null && !hasForgottenProxy && !isPublic(remoteAddress)) {
         hasForgottenProxy = true;
         onForgottenProxy();
       }
-      return toClient(remoteAddress) ?? UNKNOWN;
+      return toClient(remoteAddress, origin) ?? UNKNOWN;
     }
     const client = forwardedFor.includes(",")
       ? proxyAddr(toRequest(remoteAddress, forwardedFor), isProxy)
       : withoutPort(forwardedFor);
-    return toClient(client) ?? toClient(remoteAddress) ?? UNKNOWN;
+    return toClient(client, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN;
   };
 }
 

@@ -103,6 +103,11 @@ export class HttpRequestScope implements RequestScope {
     return isTrusted ? TRUSTED_BLOCK : toAddressBlock(address);
   }
 
+  get visitorBlock(): string | undefined {
+    const { visitor } = this.#client;
+    return visitor && toAddressBlock(visitor);
+  }
+
   get loaders(): Loaders {
     return (this.#loaders ??= new Loaders(this.#needs.loaderSources, this));
   }

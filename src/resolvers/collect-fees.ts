@@ -28,13 +28,13 @@ export function createCollectFees(needs: {
   live: Pick<LiveBalances, "refresh">;
 }): CollectFees {
   const { walletById, namedCoins, collector, live } = needs;
-  return (socialId, { addressBlock, startedAt, loaders, log }, mints) =>
+  return (socialId, { addressBlock, visitorBlock, startedAt, loaders, log }, mints) =>
     inSpan("collectFees", async () => {
       const wallet = walletById(socialId);
       const named = namedCoins(mints);
       const requested = { account: wallet.addresses, coins: named };
       try {
-        const outcome = await collector.collect(requested, addressBlock, startedAt, log);
+        const outcome = await collector.collect(requested, { addressBlock, visitorBlock }, startedAt, log);
         return { ...outcome, wallet, named };
       } catch (error) {
         throw toCollectContractError(error);

@@ -1,7 +1,9 @@
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PublicKey } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CollectError } from "../../src/chain/collect-error.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
+import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod, onNext, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -11,6 +13,8 @@ const GREEDY = fileURLToPath(new URL("../support/programs/greedy-launchpad.so", 
 const SOL = 1_000_000_000n;
 const STRANGER = "192.0.2.0/24";
 const OWNER = "198.51.100.0/24";
+/** No transaction can write to it, so it fails a distribution to it. */
+const SYSVAR = "SysvarRent111111111111111111111111111111111";
 
 let sandbox: TestSandbox;
 let collector: SandboxCollector;
@@ -19,15 +23,33 @@ async function start(launchpadFile?: string) {
   // Longer than any test, however slow the machine is.
   collector = createSandboxCollector(sandbox, { env: { RPC_TIMEOUT_MS: "600000" } });
 }
-afterEach(() => sandbox.close());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await sandbox.close();
+});
 
 const account = () => sandbox.account("creator");
-/** A new coin of the account, on which a SOL waits. */
-function launch(): CoinAddresses {
+/** A new coin of the account, on which fees wait. */
+function launch(fees = SOL): CoinAddresses {
   const mint = newMint();
-  sandbox.coins.launch({ mint, creator: account().address, fees: SOL });
+  sandbox.coins.launch({ mint, creator: account().address, fees });
   return sandbox.coins.addressesOf(mint);
 }
+/**
+ * A new coin on which a SOL waits, and of which an address or a handle has `bps` ten-thousandths. By default what arrives
+ * there is less than an empty account's rent-exempt minimum.
+ */
+function share(other: string, bps = 1): CoinAddresses {
+  const mint = newMint();
+  const known = sandbox.accounts.find(({ handle }) => handle === other);
+  const shareholders = [
+    { address: account().address, bps: 10_000 - bps },
+    { address: known?.address ?? other, bps },
+  ];
+  sandbox.coins.launch({ mint, creator: account().address, kind: "shared", shareholders, fees: SOL });
+  return sandbox.coins.addressesOf(mint);
+}
+const newAddress = () => PublicKey.unique().toBase58();
 /** Collects the account and these coins. Returns the outcome, or the failure of a CollectError. */
 const collect = (block: string, coins: readonly CoinAddresses[] = []) =>
   collector.collector
@@ -114,26 +136,120 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
   });
 });
 
+describe("a distribution whose shareholder is emptied before it lands", () => {
+  beforeEach(() => start());
+
+  it("names its coin: no other coin backs off, for no account", async () => {
+    const other = newAddress();
+    sandbox.chain.setBalance(other, SOL);
+    const [plain, good, bad] = [launch(), share("artist002", 5_000), share(other)];
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      sandbox.chain.setBalance(other, 0n);
+    });
+    expect(await collect(STRANGER, [plain, good, bad])).toMatchObject({
+      kind: "failed-on-chain",
+      err: { InsufficientFundsForRent: expect.anything() },
+      mints: [bad.mint],
+    });
+    expect(await collect(OWNER, [plain])).toMatchObject({ collected: 4_100_000_000n });
+    const artist = { account: sandbox.account("artist002"), coins: [good] };
+    const outcome = await collector.collector.collect(artist, OWNER, performance.now());
+    expect(outcome).toMatchObject({ kind: "collected" });
+    expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true, true]);
+  });
+
+  it("takes turns with the vault once it no longer backs off, although fees keep arriving there", async () => {
+    const now = performance.now.bind(performance);
+    let passed = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => now() + passed);
+    const other = newAddress();
+    sandbox.chain.setBalance(other, SOL);
+    const shared = share(other);
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      sandbox.chain.setBalance(other, 0n);
+    });
+    expect(await collect(OWNER, [shared])).toMatchObject({ kind: "failed-on-chain" });
+    sandbox.chain.setBalance(other, SOL);
+    passed = 61_000;
+    const { creatorVault } = account();
+    const collected: unknown[] = [];
+    for (let i = 0; i < 2; i++) {
+      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 100_000n);
+      const outcome = await collect(OWNER, [shared]);
+      collected.push("collected" in outcome ? outcome.collected : outcome);
+    }
+    expect(collected).toEqual([100_000n, 999_900_000n]);
+  });
+});
+
 describe("a transaction with coins that fails at none of them", () => {
   beforeEach(() => start(GREEDY));
 
-  it("backs off all of its coins, and not the account", async () => {
-    const coins = [launch(), launch()];
-    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      const { lamports, owner, data } = sandbox.chain.account(coins[0]!.curve)!;
-      const greedy = Buffer.from(data);
-      greedy.writeBigUInt64LE(SOL, 133);
-      sandbox.chain.setAccount(coins[0]!.curve, { lamports, owner, data: greedy });
+  it("makes the account's next collects try its coins in halves, and none backs off before it fails alone", async () => {
+    const coins = [launch(), launch(), launch(), launch()] as const;
+    const bad = coins[3];
+    /** Makes the coin's sweep cost the fee payer more, once its transaction is sent. */
+    const overcharge = () => {
+      onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+        const { lamports, owner, data } = sandbox.chain.account(bad.curve)!;
+        const greedy = Buffer.from(data);
+        greedy.writeBigUInt64LE(SOL, 133);
+        sandbox.chain.setAccount(bad.curve, { lamports, owner, data: greedy });
+      });
+    };
+    const mintsOf = (failure: object) =>
+      "mints" in failure ? (failure.mints as string[]).toSorted() : failure;
+    const sorted = (some: readonly CoinAddresses[]) => some.map(({ mint }) => mint).toSorted();
+
+    overcharge();
+    expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins));
+    repair(bad);
+    expect(await collect(OWNER, coins)).toMatchObject({
+      collected: 5_100_000_000n,
+      remaining: [{ amount: SOL }, { amount: SOL }],
     });
-    const failure = await collect(STRANGER, coins);
-    expect(failure).toMatchObject({ kind: "failed-on-chain" });
-    const named = coins.map(({ mint }) => mint);
-    expect(failure).toMatchObject({
-      mints: expect.toSatisfy(
-        (mints: string[]) => mints.length === 2 && named.every((mint) => mints.includes(mint)),
-      ),
+    overcharge();
+    expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins.slice(2)));
+    repair(bad);
+    expect(await collect(OWNER, coins)).toMatchObject({ collected: SOL, remaining: [{ mint: bad.mint }] });
+    overcharge();
+    expect(mintsOf(await collect(STRANGER, coins))).toEqual([bad.mint]);
+    repair(bad);
+    expect(await collect(OWNER, coins)).toMatchObject({ kind: "coins-backing-off" });
+  });
+});
+
+describe("a caller whose collect follows beside those of strangers", () => {
+  beforeEach(() => start());
+
+  it("is paid although the strangers' coins all fail", async () => {
+    const { creatorVault } = account();
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+    const good = launch();
+    const bad = Array.from({ length: 9 }, () => share(SYSVAR));
+    const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+    const first = collect(STRANGER, bad.slice(8));
+    await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+    const second = collect("203.0.113.0/24", bad.slice(0, 8));
+    const owner = collect(OWNER, [good]);
+    release();
+    expect(await owner).toMatchObject({ kind: "collected", collected: SOL });
+    expect(await first).toMatchObject({ kind: "nothing" });
+    expect(await second).toMatchObject({ kind: "nothing" });
+  });
+
+  it("is paid although a stranger's larger coins leave no room in the transaction that it joins", async () => {
+    const good = launch();
+    const large = Array.from({ length: 20 }, () => launch(2n * SOL));
+    const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+    const stranger = collect(STRANGER, [good, ...large]);
+    await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+    const owner = collect(OWNER, [good]);
+    release();
+    expect(await stranger).toMatchObject({
+      remaining: expect.arrayContaining([{ mint: good.mint, amount: SOL }]),
     });
-    expect(await collect(OWNER, coins)).toMatchObject({ collected: 3_100_000_000n });
+    expect(await owner).toMatchObject({ kind: "collected", collected: SOL, remaining: [] });
   });
 });
 
@@ -158,6 +274,25 @@ describe("over REST", () => {
     expect([refused.status, refused.body.error]).toEqual([500, "COLLECT_FAILED"]);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60);
+    await world.close();
+  });
+});
+
+describe("behind a trusted caller", () => {
+  it("each visitor's failures count for the visitor alone", async () => {
+    const world = await startWorld({ TRUSTED_CALLERS: "192.0.2.7" });
+    sandbox = world.sandbox;
+    const { id } = account();
+    const name = async (visitor: string, { mint }: CoinAddresses) =>
+      (await world.collect(id, from(`${visitor}, 192.0.2.7`), [mint])).body;
+    for (let i = 0; i < 3; i++) {
+      const bad = launch();
+      failWhenSent(bad);
+      expect(await name("198.51.100.1", bad)).toMatchObject({ error: "COLLECT_FAILED" });
+    }
+    const good = launch();
+    expect(await name("198.51.100.2", good)).toMatchObject({ collected: "3.1000" });
+    expect(await name("203.0.113.1", good)).toMatchObject({ collected: "1.0000" });
     await world.close();
   });
 });

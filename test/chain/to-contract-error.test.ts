@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
+import { CollectError, FAILURE_RESULTS, type CollectFailure } from "../../src/chain/collect-error.ts";
 import { RpcError } from "../../src/chain/rpc/rpc-error.ts";
 import { toCollectContractError, toLookupContractError } from "../../src/chain/to-contract-error.ts";
 import { ContractError } from "../../src/contract/contract-error.ts";
@@ -11,6 +11,8 @@ const INSUFFICIENT_FUNDS = rowOf("INSUFFICIENT_FUNDS").message;
 interface Expected {
   readonly code?: "INSUFFICIENT_FUNDS";
   readonly message: string;
+  /** What the metrics count: the code if absent. */
+  readonly result?: "refused";
   /** Part of the operator hint, for failures that are logged with one. */
   readonly hint?: string;
 }
@@ -22,9 +24,16 @@ const CASES: {
   "not-started": [{}, { message: "The request timed out before this collect started. Request it again." }],
   "too-many-in-flight": [{}, { message: "Too many collects are in flight. Try again in a minute." }],
   "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
+  "distribution-in-flight": [
+    {},
+    {
+      message:
+        "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
+    },
+  ],
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
   "simulation-failed": [
-    { err: { InstructionError: [2, { Custom: 6_000 }] }, programError: undefined },
+    { err: { InstructionError: [2, { Custom: 6_000 }] }, programError: "Program p failed: no" },
     { message: COLLECT_FAILED, hint: "LAUNCHPAD_PROGRAM_ID" },
   ],
   "coins-backing-off": [
@@ -43,7 +52,10 @@ const CASES: {
   ],
   "budget-spent": [
     { scope: "SERVICE", retryAfterSeconds: 312, isSmall: false },
-    { message: "The service has used its fee budget for now. Try again in 312 seconds." },
+    {
+      message: "The service has used its fee budget for now. Try again in 312 seconds.",
+      result: "refused",
+    },
   ],
   "timed-out": [
     {},
@@ -65,7 +77,7 @@ const CASES: {
     {
       message:
         "It is not known whether transaction sig landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.",
-      hint: "do not agree on whether a transaction landed",
+      hint: "do not agree on whether a collect's transaction landed",
     },
   ],
   expired: [
@@ -88,25 +100,36 @@ const CASES: {
 };
 
 /** In seconds; the others have none. */
-const RETRY_AFTER: Record<string, number> = { "budget-spent": 312, "coins-backing-off": 42 };
+const RETRY_AFTER: Record<string, number> = {
+  "too-many-in-flight": 60,
+  "timed-out": 60,
+  "budget-spent": 312,
+  "backing-off": 42,
+  "coins-backing-off": 42,
+};
 
 describe("a CollectError", () => {
-  it.each(Object.entries(CASES))("of kind %s has its own code and message", (kind, [rest, expected]) => {
-    const error = new CollectError({ kind, ...rest } as CollectFailure);
-    const { code = "COLLECT_FAILED", message, hint } = expected;
-    const converted = toCollectContractError(error);
-    expect(converted).toBeInstanceOf(ContractError);
-    expect([error.code, converted.code, converted.status, converted.message]).toEqual([
-      code,
-      code,
-      500,
-      message,
-    ]);
-    expect(converted.cause).toBe(hint === undefined ? undefined : error);
-    if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
-    else expect(converted.operatorHint).toContain(hint);
-    expect(converted.retryAfterSeconds).toBe(RETRY_AFTER[kind]);
-  });
+  it.each(Object.entries(CASES))(
+    "of kind %s has its own code, message and result",
+    (kind, [rest, expected]) => {
+      const error = new CollectError({ kind, ...rest } as CollectFailure);
+      const { code = "COLLECT_FAILED", message, result = code, hint } = expected;
+      const converted = toCollectContractError(error);
+      expect(converted).toBeInstanceOf(ContractError);
+      expect([error.code, converted.code, converted.status, converted.message]).toEqual([
+        code,
+        code,
+        500,
+        message,
+      ]);
+      expect(converted.cause).toBe(hint === undefined ? undefined : error);
+      if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
+      else expect(converted.operatorHint).toContain(hint);
+      expect(converted.retryAfterSeconds).toBe(RETRY_AFTER[kind]);
+      expect(error.result).toBe(result);
+      expect([...FAILURE_RESULTS]).toContain(result);
+    },
+  );
 
   it.each([
     ["CALLER", false, "You have used your share of the service's fee budget"],
@@ -141,11 +164,11 @@ describe("a CollectError", () => {
     );
   });
 
-  it("includes the program's and the chain's error in its own message", () => {
+  it("includes the program's error and the chain's in its own message", () => {
+    const programError = "Program p failed: custom program error: 0x1770";
     const err = { InstructionError: [2, { Custom: 6_000 }] };
-    const programError = "Program abc failed: custom program error: 0x1770";
     expect(new CollectError({ kind: "simulation-failed", err, programError }).message).toBe(
-      `the simulation failed: ${programError}: {"InstructionError":[2,{"Custom":6000}]}`,
+      'the simulation failed: Program p failed: custom program error: 0x1770: {"InstructionError":[2,{"Custom":6000}]}',
     );
   });
 });

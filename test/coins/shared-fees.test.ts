@@ -3,12 +3,17 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
-import { isMethod, onNext } from "../support/sandbox.ts";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
+import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** The least that a distribution pays out, in lamports. */
 const MINIMUM = 1_781_760n;
+/** An account that nothing can write to, and that reading does not tell from others. */
+const SYSVAR = "SysvarC1ock11111111111111111111111111111111";
+/** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
+const SLOTS_PAST_BLOCKHASH = 200;
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 
 let world: World;
@@ -251,6 +256,46 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(collects().map(({ err }) => err === null)).toEqual([false, true]);
   });
 
+  it("asks for no price of the other shareholders' accounts, which may be busy", async () => {
+    const mint = launch({ onCurve: SOL });
+    await collect("artist001", [mint]);
+    const asked = world.sandbox.rpc.calls
+      .filter(isMethod("getRecentPrioritizationFees"))
+      .flatMap(({ params }) => params[0] as string[]);
+    expect(asked).toContain(configOf(mint).creatorVault);
+    expect(asked).not.toContain(STRANGER);
+  });
+
+  it("is left out by the next collect if its transaction does not land", async () => {
+    const mint = launch({ onCurve: SOL });
+    chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
+    const { rpc } = world.sandbox;
+    const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError({ code: -32005 }) });
+    const lost = collect("artist001", [mint]);
+    await expect.poll(() => world.chainCalls()).toContain("sendTransaction");
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await lost).toMatchObject({ error: "COLLECT_FAILED" });
+    lift();
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000", remaining: "0.6000" });
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.6000", remaining: "0.0000" });
+  });
+
+  it("does not take what other collects cost the fee payer for rent", async () => {
+    const mint = launch({ onCurve: SOL });
+    const { feePayer, rpc } = world.sandbox;
+    const release = hold(rpc, isMethod("simulateTransaction"));
+    const collecting = collect("artist001", [mint]);
+    const isRead = () =>
+      rpc.calls.some(
+        ({ method, params }) =>
+          method === "getMultipleAccounts" && (params[0] as string[]).includes(feePayer),
+      );
+    await expect.poll(isRead).toBe(true);
+    chain.setBalance(feePayer, chain.balance(feePayer) - SOL / 10n);
+    release();
+    expect(await collecting).toMatchObject({ collected: "0.6000" });
+  });
+
   it("is listed as COLLECTED in the history of each account that it pays", async () => {
     await collect("band", [bandCoin()]);
     for (const [handle, amount] of [
@@ -262,6 +307,89 @@ describe("a collect that names a coin whose fees are shared", () => {
       );
       expect(body.data.wallet.history.nodes).toContainEqual({ kind: "COLLECTED", amount });
     }
+  });
+});
+
+describe("what a collect has found out about a shared coin", () => {
+  /** The reason in a lookup, and what its vault counts. */
+  const found = async (mint: string) => [
+    (await lookUp("artist001", [mint])).coins[0].reason,
+    await vaultOf("artist001", [mint]),
+  ];
+  /** Answers the next simulation: it changes nothing, and shows the accounts only if they are `shown`. */
+  const simulateNothing = (shown: boolean) =>
+    world.sandbox.rpc.faults.add({
+      when: isMethod("simulateTransaction"),
+      times: 1,
+      then(request) {
+        const [, { accounts }] = JSON.parse(request.body).params;
+        const held = accounts.addresses.map(() => ({ lamports: Number(10n * SOL) }));
+        const value = { err: null, logs: [], unitsConsumed: 50_000, accounts: shown ? held : null };
+        return rpcResult({ context: { slot: chain.slot("confirmed") }, value })(request);
+      },
+    });
+
+  it("is shown if its simulation fails, and the next collect tries again", async () => {
+    const mint = launch({ shares: { artist001: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
+    expect(await found(mint)).toEqual([null, "0.5000"]);
+    expect((await collect("artist001", [mint])).success).toBe(false);
+    expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
+    world.sandbox.coins.setSharing(mint, {
+      shareholders: [{ address: addressOf("artist001"), bps: 10_000 }],
+    });
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000" });
+    expect(await found(mint)).toEqual(["NOTHING_WAITING", "0.0000"]);
+    world.sandbox.coins.addFees(mint, SOL);
+    expect(await found(mint)).toEqual([null, "1.0000"]);
+  });
+
+  it("is shown if its transaction fails because a shareholder cannot receive", async () => {
+    const other = newAddress();
+    chain.setBalance(other, SOL);
+    const mint = launch({ shares: { artist001: 9_999, [other]: 1 }, onCurve: SOL });
+    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
+      chain.setBalance(other, 0n);
+    });
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "COLLECT_FAILED" });
+    chain.setBalance(other, SOL);
+    expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
+  });
+
+  it("is shown if its simulation distributes nothing", async () => {
+    const mint = launch({ onCurve: SOL });
+    simulateNothing(true);
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(await found(mint)).toEqual(["BELOW_SHARING_MINIMUM", "0.0000"]);
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.6000" });
+  });
+
+  it("is nothing if reading shows the reason", async () => {
+    const empty = newAddress();
+    const blocked = launch({ shares: { artist001: 9_999, [empty]: 1 }, onCurve: SOL });
+    const below = launch({ onCurve: MINIMUM - 1n });
+    const vault = configOf(below).creatorVault;
+    chain.setBalance(vault, chain.rentExemptMinimum(0));
+    expect((await collect("artist001", [blocked, below])).success).toBe(false);
+    chain.setBalance(empty, SOL);
+    world.sandbox.coins.addFees(below, 1n);
+    expect(await vaultOf("artist001", [blocked, below])).toBe("1.0009");
+  });
+
+  it("is nothing if only one of its shareholders gets too little", async () => {
+    const { creatorVault } = world.account("band");
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
+    // The least of which the smaller share is worth a collect, before the platform rounds all parts down.
+    const mint = launch({ shares: { artist001: 3, band: 9_997 }, inVault: 333_333_334n });
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(world.chainCalls()).toContain("simulateTransaction");
+    expect(await vaultOf("band", [mint])).toBe("0.3332");
+  });
+
+  it("is nothing if its simulation does not show the accounts", async () => {
+    const mint = launch({ onCurve: SOL });
+    simulateNothing(false);
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(await found(mint)).toEqual([null, "0.6000"]);
   });
 });
 

@@ -1,11 +1,13 @@
 import { Registry } from "@prometheus-io/client";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
+import type { CollectCaller } from "../../src/chain/collect/collector.ts";
 import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { readConfig } from "../../src/config.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
+import type { WalletWithCoins } from "../../src/chain/wallets.ts";
 import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
@@ -39,7 +41,7 @@ export function createSandboxCollector(
   const registry = new Registry();
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const { collector } = createChainServices({
+  const chain = createChainServices({
     config,
     registry,
     redis,
@@ -50,6 +52,16 @@ export function createSandboxCollector(
     log,
     waits: { ...SHORT_WAITS, ...waits },
   });
+  const collector = {
+    ...chain.collector,
+    /** A caller who is not behind a trusted one may be given as its block. */
+    collect: (wallet: WalletWithCoins, caller: string | CollectCaller, startedAt: number) =>
+      chain.collector.collect(
+        wallet,
+        typeof caller === "string" ? { addressBlock: caller, visitorBlock: caller } : caller,
+        startedAt,
+      ),
+  };
   /** With `withCoins`, collects name the account's coins. */
   const wallet = (handle: string) => {
     const account = sandbox.account(handle);
@@ -59,6 +71,7 @@ export function createSandboxCollector(
   return {
     ...collector,
     collector,
+    balances: chain.balances,
     feePayer: config.secrets.feePayer.publicKey.toBase58(),
     logLines,
     /** Collects with the full deadline. Returns the outcome, or the failure of a CollectError. */

@@ -1,6 +1,7 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../upstream/memoize.ts";
+import { FAILURE_RESULTS } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import { describeBalance, FEW_COLLECTS } from "./fee-payer.ts";
 
@@ -12,7 +13,7 @@ export interface MetricsWaits {
   readonly balanceMaxAgeMs?: number | undefined;
 }
 
-const RESULTS = ["collected", "nothing", "refused", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"];
+const RESULTS = ["collected", "nothing", ...FAILURE_RESULTS];
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 

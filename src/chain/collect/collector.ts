@@ -8,10 +8,22 @@ import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
-/** A coin, and the address blocks of the callers who named it. */
-interface NamedCoin {
-  readonly coin: CoinAddresses;
-  readonly blocks: ReadonlySet<string>;
+/** Who asks for a collect. */
+export interface CollectCaller {
+  /** Whose part of the fee budget pays. */
+  readonly addressBlock: string;
+  /**
+   * Whose coins are collected together, and whose failures count together: the block of the person who asks, which differs
+   * from `addressBlock` behind a trusted caller. Undefined if that is unknown: then failures count for nobody.
+   */
+  readonly visitorBlock: string | undefined;
+}
+
+/** What the callers of one block want an account's next collect to cover. */
+interface Wish {
+  readonly caller: CollectCaller;
+  /** By mint. */
+  readonly coins: ReadonlyMap<string, CoinAddresses>;
 }
 
 /** An account's collect, in flight or in the queue. */
@@ -19,16 +31,20 @@ interface AccountCollect {
   readonly task: Task<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
-  /** The mints of the coins that it collects, without those that it leaves out because of who named them. */
+  /** Of the callers who named its coins. */
+  readonly visitorBlock: string | undefined;
+  /** The mints of the coins that it collects. */
   readonly mints: ReadonlySet<string>;
-  /** Other coins that callers who joined have named, by mint. */
-  readonly others: Map<string, NamedCoin>;
+  /** False if it leaves them out because of failures that the block caused. */
+  readonly mayName: boolean;
+  /** What callers who joined want besides, by block, in the order in which they asked first. */
+  readonly wishes: Map<string | undefined, Wish>;
   readonly payers: Payers;
 }
 
 /**
- * The most coins of a collect that callers share: with the account's own keys they fit into one read. The coins of the
- * caller who starts it come first.
+ * The most coins of a collect that callers of a block share: with the account's own keys they fit into one read. The coins
+ * of the caller who asked first come first.
  */
 const MAX_COINS = 19;
 
@@ -59,38 +75,45 @@ export function createCollector(needs: CollectNeeds) {
   const collects = new Map<string, AccountCollect>();
   const inFlight = () => [...collects.values()].flatMap((collect) => collect.inFlight ?? []);
 
-  function add(
+  /** Starts the collect that an account's callers wished for first, or else this one; the other wishes wait. */
+  function addNext(
     account: AccountAddresses,
-    coins: readonly NamedCoin[],
-    addressBlock: string,
+    wishes: ReadonlyMap<string | undefined, Wish>,
+    own: Wish,
     log: Logger | undefined,
   ): AccountCollect {
     const { address } = account;
+    const [{ caller, coins } = own, ...others] = wishes.values();
+    const { addressBlock, visitorBlock } = caller;
+    const some = [...coins.values()].slice(0, MAX_COINS);
     const payers: Payers = new Map([[addressBlock, undefined]]);
     async function run(): Promise<CollectOutcome> {
-      const wallet = { account, coins: coins.map(({ coin }) => coin) };
-      const blocks = new Map(coins.map((named) => [named.coin.mint, named.blocks]));
-      collect.inFlight = startCollect(wallet, payers, (mint) => blocks.get(mint) ?? new Set(), log);
+      collect.inFlight = startCollect({ account, coins: some }, payers, visitorBlock, log);
       try {
         const outcome = await collect.inFlight.outcome;
         metrics.ended(outcome.kind);
         return outcome;
       } catch (error) {
-        metrics.ended(toResult(error));
+        metrics.ended(error instanceof CollectError ? error.result : "COLLECT_FAILED");
         throw error;
       }
     }
     const collect: AccountCollect = {
       task: addTask(run, () => collects.delete(address)),
       inFlight: undefined,
-      mints: new Set(
-        coins.filter(({ blocks }) => backoff.mayNameCoins(address, blocks)).map(({ coin }) => coin.mint),
-      ),
-      others: new Map(),
+      visitorBlock,
+      mints: new Set(some.map(({ mint }) => mint)),
+      mayName: backoff.mayNameCoins(address, visitorBlock),
+      wishes: new Map(others.map((each) => [each.caller.visitorBlock, each])),
       payers,
     };
     collects.set(address, collect);
     return collect;
+  }
+
+  function wish({ wishes }: AccountCollect, { caller, coins }: Wish): void {
+    const { coins: others = [] } = wishes.get(caller.visitorBlock) ?? {};
+    wishes.set(caller.visitorBlock, { caller, coins: new Map([...others, ...coins]) });
   }
 
   /**
@@ -126,47 +149,57 @@ export function createCollector(needs: CollectNeeds) {
   return {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
-     * the coins, one more collect follows for all who named others. The cost counts in the part of `addressBlock`,
-     * unless it joins a collect that another block pays for. Settles within `timeoutMs` of `startedAt`
-     * (`performance.now()` at the request's start, so that all collects of a request share one timeout); the collect
-     * continues. What the collect logs goes to `log` of the caller who started it. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * the coins, another follows for all of the caller's block; blocks take turns, so that nobody's coins fail another
+     * block's. The cost counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
+     * Settles within `timeoutMs` of `startedAt` (`performance.now()` at the request's start, so that all collects of a
+     * request share one timeout); the collect continues. What the collect logs goes to `log` of a caller who waits for it.
+     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
-      addressBlock: string,
+      caller: CollectCaller,
       startedAt: number,
       log?: Logger,
     ): Promise<CollectOutcome> {
-      const blocks: ReadonlySet<string> = new Set([addressBlock]);
-      const own = coins.map((coin) => [coin.mint, { coin, blocks }] as const);
-      let wanted = new Map(own);
+      const { addressBlock, visitorBlock } = caller;
+      const own = new Map(coins.map((coin) => [coin.mint, coin]));
       let joined: CollectOutcome | undefined;
+      let last: AccountCollect | undefined;
+      /** Set after another block's collect failed or left out a coin of this caller, perhaps because of its own coins. */
+      let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + timeoutMs) {
           if (joined?.kind === "collected") return joined;
           throw new CollectError({ kind: "not-started" });
         }
         const current = collects.get(account.address);
-        const collect = current ?? add(account, [...wanted.values()].slice(0, MAX_COINS), addressBlock, log);
-        const others = own.filter(([mint]) => current && !collect.mints.has(mint));
-        for (const [mint, { coin }] of others) {
-          const named = collect.others.get(mint)?.blocks ?? [];
-          collect.others.set(mint, { coin, blocks: new Set([...named, addressBlock]) });
-        }
+        const collect = current ?? addNext(account, last?.wishes ?? new Map(), { caller, coins: own }, log);
+        const isOfBlock = collect.visitorBlock === visitorBlock;
+        const isCovered =
+          isOfBlock || (collect.mayName && !isApart)
+            ? coins.every(({ mint }) => collect.mints.has(mint))
+            : coins.length === 0 && !isApart;
+        if (!isCovered) wish(collect, { caller, coins: own });
+        last = collect;
         const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
           if (!isOfCoins(error)) throw error;
           // Coins that others named must not fail this caller.
-          if (current) return undefined;
-          if (joined?.kind === "collected" && error.failure.kind === "coins-backing-off") return joined;
+          isApart ||= !isOfBlock;
+          const { failure } = error;
+          const isOfOthers = "mints" in failure && !failure.mints?.some((mint) => own.has(mint));
+          if (current || !isOfBlock || isOfOthers) return undefined;
+          if (joined?.kind === "collected" && failure.kind === "coins-backing-off") return joined;
           throw error;
         });
         if (!outcome) continue;
+        const left = outcome.kind === "collected" ? outcome.remaining.map(({ mint }) => mint) : [];
+        const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];
+        isApart ||= !isOfBlock && missed.some((mint) => own.has(mint));
         // Fees may have arrived after it read the vaults, and before this caller asked.
         const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
-        if (others.length === 0 && !mayHaveMissed)
+        if (isCovered && !mayHaveMissed && (isOfBlock || !isApart))
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
-        joined = outcome;
-        wanted = new Map([...own, ...collect.others]);
+        if (outcome.kind === "collected" || !joined) joined = outcome;
       }
     },
 
@@ -188,14 +221,6 @@ function isBudgetSpent(error: unknown): error is CollectError & { failure: { kin
 function isOfCoins(error: unknown): error is CollectError {
   if (!(error instanceof CollectError)) return false;
   const { failure } = error;
-  return (
-    failure.kind === "coins-backing-off" ||
-    (failure.kind === "failed-on-chain" && failure.mints !== undefined)
-  );
-}
-
-/** The result that the metrics count for a failed collect. */
-function toResult(error: unknown): string {
-  if (isBudgetSpent(error)) return "refused";
-  return error instanceof CollectError ? error.code : "COLLECT_FAILED";
+  if (failure.kind === "failed-on-chain") return failure.mints !== undefined;
+  return failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight";
 }

@@ -4,19 +4,15 @@ import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./locks/account-lock.ts";
-import { CollectError } from "../collect-error.ts";
+import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { LastCollects } from "./last-collects.ts";
 import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
-import {
-  createLandedOutcome,
-  type BlocksOf,
-  type CollectOutcome,
-  type EarlierTransaction,
-} from "./landed-outcome.ts";
+import type { CoinFindings } from "../coin-findings.ts";
+import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
 import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
 import { createPrepareCollect } from "./prepare/prepare-collect.ts";
 import type { Prospects } from "./prepare/prospect.ts";
@@ -29,6 +25,8 @@ import { POLL_MS } from "./signature-poller.ts";
 export interface InFlightCollect {
   /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
   readonly outcome: Promise<CollectOutcome>;
+  /** The mints of the coins that it has left out so far, because they fail or cost too much. */
+  readonly leftOut: ReadonlySet<string>;
   /** The signature of its transaction, once it is sent. */
   signature(): string | undefined;
   /** The error for a caller who times out now. */
@@ -57,6 +55,7 @@ export interface CollectNeeds extends ConfirmationWaits {
   locks: AccountLocks;
   lastCollects: LastCollects;
   backoff: FailureBackoff;
+  findings: Pick<CoinFindings, "found">;
   floors: Floors;
   /** Tells the other replicas in which slot an account's transaction landed. */
   announceLanded: (address: string, slot: number) => void;
@@ -74,20 +73,27 @@ const ENDPOINTS_FOR_REFUND = 2;
 
 /**
  * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
- * part of the fee budget is enough. `blocksOf`: who named the coins. `log` is that of the request that starts it. Start at most one per account at a time.
+ * part of the fee budget is enough. `block`: the address block that named the coins. `log` is that of the request that
+ * starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { feePayer, locks, lastCollects, floors, announceLanded, timeoutMs } = needs;
+  const { feePayer, locks, lastCollects, backoff, floors, announceLanded, timeoutMs } = needs;
   const { pollMs = POLL_MS } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const prepare = createPrepareCollect({ ...needs, pollMs });
   const feePayerAddress = feePayer.publicKey.toBase58();
 
-  return (wallet: WalletWithCoins, payers: Payers, blocksOf: BlocksOf, log = needs.log): InFlightCollect => {
+  return (
+    wallet: WalletWithCoins,
+    payers: Payers,
+    block: string | undefined,
+    log = needs.log,
+  ): InFlightCollect => {
     const { account, coins } = wallet;
     const { address } = account;
     const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
     const endsAt = performance.now() + timeoutMs;
+    const leftOut = new Set<string>();
     let progress: Progress = { kind: "preparing" };
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
@@ -143,7 +149,7 @@ export function createStartCollect(needs: CollectNeeds) {
           continue;
         }
 
-        const prepared = await prepare({ wallet, payers, blocksOf, endsAt, isAlone }).catch(
+        const prepared = await prepare({ wallet, payers, block, leftOut, endsAt, isAlone }).catch(
           (error: unknown) => {
             lease.release();
             throw error;
@@ -173,12 +179,13 @@ export function createStartCollect(needs: CollectNeeds) {
         const outcome = await land(lease, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
+          backoff.expired(distributions.mints());
           distributions.release();
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // After a failure, the collects that wait must see that the coin backs off.
         const result = await landedOutcome
-          .read(account, transaction, outcome, signed, blocksOf)
+          .read(account, transaction, outcome, { ...signed, block })
           .finally(() => {
             distributions.release(outcome.slot);
           });
@@ -226,11 +233,7 @@ export function createStartCollect(needs: CollectNeeds) {
       }
       lease.release();
       if (outcome.kind === "expired") progress = { kind: "preparing" };
-      const message =
-        outcome.kind === "expired"
-          ? "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS"
-          : "the endpoints in SOLANA_RPC_URL do not agree on whether a collect's transaction landed: look it up by its signature, and replace the endpoint that is wrong";
-      log.warn({ signature, address }, message);
+      log.warn({ signature, address }, COLLECT_FAILURES[outcome.kind].hint);
       return outcome;
     }
 
@@ -238,6 +241,7 @@ export function createStartCollect(needs: CollectNeeds) {
       outcome: run().then(async (outcome) =>
         outcome.kind === "nothing" ? { ...outcome, lastCollect: await lastCollects.read(address) } : outcome,
       ),
+      leftOut,
       signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
       timeoutError() {
         if (progress.kind === "landed")

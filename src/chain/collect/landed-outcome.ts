@@ -1,19 +1,17 @@
 import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
+import type { CoinFindings } from "../coin-findings.ts";
 import type { LandedTransaction } from "../rpc/rpc-client.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
-import {
-  failedInstruction,
-  isFeePayerShort,
-  isOutOfUnits,
-  type TransactionError,
-} from "../rpc/transaction-error.ts";
+import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
+import type { WaitingFees } from "../sweeps.ts";
 import type { StoredTransaction } from "./locks/account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { LastCollect, LastCollects } from "./last-collects.ts";
+import type { SignedCollect } from "./prepare/sign-alone.ts";
 import type { createConfirmation, Landed } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
@@ -36,12 +34,6 @@ export type CollectOutcome =
       readonly lastCollect?: LastCollect | undefined;
     };
 
-/** Fees that wait on a coin. */
-export interface WaitingFees {
-  readonly mint: string;
-  readonly amount: Lamports;
-}
-
 /** A transaction that another replica stored, and that landed before this collect signed its own. */
 export interface EarlierTransaction extends StoredTransaction {
   /** Undefined if it is still to be read. */
@@ -51,19 +43,10 @@ export interface EarlierTransaction extends StoredTransaction {
 }
 
 /** What is known of a transaction that this replica signed. */
-interface Own {
-  /** The most it can cost besides rent. */
-  readonly fee: Lamports;
-  readonly hasSweeps: boolean;
-  /** The lamports at the address that its owner cannot withdraw. */
-  readonly unwithdrawable: Lamports;
-  readonly remaining: readonly WaitingFees[];
-  /** Corrects the budget once it is known what the transaction cost besides the fee. */
-  correctRent(paid: Lamports): void;
+interface Own extends Omit<SignedCollect, "transaction" | "isStoredForAll" | "close"> {
+  /** The address block that asked for its coins. */
+  readonly block: string | undefined;
 }
-
-/** The address blocks of the callers who named the coin with this mint. */
-export type BlocksOf = (mint: string) => ReadonlySet<string>;
 
 type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
 
@@ -72,6 +55,7 @@ export function createLandedOutcome(needs: {
   readLanded: ReadLanded;
   balances: Balances;
   backoff: FailureBackoff;
+  findings: Pick<CoinFindings, "found">;
   lastCollects: LastCollects;
   /** The fee payer's address. */
   feePayer: string;
@@ -80,7 +64,7 @@ export function createLandedOutcome(needs: {
   timeoutMs: number;
   log: Logger;
 }) {
-  const { readLanded, balances, backoff, lastCollects, feePayer, metrics, timeoutMs, log } = needs;
+  const { readLanded, balances, backoff, findings, lastCollects, feePayer, metrics, timeoutMs, log } = needs;
 
   async function toOutcome(
     account: AccountAddresses,
@@ -119,8 +103,8 @@ export function createLandedOutcome(needs: {
 
   return {
     /**
-     * The outcome of a transaction that landed. Its `err` counts only if the transaction itself cannot be read. `own` is undefined when another replica signed it: that replica counts the fee. `blocksOf`: the
-     * address blocks that have named a coin.
+     * The outcome of a transaction that landed. Its `err` counts only if the transaction itself cannot be read. `own` is
+     * undefined when another replica signed it: that replica counts the fee, and can name the coins that made it fail.
      * `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
@@ -129,7 +113,6 @@ export function createLandedOutcome(needs: {
       transaction: StoredTransaction,
       outcome: Landed,
       own: Own | undefined,
-      blocksOf: BlocksOf = () => new Set(),
     ): Promise<CollectOutcome | "failed-together"> {
       const { address } = account;
       const { signature } = transaction;
@@ -143,10 +126,20 @@ export function createLandedOutcome(needs: {
           throw new CollectError({ kind: "fee-payer-short", detail });
         }
         if (transaction.isShared) return "failed-together";
-        const mints = toFailedMints(transaction, err);
-        if (mints) backoff.coinsFailed(address, mints, new Set(mints.flatMap((mint) => [...blocksOf(mint)])));
+        const mints = toMints(transaction);
+        const culprits = own?.findCulprits(err) ?? [];
+        if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: own?.block });
         else backoff.failed(address);
-        throw new CollectError({ kind: "failed-on-chain", signature, err, mints });
+        // Otherwise the sharing may have been paused meanwhile.
+        if (isReceiverBelowRent(err))
+          for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
+        const named = culprits.length > 0 ? culprits : mints;
+        throw new CollectError({
+          kind: "failed-on-chain",
+          signature,
+          err,
+          mints: named.length > 0 ? named : undefined,
+        });
       }
       backoff.succeeded(address, toMints(transaction));
       const feePayerBalance = landed?.balances.get(feePayer)?.after;
@@ -180,17 +173,6 @@ export function createLandedOutcome(needs: {
 /** The mints of the coins that a transaction sweeps, each once. */
 function toMints({ sweptMints = [] }: StoredTransaction): string[] {
   return [...new Set(sweptMints.filter((mint) => mint !== null))];
-}
-
-/**
- * The coin whose sweep failed, or all of the transaction's coins if none can be named, for example when the guard
- * failed or the compute units were used up. Undefined without coins.
- */
-function toFailedMints(transaction: StoredTransaction, err: TransactionError): string[] | undefined {
-  const mints = toMints(transaction);
-  const index = isOutOfUnits(err) ? undefined : failedInstruction(err);
-  const failed = transaction.sweptMints?.[index ?? -1];
-  return failed ? [failed] : mints.length > 0 ? mints : undefined;
 }
 
 /** A block's time, in seconds since 1970; now if it is unknown, or ahead of this machine's clock. */

@@ -11,7 +11,7 @@ import type { Floors } from "../slots/floors.ts";
 import type { ListedTransaction } from "../rpc/address-history.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import { toRefusal } from "../to-contract-error.ts";
+import { toRefusal } from "../refusal.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
 import { toHistoryTransaction, toTransfer, type HistoryTransaction, type Transfer } from "./transfer.ts";
 

@@ -147,7 +147,8 @@ export function createRpc(
 
     /**
      * Simulates a transaction (base64, signed or not) on a state at least as new as `minSlot`, with its blockhash
-     * replaced by a fresh one. `balances` are those of `addresses` afterwards; undefined when the node omits them.
+     * replaced by a fresh one. `balances` are those of `addresses` afterwards, `payerBefore` that of the fee payer
+     * before, in the same slot; undefined when the node omits them.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
       const { value } = await call("simulateTransaction", [
@@ -165,6 +166,7 @@ export function createRpc(
         err: value.err,
         unitsConsumed: value.unitsConsumed ?? undefined,
         balances: value.accounts?.map((found) => found?.lamports ?? toLamports(0)),
+        payerBefore: value.preBalances?.[0],
         logs: value.logs ?? [],
       };
     },

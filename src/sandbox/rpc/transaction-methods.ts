@@ -74,6 +74,7 @@ export function createTransactionMethods(chain: Chain): Methods {
         logs,
         unitsConsumed,
         accounts: config.accounts ? afterwards : null,
+        preBalances: transaction.message.staticAccounts.map((key) => Number(chain.balance(key))),
         returnData: null,
         innerInstructions: null,
         // Only reported: the simulation accepts any blockhash, so the transaction can keep its own.

@@ -13,8 +13,8 @@ export function createDistributionLocks(locks: AccountLocks) {
 
   return {
     /**
-     * Acquires the lock of the sharing config with this address. Throws {@link CollectError} `lease-not-acquired` at
-     * `endsAt`, a `performance.now()` time, or `stored-transaction-unreadable`.
+     * Acquires the lock of the sharing config with this address. Throws {@link CollectError} `distribution-in-flight` or
+     * `lease-not-acquired` at `endsAt`, a `performance.now()` time, or `stored-transaction-unreadable`.
      */
     async acquire(config: string, endsAt: number): Promise<Lease> {
       for (let holder; (holder = holders.get(config));) {
@@ -55,7 +55,7 @@ async function before<T>(endsAt: number, promise: Promise<T>): Promise<T> {
   const timeout = new AbortController();
   const late = sleep(Math.max(0, endsAt - performance.now()), undefined, { signal: timeout.signal }).then(
     () => {
-      throw new CollectError({ kind: "lease-not-acquired" });
+      throw new CollectError({ kind: "distribution-in-flight" });
     },
   );
   try {

@@ -13,8 +13,12 @@ import {
   type Instruction,
   type Launchpad,
 } from "../../launchpad/instructions.ts";
-import type { TransactionError } from "../../rpc/transaction-error.ts";
-import { accountBelowRent, failedInstruction } from "../../rpc/transaction-error.ts";
+import {
+  accountBelowRent,
+  failedInstruction,
+  isOutOfUnits,
+  type TransactionError,
+} from "../../rpc/transaction-error.ts";
 import {
   distributionsOf,
   sweepsInto,
@@ -157,22 +161,27 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
       ...parts.flatMap(stepsOf).map(({ step }) => (step.kind === "sweep" ? step.sweep.coin.mint : null)),
     ],
 
-    /** What made a transaction fail with `err`; undefined if it was none of the steps. */
-    findCulprit(
-      parts: readonly CollectPart[],
-      terms: TransactionTerms,
-      err: TransactionError,
-    ): Culprit | undefined {
+    /**
+     * What made a transaction fail with `err`: one step, or all that can have left an account below its rent-exempt
+     * minimum. Empty if none can be named, as when the compute units were used up: any may have used too many.
+     */
+    findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Culprit[] {
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
-      if (failed !== undefined) return steps[failed - priceInstructions(terms).length];
-      const poor = accountBelowRent(err);
-      if (poor === undefined) return undefined;
-      const address = compose(parts, terms).accountKeys[poor]?.toBase58();
-      return steps.find(({ part, step }) =>
+      if (failed !== undefined) {
+        const step = isOutOfUnits(err) ? undefined : steps[failed - priceInstructions(terms).length];
+        return step ? [step] : [];
+      }
+      const index = accountBelowRent(err);
+      const poor = index === undefined ? "" : (compose(parts, terms).accountKeys[index]?.toBase58() ?? "");
+      const paying = steps.filter(
+        ({ part, step }) => step.kind === "sweep" && othersPaidBy(step.sweep, part).includes(poor),
+      );
+      if (paying.length > 0) return paying;
+      return steps.filter(({ part, step }) =>
         step.kind === "sweep"
-          ? address !== part.account.address && writtenBy(step.sweep).includes(address ?? "")
-          : step.kind === "collect" && accountsOf(part).includes(address ?? ""),
+          ? writtenBy(step.sweep).includes(poor)
+          : step.kind === "collect" && accountsOf(part).includes(poor),
       );
     },
   };
@@ -182,7 +191,16 @@ function accountsOf({ account }: CollectPart): string[] {
   return [account.address, account.creatorVault, account.ammVaultAuthority, account.ammVault];
 }
 
-/** The accounts that a part writes, without the fee payer. */
+/** The other accounts that a distribution pays. */
+function othersPaidBy(sweep: Sweep, { account }: CollectPart): string[] {
+  if (sweep.stage !== "SHARED") return [];
+  return sweep.shareholders.map(({ address }) => address).filter((address) => address !== account.address);
+}
+
+/**
+ * The accounts by which a part's price is chosen: those that it writes, without the fee payer, and without other
+ * shareholders, who could raise the price with accounts that many write to.
+ */
 export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [
     account.address,
@@ -192,15 +210,12 @@ export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart
   ];
 }
 
+/** The accounts that a sweep writes, without those that it pays. */
 function writtenBy(sweep: Sweep): string[] {
   const { coin, stage } = sweep;
   if (stage !== "SHARED") return [coin[PLACES[stage].account]];
   const { curve, pool, sharingConfig } = coin;
-  return [
-    ...[curve, sharingConfig.creatorVault],
-    ...(sweep.withPool ? [pool, sharingConfig.ammVault] : []),
-    ...sweep.shareholders.map(({ address }) => address),
-  ];
+  return [...[curve, sharingConfig.creatorVault], ...(sweep.withPool ? [pool, sharingConfig.ammVault] : [])];
 }
 
 /** Fails the transaction if `feePayer` holds less than `lamports` when it runs, and moves nothing otherwise. */

@@ -7,7 +7,8 @@ import { toLamports } from "../../lamports.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { AccountsRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
-import { createSignAlone, type Candidate, type GetBlockhash, type SignedCollect } from "./sign-alone.ts";
+import { createSignAlone, type GetBlockhash, type SignedCollect } from "./sign-alone.ts";
+import type { Candidate } from "./prospect.ts";
 import type { SimulateAlone } from "./simulate-alone.ts";
 import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
 
@@ -163,7 +164,7 @@ export function createPacker(needs: {
   /** The member that failed a simulation; undefined if it is unknown. Throws when the fee payer is short. */
   function findFailed(members: readonly Candidate[], err: TransactionError): Candidate | undefined {
     assertFeePayerPays(err);
-    const culprit = composer.findCulprit(members.map(partOf), SIMULATION_TERMS, err);
+    const [culprit] = composer.findCulprits(members.map(partOf), SIMULATION_TERMS, err);
     return members.find((member) => partOf(member) === culprit?.part);
   }
 
@@ -207,6 +208,7 @@ function toSigned(
     transaction: { base64, signature, lastValidBlockHeight, isShared: true },
     fee: i === 0 ? fee : toLamports(0),
     hasSweeps: false,
+    findCulprits: () => [],
     unwithdrawable: prospect.fees.unwithdrawable,
     remaining: [],
     isStoredForAll,

@@ -3,15 +3,14 @@ import { memoize } from "../../../upstream/memoize.ts";
 import type { Lamports } from "../../lamports.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import { RpcError } from "../../rpc/rpc-error.ts";
-import { distributionsOf } from "../../sweeps.ts";
+import { distributionsOf, type Sweep } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
 import type { FailureBackoff } from "../failure-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
-import type { BlocksOf } from "../landed-outcome.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "../locks/account-lock.ts";
 import { createDistributionLocks } from "../locks/distribution-locks.ts";
 import { createPacker } from "./packer.ts";
-import type { Prospects } from "./prospect.ts";
+import type { Prospect, Prospects } from "./prospect.ts";
 import type { SignedCollect } from "./sign-alone.ts";
 
 /** A collect that is ready to send, or why it is not. */
@@ -28,6 +27,8 @@ type PreparedCollect =
 
 /** The locks of the sharing configs whose fees a transaction distributes. */
 interface HeldLocks {
+  /** The mints of their coins. */
+  mints(): string[];
   /**
    * Call before sending it. Releases the locks of coins that it leaves out. Only spares others a fee, so it does not
    * matter whether a lock is lost.
@@ -66,20 +67,26 @@ export function createPrepareCollect(
   return async ({
     wallet,
     payers,
-    blocksOf,
+    block,
+    leftOut,
     endsAt,
     isAlone,
   }: {
     wallet: WalletWithCoins;
     payers: Payers;
-    blocksOf: BlocksOf;
+    /** The address block that asks for these coins. */
+    block: string | undefined;
+    /** The mints of the coins that the collect leaves out are added here. */
+    leftOut: Set<string>;
     endsAt: number;
     isAlone: boolean;
   }): Promise<PreparedCollect> => {
     const { address } = wallet.account;
     /** By the coin's mint. */
     const held = new Map<string, Lease>();
+    const isHeld = (sweep: Sweep) => sweep.stage !== "SHARED" || held.has(sweep.coin.mint);
     const distributions: HeldLocks = {
+      mints: () => [...held.keys()],
       async store(transaction) {
         for (const [mint, lease] of held) {
           if (transaction.sweptMints?.includes(mint)) continue;
@@ -93,29 +100,51 @@ export function createPrepareCollect(
         held.clear();
       },
     };
+    /** The groups of which too little would move. */
+    const tried = new Set<symbol>();
+    let missing: Lamports | undefined;
+
+    /** Takes the locks of its distributions. Undefined if another collect does one of them. */
+    async function lock({
+      part,
+    }: Prospect): Promise<Extract<PreparedCollect, { kind: "other" }> | undefined> {
+      distributions.release();
+      const coins = distributionsOf(part.sweeps).map(({ coin }) => coin);
+      // In the same order for all.
+      for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
+        const lease = await distributionLocks.acquire(sharingConfig.address, endsAt);
+        if (lease.openTransaction) return { kind: "other", lease, transaction: lease.openTransaction };
+        held.set(mint, lease);
+      }
+      return undefined;
+    }
+
     let isSigned = false;
     try {
       for (;;) {
-        const prospect = await prospects.read(wallet, {
-          leftOutMs: (sweep) => backoff.leftOutMs(address, sweep, blocksOf(sweep.coin.mint)),
-          mayFail: (distribution) => backoff.mayFail(distribution),
+        const all = await prospects.read(wallet, {
+          leftOutMs: (sweep) => backoff.leftOutMs(address, sweep, block),
+          inTurn: (sweeps) => backoff.inTurn(address, sweeps),
         });
-        if (!prospect) return { kind: "nothing" };
+        const left = all.filter(({ id }) => !tried.has(id));
+        const [prospect] = left;
+        if (!prospect) return { kind: "nothing", missing };
         backoff.assertReady(address);
-        const coins = distributionsOf(prospect.part.sweeps).map(({ coin }) => coin);
-        if (coins.every(({ mint }) => held.has(mint))) {
-          const signed = await packer.sign({ prospect, payers, endsAt }, { isAlone });
-          if (!signed) return { kind: "nothing", missing: prospect.missing };
+        if (!prospect.part.sweeps.every(isHeld)) {
+          const other = await lock(prospect);
+          if (other) return other;
+          // Read again: another collect may have distributed the fees meanwhile.
+          continue;
+        }
+        const candidate = { prospect, mayDo: isHeld, payers, leftOut, endsAt };
+        const signed = await packer.sign(candidate, { isAlone });
+        if (signed) {
           isSigned = true;
+          if (!prospect.isApart && all.length > 1) backoff.restTried(address);
           return { kind: "signed", signed, distributions };
         }
-        distributions.release();
-        // In the same order for all. Then read again: another collect may have distributed the fees meanwhile.
-        for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
-          const lease = await distributionLocks.acquire(sharingConfig.address, endsAt);
-          if (lease.openTransaction) return { kind: "other", lease, transaction: lease.openTransaction };
-          held.set(mint, lease);
-        }
+        tried.add(prospect.id);
+        missing ??= prospect.missing;
       }
     } finally {
       if (!isSigned) distributions.release();

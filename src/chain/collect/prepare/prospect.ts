@@ -10,24 +10,37 @@ import {
   inVaultsWith,
   rentOf,
   sweepsInto,
-  type Distribution,
   type Sweep,
   type Vaults,
+  type WaitingFees,
 } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
-import type { WaitingFees } from "../landed-outcome.ts";
+import type { Group } from "../failure-backoff.ts";
+import type { Payers } from "../fee-budget.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 
-/** Fees that are worth a collect. */
-export interface Prospect {
+/** Fees that are worth a transaction. */
+export interface Prospect extends Pick<Group, "id" | "isApart"> {
   readonly wallet: WalletWithCoins;
   readonly fees: UncollectedFees;
   /** What a transaction does for the account, unless its simulation fails. */
   readonly part: CollectPart;
-  /** What waits on shared coins that are collected apart from the vaults, by a later collect. */
+  /** What waits on coins that are collected apart from these fees, by a later collect. */
   readonly later: readonly WaitingFees[];
   /** What is missing until the address can receive the fees: an empty one cannot receive less than its rent. */
   readonly missing: Lamports | undefined;
+}
+
+/** An account whose fees are about to be collected. */
+export interface Candidate {
+  readonly prospect: Prospect;
+  /** Whether its transaction may do a sweep: a distribution only under its lock. */
+  readonly mayDo: (sweep: Sweep) => boolean;
+  /** The mints of the coins that it leaves out are added here. */
+  readonly leftOut: Set<string>;
+  readonly payers: Payers;
+  /** Nothing is signed after this. In `performance.now()` time. */
+  readonly endsAt: number;
 }
 
 export type Prospects = ReturnType<typeof createProspects>;
@@ -64,42 +77,44 @@ export function createProspects(needs: {
     choosePart,
 
     /**
-     * Reads an account's fees; undefined when a collect would move less than `minLamports`. `leftOutMs`: for how long a
-     * sweep is left out, if at all. A distribution that `mayFail` does not come together with anything else: another
-     * shareholder can make it fail. Throws {@link CollectError} `coins-backing-off` if a collect would move enough with
-     * the sweeps that are left out.
+     * Reads an account's fees: one prospect for each group of sweeps with which a collect would move at least
+     * `minLamports`, in order. `leftOutMs`: for how long a sweep is left out, if at all. Throws {@link CollectError}
+     * `coins-backing-off` if there are none, but would be one with the sweeps that are left out.
      */
     async read(
       wallet: WalletWithCoins,
       {
         leftOutMs,
-        mayFail,
-      }: { leftOutMs: (sweep: Sweep) => number; mayFail: (sweep: Distribution) => boolean },
-    ): Promise<Prospect | undefined> {
+        inTurn,
+      }: { leftOutMs: (sweep: Sweep) => number; inTurn: (sweeps: readonly Sweep[]) => readonly Group[] },
+    ): Promise<Prospect[]> {
       const all = await balances.getUncollectedFees(wallet);
       const waits = all.sweeps.map(leftOutMs);
       const ready = all.sweeps.filter((_, i) => waits[i]! <= 0);
-      const risky = distributionsOf(ready).filter(mayFail);
-      const safe = { ...all, sweeps: ready.filter((sweep) => !risky.some((each) => each === sweep)) };
-      for (const fees of [safe, ...risky.map((one) => withOnly(all, one))]) {
-        const part = choosePart(wallet.account, fees.sweeps, fees.vaults);
-        if (!part) continue;
-        const missing = saturatingSubtract(fees.missingRent, collectableWith(part.sweeps, fees.vaults));
-        const later = risky
-          .filter((each) => !fees.sweeps.includes(each))
-          .map(({ coin, amount }) => ({ mint: coin.mint, amount }));
-        return { wallet, fees, part, later, missing: missing > 0n ? missing : undefined };
-      }
+      const found = inTurn(ready).flatMap(({ id, isApart, sweeps }): Prospect[] => {
+        const isOnlyShared = distributionsOf(sweeps).length === sweeps.length;
+        const vaults = isApart && isOnlyShared ? withNothingIn(all.vaults) : all.vaults;
+        const part = choosePart(wallet.account, sweeps, vaults);
+        if (!part) return [];
+        const fees = { ...all, vaults, sweeps };
+        const missing = saturatingSubtract(fees.missingRent, collectableWith(part.sweeps, vaults));
+        const others = chooseSweeps(
+          ready.filter((each) => !sweeps.includes(each)),
+          all.vaults,
+          maxRent,
+        );
+        const later = others.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
+        return [{ id, isApart, wallet, fees, part, later, missing: missing > 0n ? missing : undefined }];
+      });
       const leftOut = waits.filter((ms) => ms > 0);
-      if (leftOut.length > 0 && choosePart(wallet.account, all.sweeps, all.vaults))
+      if (found.length === 0 && leftOut.length > 0 && choosePart(wallet.account, all.sweeps, all.vaults))
         throw new CollectError({ kind: "coins-backing-off", leftMs: Math.min(...leftOut) });
-      return undefined;
+      return found;
     },
   };
 }
 
-/** The fees without all but one distribution, and without what the vaults hold. */
-function withOnly(fees: UncollectedFees, distribution: Distribution): UncollectedFees {
-  const vaults = { ...fees.vaults, creatorVault: toLamports(0), ammVault: toLamports(0) };
-  return { ...fees, vaults, sweeps: [distribution] };
+/** Vaults whose fees are left to another transaction. */
+function withNothingIn(vaults: Vaults): Vaults {
+  return { ...vaults, creatorVault: toLamports(0), ammVault: toLamports(0) };
 }

@@ -1,12 +1,12 @@
 import { CollectError } from "../../collect-error.ts";
 import type { Lamports } from "../../lamports.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
+import type { TransactionError } from "../../rpc/transaction-error.ts";
+import type { WaitingFees } from "../../sweeps.ts";
 import type { StoredTransaction } from "../locks/account-lock.ts";
-import type { Payers } from "../fee-budget.ts";
 import type { FeePayer, AccountCost } from "../fee-payer.ts";
-import type { WaitingFees } from "../landed-outcome.ts";
 import type { Composer } from "../message/composer.ts";
-import type { Prospect } from "./prospect.ts";
+import type { Candidate } from "./prospect.ts";
 import type { SimulateAlone } from "./simulate-alone.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
@@ -15,19 +15,13 @@ export interface SignedCollect extends AccountCost {
   /** The most that the transaction can cost besides rent; 0 for all its accounts but the first. */
   readonly fee: Lamports;
   readonly hasSweeps: boolean;
+  /** The mints of the coins that made it fail with `err`, each once; empty if none can be named. */
+  findCulprits(err: TransactionError): readonly string[];
   /** The lamports at the address that its owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
   /** Call once, with whether the transaction is stored for the account. Resolves to whether it is for all its accounts. */
   isStoredForAll(isStored: boolean): boolean | Promise<boolean>;
-}
-
-/** An account whose fees are about to be collected. */
-export interface Candidate {
-  readonly prospect: Prospect;
-  readonly payers: Payers;
-  /** Nothing is signed after this. In `performance.now()` time. */
-  readonly endsAt: number;
 }
 
 export type GetBlockhash = Rpc["getLatestBlockhash"];
@@ -46,8 +40,9 @@ export function createSignAlone(needs: {
 }) {
   const { simulateAlone, composer, feePayer, getBlockhash } = needs;
 
-  return async ({ prospect, payers, endsAt }: Candidate): Promise<SignedCollect | undefined> => {
-    const simulation = await simulateAlone(prospect);
+  return async (candidate: Candidate): Promise<SignedCollect | undefined> => {
+    const { prospect, payers, endsAt } = candidate;
+    const simulation = await simulateAlone(candidate);
     if (!simulation) return undefined;
     const { part, terms, spendable, rent, moved } = simulation;
 
@@ -70,6 +65,11 @@ export function createSignAlone(needs: {
       transaction: { base64, signature, lastValidBlockHeight, sweptMints },
       fee: signed.fee,
       hasSweeps,
+      findCulprits(err) {
+        const steps = composer.findCulprits([part], allTerms, err).map(({ step }) => step);
+        // A distribution has several steps.
+        return [...new Set(steps.flatMap((step) => (step.kind === "sweep" ? step.sweep.coin.mint : [])))];
+      },
       unwithdrawable: prospect.fees.unwithdrawable,
       remaining: [...simulation.remaining, ...prospect.later],
       isStoredForAll: (isStored) => isStored,

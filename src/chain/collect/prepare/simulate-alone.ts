@@ -1,8 +1,13 @@
 import type { Logger } from "../../../observability/log.ts";
+import type { CoinFindings } from "../../coin-findings.ts";
 import { CollectError } from "../../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
-import { isReceiverBelowRent } from "../../rpc/transaction-error.ts";
+import {
+  failedInstruction,
+  isReceiverBelowRent,
+  type TransactionError,
+} from "../../rpc/transaction-error.ts";
 import { partOf } from "../../shared-fees.ts";
 import {
   chooseSweeps,
@@ -13,10 +18,10 @@ import {
   type Distribution,
   type Sweep,
   type Vaults,
+  type WaitingFees,
 } from "../../sweeps.ts";
-import type { WaitingFees } from "../landed-outcome.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
-import type { Prospect, Prospects } from "./prospect.ts";
+import type { Candidate, Prospects } from "./prospect.ts";
 import {
   assertFeePayerPays,
   SIMULATION_TERMS,
@@ -39,34 +44,36 @@ interface Simulation {
   readonly remaining: readonly WaitingFees[];
 }
 
-/** What the simulations of a collect leave out, and why the last of it. */
+/** From this simulation on, one that fails leaves out all sweeps. Enough to try each coin of a request by itself. */
+const MAX_SIMULATIONS_WITH_SWEEPS = 12;
+
+/** What a collect leaves out, for its one line in the log. */
 interface LeftOut {
   readonly mints: Set<string>;
   hasAmm: boolean;
+  /** The last reason. */
   error: Error | undefined;
 }
-
-/** From this simulation on, one that fails leaves out all sweeps. */
-const MAX_SIMULATIONS_WITH_SWEEPS = 8;
 
 export type SimulateAlone = ReturnType<typeof createSimulateAlone>;
 
 /**
  * Returns a function that simulates a collect of an account and its coins; undefined when it would move less than
  * `minLamports`, or leave the address below its rent-exempt minimum. Leaves out what makes the simulation fail, or costs
- * too much: a sweep, or the AMM's vault if the creator vault alone has enough. Throws {@link CollectError}
- * `fee-payer-short` or `simulation-failed`.
+ * too much: a sweep, or the AMM's vault if the creator vault alone has enough. If no sweep can be named, tries half of
+ * them, then the other half. Throws {@link CollectError} `fee-payer-short` or `simulation-failed`.
  */
 export function createSimulateAlone(needs: {
   simulator: Simulator;
   composer: Composer;
   prospects: Prospects;
   minLamports: Lamports;
+  findings: Pick<CoinFindings, "found">;
   /** The most rent that one collect may pay. */
   maxRent: Lamports;
   log: Logger;
 }) {
-  const { simulator, composer, prospects, minLamports, maxRent, log } = needs;
+  const { simulator, composer, prospects, minLamports, findings, maxRent, log } = needs;
 
   /**
    * The sweep to leave out because the simulation shows more rent than expected. The sum does not show which
@@ -78,7 +85,10 @@ export function createSimulateAlone(needs: {
     return rent <= maxRent && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
   }
 
-  /** The distributions that pay the account less than a collect must move, or less than the transaction costs. */
+  /**
+   * The distributions that pay the account less than a collect must move, or less than the transaction costs. Remembers
+   * of which the launch platform pays nobody: that is so for all who share the fees.
+   */
   function findUnpaid(
     { account, sweeps }: CollectPart,
     { sharedVaultsAfter }: Simulated,
@@ -87,7 +97,13 @@ export function createSimulateAlone(needs: {
   ): Distribution[] {
     const fee = BASE_FEE_LAMPORTS + priorityFee(price, unitLimit);
     return distributionsOf(sweeps).filter((distribution, i) => {
-      const gain = gainOf(distribution, sharedVaultsAfter?.[i], account.address, rentMinimum);
+      const { coin, shareholders, distributable } = distribution;
+      const after = sharedVaultsAfter?.[i];
+      // Below its minimum, the launch platform leaves all of it.
+      const left = after === undefined ? distributable : saturatingSubtract(after, rentMinimum);
+      const distributed = saturatingSubtract(distributable, left);
+      findings.found(coin.mint, distributed < minLamports ? "BELOW_SHARING_MINIMUM" : undefined, left);
+      const gain = partOf(distributed, shareholders, account.address);
       return gain < minLamports || gain < fee + distribution.rent;
     });
   }
@@ -118,19 +134,22 @@ export function createSimulateAlone(needs: {
   }
 
   async function simulateWithout(
-    { wallet, fees }: Prospect,
+    { prospect: { wallet, fees }, mayDo }: Candidate,
     leftOut: LeftOut,
   ): Promise<Simulation | undefined> {
     const { account } = wallet;
-    const { address } = account;
-    let { vaults, sweeps } = fees;
+    let { vaults } = fees;
+    let sweeps = fees.sweeps.filter(mayDo);
     let failure: CollectError | undefined;
+    /** Sweeps to try, the last first, once nothing is left of `sweeps`. */
+    const others: Sweep[][] = [];
 
     function leaveOutAmm(error: CollectError): void {
       Object.assign(leftOut, { hasAmm: true, error });
       failure = error;
       vaults = { ...vaults, ammVault: toLamports(0) };
       sweeps = withoutPools(sweeps);
+      for (const [i, some] of others.entries()) others[i] = withoutPools(some);
     }
 
     function leaveOut(some: readonly Sweep[], error: Error): void {
@@ -139,8 +158,32 @@ export function createSimulateAlone(needs: {
       sweeps = without(sweeps, some);
     }
 
+    /** The sweeps make a simulation fail, but none by itself is known to. */
+    function leaveOutHalf(some: readonly Sweep[], error: Error, err: TransactionError): void {
+      const mints = [...new Set(some.map(({ coin }) => coin.mint))];
+      if (mints.length < 2) {
+        blame(some, error, err);
+        return;
+      }
+      const half = Math.ceil(mints.length / 2);
+      const among = (wanted: readonly string[]) => sweeps.filter(({ coin }) => wanted.includes(coin.mint));
+      const [first, second] = [among(mints.slice(0, half)), among(mints.slice(half))];
+      others.push(without(sweeps, [...first, ...second]), second);
+      sweeps = first;
+    }
+
+    function blame(some: readonly Sweep[], error: Error, err: TransactionError): void {
+      const blocked = isOfShareholders(err) ? distributionsOf(some) : [];
+      for (const { coin } of blocked) findings.found(coin.mint, "SHAREHOLDER_BLOCKED");
+      leaveOut(some, error);
+    }
+
     for (let simulations = 1; ; simulations++) {
-      const part = prospects.choosePart(account, sweeps, vaults);
+      let part = prospects.choosePart(account, sweeps, vaults);
+      while (others.length > 0 && !(part && part.sweeps.length > 0)) {
+        sweeps = others.pop()!;
+        part = prospects.choosePart(account, sweeps, vaults);
+      }
       if (!part) {
         if (failure) throw failure;
         return undefined;
@@ -157,37 +200,43 @@ export function createSimulateAlone(needs: {
         }
         const terms = await simulator.termsOf([part], simulated);
         const unpaid = findUnpaid(part, simulated, terms, vaults);
-        if (unpaid.length === 0) return toSimulation(part, vaults, sweeps, simulated, terms);
-        log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
+        if (unpaid.length === 0) {
+          const unlocked = fees.sweeps.filter((sweep) => !mayDo(sweep));
+          return toSimulation(part, vaults, [...sweeps, ...others.flat(), ...unlocked], simulated, terms);
+        }
+        for (const { coin } of unpaid) leftOut.mints.add(coin.mint);
+        log.debug(
+          { address: account.address, mints: unpaid.map(({ coin }) => coin.mint) },
+          "distributions pay too little",
+        );
         sweeps = without(sweeps, unpaid);
         continue;
       }
-      const error = new CollectError({
-        kind: "simulation-failed",
-        err,
-        programError: lastProgramError(logs),
-      });
-      const step = composer.findCulprit([part], SIMULATION_TERMS, err)?.step;
-      if (step?.kind !== "sweep" && isReceiverBelowRent(err)) return undefined;
+      const programError = lastProgramError(logs);
+      const error = new CollectError({ kind: "simulation-failed", err, programError });
+      const steps = composer.findCulprits([part], SIMULATION_TERMS, err).map(({ step }) => step);
+      const culprits = steps.flatMap((step) => (step.kind === "sweep" ? step.sweep : []));
+      if (culprits.length === 0 && isReceiverBelowRent(err)) return undefined;
       assertFeePayerPays(err);
-      if (hasSweeps && simulations >= MAX_SIMULATIONS_WITH_SWEEPS) leaveOut(sweeps, error);
-      else if (step?.kind === "sweep") leaveOut([step.sweep], error);
-      else if (part.withAmm && (step?.kind === "amm" || !hasSweeps)) leaveOutAmm(error);
-      else if (hasSweeps) leaveOut(sweeps, error);
+      if (hasSweeps && simulations >= MAX_SIMULATIONS_WITH_SWEEPS) {
+        leaveOut([...sweeps, ...others.splice(0).flat()], error);
+        sweeps = [];
+      } else if (culprits.length > 0) blame(culprits, error, err);
+      else if (part.withAmm && (steps[0]?.kind === "amm" || !hasSweeps)) leaveOutAmm(error);
+      else if (hasSweeps) leaveOutHalf(part.sweeps, error, err);
       else throw error;
     }
   }
 
-  return async (prospect: Prospect): Promise<Simulation | undefined> => {
-    const leftOut: LeftOut = { mints: new Set(), hasAmm: false, error: undefined };
-    const simulation = await simulateWithout(prospect, leftOut);
+  return async (candidate: Candidate): Promise<Simulation | undefined> => {
+    const leftOut: LeftOut = { mints: candidate.leftOut, hasAmm: false, error: undefined };
+    const simulation = await simulateWithout(candidate, leftOut);
     const { mints, hasAmm, error } = leftOut;
     if (error) {
-      const what = [...(hasAmm ? ["the AMM's fees"] : []), ...(mints.size > 0 ? ["coins"] : [])].join(
-        " and ",
-      );
+      const coins = mints.size > 0 ? ["coins"] : [];
+      const what = [...(hasAmm ? ["the AMM's fees"] : []), ...coins].join(" and ");
       log.warn(
-        { address: prospect.wallet.account.address, mints: [...mints], err: error },
+        { address: candidate.prospect.wallet.account.address, mints: [...mints], err: error },
         `a collect leaves out ${what}, because they fail its simulation or cost too much: if every collect does, check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID`,
       );
     }
@@ -195,22 +244,9 @@ export function createSimulateAlone(needs: {
   };
 }
 
-/**
- * What a distribution pays to the address in a simulation, by what is left of what was read before: below its minimum, the
- * launch platform leaves all of it. 0 if that is unknown.
- */
-function gainOf(
-  { distributable, shareholders }: Distribution,
-  after: Lamports | undefined,
-  address: string,
-  rentMinimum: Lamports,
-): bigint {
-  if (after === undefined) return 0n;
-  return partOf(
-    saturatingSubtract(distributable, saturatingSubtract(after, rentMinimum)),
-    shareholders,
-    address,
-  );
+/** Whether a distribution failed because of who its shareholders are, as reading their accounts does not show. */
+function isOfShareholders(err: TransactionError): boolean {
+  return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
 }
 
 function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {

@@ -9,7 +9,10 @@ import { collectableWith, distributionsOf, type Vaults } from "../../sweeps.ts";
 import { writableOf, type CollectPart, type Composer, type TransactionTerms } from "../message/composer.ts";
 
 /** What a simulated transaction did. */
-export interface Simulated extends Omit<Awaited<ReturnType<Rpc["simulateTransaction"]>>, "balances"> {
+export interface Simulated extends Omit<
+  Awaited<ReturnType<Rpc["simulateTransaction"]>>,
+  "balances" | "payerBefore"
+> {
   /** The lamports of each part's creator vault afterwards; undefined when unknown. */
   readonly vaultsAfter: readonly Lamports[] | undefined;
   /** The lamports of the creator vault of each distribution's sharing config afterwards; undefined when unknown. */
@@ -71,16 +74,18 @@ export function createSimulator(
     const vaults = parts.map(({ account }) => account.creatorVault);
     const sharedVaults = distributions.map(({ coin }) => coin.sharingConfig.creatorVault);
     const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
-    const [simulated, [before] = []] = await Promise.all([
+    const [simulated, [read] = []] = await Promise.all([
       rpc.simulateTransaction(base64, [...vaults, feePayer.toBase58(), ...sharedVaults], minSlot),
-      // Without sweeps nothing uses the fee payer's account.
+      // Without sweeps nothing uses the fee payer's account. For nodes that do not say what it held: this may be in
+      // another slot, so that the fees of other collects count as rent.
       sweeps.length > 0 ? rpc.getAccounts([[feePayer.toBase58()]]).then((groups) => groups[0]) : [],
     ]);
-    const { balances, ...result } = simulated;
+    const { balances, payerBefore, ...result } = simulated;
     const feePayerAfter = balances?.[vaults.length];
+    const before = payerBefore ?? read?.lamports;
     const rent =
-      before && feePayerAfter !== undefined
-        ? saturatingSubtract(before.lamports, toLamports(feePayerAfter + BASE_FEE_LAMPORTS))
+      before !== undefined && feePayerAfter !== undefined
+        ? saturatingSubtract(before, toLamports(feePayerAfter + BASE_FEE_LAMPORTS))
         : undefined;
     return {
       ...result,

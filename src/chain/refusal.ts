@@ -1,0 +1,18 @@
+import type { ErrorDetails } from "../contract/contract-error.ts";
+import type { Shortage } from "../upstream/budget/budget.ts";
+
+/** The refusal of a collect, or of a page of a history, by the service's `budget`. */
+export function toRefusal(
+  { scope, retryAfterSeconds }: Shortage,
+  budget: string,
+  refused: "collect" | "page",
+): ErrorDetails & { message: string } {
+  if (retryAfterSeconds === undefined)
+    return { message: `The service's ${budget} does not allow this ${refused}.`, extensions: { scope } };
+  const used = scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
+  return {
+    message: `${used} ${budget} for now. Try again in ${retryAfterSeconds} seconds.`,
+    retryAfterSeconds,
+    extensions: { scope },
+  };
+}
