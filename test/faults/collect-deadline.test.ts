@@ -35,13 +35,16 @@ describe("a collect", () => {
     const releaseBlockhash = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
     await wasCalled("getLatestBlockhash");
-    const releaseStatuses = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+    const removeFault = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     releaseBlockhash();
     await expect.poll(collector.openSignatures).toHaveLength(1);
     const [signature] = collector.openSignatures();
+    const slotsRead = () => sandbox.rpc.calls.filter(isMethod("getSlot")).length;
     expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "still-running", signature });
+    await expect.poll(slotsRead).toBe(1);
     const next = collector.collect("creator");
-    releaseStatuses();
+    await expect.poll(slotsRead).toBe(2);
+    removeFault();
     expect(await next).toEqual({ ...ALL_FEES, signature });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });

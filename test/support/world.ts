@@ -71,9 +71,9 @@ export async function startWorld(
       sandbox.rpc.calls.length = 0;
       sandbox.social.calls.length = 0;
     },
-    /** Collects an account `count` times at once: no collect ends before the gateway has received all requests. */
+    /** Collects an account `count` times at once: nothing is signed before the gateway has received all requests. */
     async collectTogether(id: string, count: number) {
-      const release = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+      const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
       const receivedBefore = received;
       const answers = atOnce(count, () => client.collect(id));
       await vi.waitUntil(() => received >= receivedBefore + count, { timeout: 200_000 });

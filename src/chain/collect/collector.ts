@@ -118,7 +118,7 @@ export function createCollector(needs: CollectNeeds) {
 
   /**
    * Waits for a collect until the caller times out. Undefined when the fee budget does not allow the other blocks to pay,
-   * and this caller joined too late to be asked.
+   * and this caller joined too late to be asked, or when the transaction may have landed before this caller asked.
    */
   async function join(
     collect: AccountCollect,
@@ -127,6 +127,7 @@ export function createCollector(needs: CollectNeeds) {
   ): Promise<CollectOutcome | undefined> {
     const { task, payers } = collect;
     if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
+    collect.inFlight?.asked();
     const timeout = new AbortController();
     const timer = setTimeout(
       () => {
@@ -135,7 +136,9 @@ export function createCollector(needs: CollectNeeds) {
       Math.max(0, startedAt + timeoutMs - performance.now()),
     );
     try {
-      return await task.join({ addressBlock, signal: timeout.signal });
+      const outcome = await task.join({ addressBlock, signal: timeout.signal });
+      const isSuccess = outcome.kind === "nothing" || (await collect.inFlight!.isSuccessFor(startedAt));
+      return isSuccess ? outcome : undefined;
     } catch (error) {
       if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);

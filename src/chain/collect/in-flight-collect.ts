@@ -7,7 +7,14 @@ import type { AccountLocks, Lease, StoredTransaction } from "./locks/account-loc
 import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { LastCollects } from "./last-collects.ts";
-import { createConfirmation, type ConfirmationWaits, type TransactionOutcome } from "./send-and-confirm.ts";
+import {
+  createConfirmation,
+  hasAccount,
+  type ConfirmationWaits,
+  type Landed,
+  type TransactionOutcome,
+} from "./send-and-confirm.ts";
+import { createSuccessRule } from "./success.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
@@ -27,8 +34,12 @@ export interface InFlightCollect {
   readonly outcome: Promise<CollectOutcome>;
   /** The mints of the coins that it has left out so far, because they fail or cost too much. */
   readonly leftOut: ReadonlySet<string>;
-  /** The signature of its transaction, once it is sent. */
+  /** The signature of the transaction that it sends, or waits for. */
   signature(): string | undefined;
+  /** Call when a caller joins it. */
+  asked(): void;
+  /** Once it has collected: whether that is a success for a caller who asked at this `performance.now()` time. */
+  isSuccessFor(askedAt: number): Promise<boolean>;
   /** The error for a caller who times out now. */
   timeoutError(): CollectError;
 }
@@ -37,10 +48,18 @@ export interface InFlightCollect {
 type Progress =
   /** No transaction is in flight. One that is being stored may turn out not to be sent. */
   | { readonly kind: "preparing" }
+  /** Another collect of this replica distributes fees that the account shares; its signature once it is known. */
+  | { readonly kind: "waiting"; readonly transaction: () => StoredTransaction | undefined }
   /** Sent by this replica or another. It may land at any moment, or its outcome is `unknown`. */
   | { readonly kind: "sent"; readonly signature: string }
   /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
+
+interface Followed {
+  readonly outcome: TransactionOutcome;
+  /** Whether it had landed when this collect found it. */
+  readonly isEarlier: boolean;
+}
 
 /** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds extends ConfirmationWaits {
@@ -92,87 +111,128 @@ export function createStartCollect(needs: CollectNeeds) {
     const { account, coins } = wallet;
     const { address } = account;
     const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
-    const endsAt = performance.now() + timeoutMs;
+    const startedAt = performance.now();
+    const endsAt = startedAt + timeoutMs;
+    const success = createSuccessRule(needs.rpc);
+    /** Whether a transaction may be in flight that was signed before a caller who asks now. */
+    let mayBeInFlight = false;
     const leftOut = new Set<string>();
     let progress: Progress = { kind: "preparing" };
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
 
-    /** Follows another collect's distribution to its end; undefined unless it pays this account. */
-    async function followDistribution(
+    /** Another transaction may be in flight, which this collect has not seen yet. */
+    function wait(): void {
+      mayBeInFlight = true;
+      success.readSlot();
+    }
+
+    /** Follows the transaction of a lease to its end, and releases it. `find` reads whether it has landed already. */
+    async function follow(
       lease: Lease,
       transaction: StoredTransaction,
-    ): Promise<EarlierTransaction | undefined> {
-      const { landed } = await findLanded(transaction).catch(() => ({ landed: undefined }));
-      if (landed) {
-        floors.require(address, landed.slot);
-        lease.release(landed.slot);
+      find: (transaction: StoredTransaction) => Promise<Awaited<ReturnType<typeof findLanded>> | undefined>,
+    ): Promise<Followed> {
+      mayBeInFlight = true;
+      const askedAt = performance.now();
+      const found = await find(transaction);
+      if (found?.landed) {
+        floors.require(address, found.landed.slot);
+        lease.release(found.landed.slot);
+        success.landed(found.landed.slot);
+        return { outcome: found.landed, isEarlier: true };
       }
-      const outcome = landed ?? (await land(lease, transaction));
-      progress = { kind: "preparing" };
-      if (outcome.kind !== "landed" || outcome.err !== null) return undefined;
-      return { ...transaction, landed: outcome.transaction, wasInFlight: !landed || !lease.isEarlier };
+      // Statuses are of the node's newest slot, in which the transaction may still land.
+      if (found) success.add(askedAt, found.slot - 1);
+      const outcome = await land(lease, transaction);
+      success.landed(outcome.kind === "landed" ? outcome.slot : 0);
+      return { outcome, isEarlier: false };
     }
+
+    const toEarlier = async (
+      transaction: StoredTransaction,
+      landed: Landed,
+    ): Promise<EarlierTransaction> => ({
+      ...transaction,
+      landed: landed.transaction,
+      isSuccess: landed.err === null,
+      isCurrent: await success.isFor(startedAt),
+    });
 
     async function run(): Promise<CollectOutcome> {
       let earlier: EarlierTransaction | undefined;
+      /** The last transaction of unknown outcome that this collect followed, and that may have paid the account. */
+      let unknown: string | undefined;
       let hasMovedNothing = false;
-      /** Whether another replica took the lock from this collect: what it signed, it signed after the caller asked. */
-      let wasTaken = false;
       for (;;) {
         assertInTime(endsAt);
-        const lease = await locks.acquire(address, endsAt);
+        const lease = await locks.acquire(address, endsAt, wait);
+        const acquiredAt = performance.now();
         floors.require(address, lease.landedSlot);
 
         const { openTransaction } = lease;
         if (openTransaction) {
-          const { isEarlier } = lease;
-          const found = isEarlier ? await findLanded(openTransaction) : undefined;
-          if (found?.landed) {
-            floors.require(address, found.landed.slot);
-            lease.release(found.landed.slot);
-            earlier = { ...openTransaction, landed: found.landed.transaction, wasInFlight: wasTaken };
-            continue;
-          }
-          const outcome = await land(lease, openTransaction);
+          const { outcome, isEarlier } = await follow(
+            lease,
+            openTransaction,
+            lease.isEarlier ? findLanded : () => Promise.resolve(undefined),
+          );
+          if (outcome.kind === "unknown") unknown = openTransaction.signature;
           if (outcome.kind !== "landed") continue;
-          if (outcome.err !== null || (!isEarlier && coins.length === 0)) {
+          const followed = await toEarlier(openTransaction, outcome);
+          const isWhole = !lease.isEarlier && coins.length === 0 && followed.isCurrent;
+          if (!isEarlier && (outcome.err !== null || isWhole)) {
             const result = await landedOutcome.read(account, openTransaction, outcome, undefined);
             if (result !== "failed-together") return result;
             collectAlone();
             continue;
           }
           // It may have landed before this collect began, or without these coins: collect what waits now.
-          const wasInFlight = wasTaken || !found || outcome.slot >= found.slot;
-          earlier = { ...openTransaction, landed: outcome.transaction, wasInFlight };
+          earlier = followed;
           progress = { kind: "preparing" };
           continue;
         }
 
-        const prepared = await prepare({ wallet, payers, block, leftOut, endsAt, isAlone }).catch(
-          (error: unknown) => {
-            lease.release();
-            throw error;
+        mayBeInFlight = false;
+        const landedBefore = floors.landedSlotOf(address);
+        const prepared = await prepare({
+          ...{ wallet, payers, block, leftOut, endsAt, isAlone },
+          onWait(transaction) {
+            wait();
+            progress = { kind: "waiting", transaction };
           },
-        );
+        }).catch((error: unknown) => {
+          lease.release();
+          throw error;
+        });
         if (prepared.kind === "other") {
           lease.release();
-          earlier = (await followDistribution(prepared.lease, prepared.transaction)) ?? earlier;
+          const { transaction } = prepared;
+          const { outcome } = await follow(prepared.lease, transaction, (each) =>
+            findLanded(each).catch(() => undefined),
+          );
+          progress = { kind: "preparing" };
+          if (outcome.kind === "landed" && outcome.err === null)
+            earlier = await toEarlier(transaction, outcome);
+          if (outcome.kind === "unknown" && hasAccount(transaction, address)) unknown = transaction.signature;
           continue;
         }
         if (prepared.kind === "nothing") {
           lease.release();
           // The transaction that this collect followed may have moved everything.
-          if (progress.kind === "sent")
-            throw new CollectError({ kind: "unknown", signature: progress.signature });
+          if (unknown !== undefined && !earlier?.isCurrent)
+            throw new CollectError({ kind: "unknown", signature: unknown });
           return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : prepared;
         }
         const { signed, distributions } = prepared;
         const { transaction } = signed;
+        const signedAt = performance.now();
+        mayBeInFlight = true;
         if (!(await storeToSend(lease, signed))) {
           signed.close({ refund: !transaction.isShared }); // Another of its accounts may send it.
           distributions.release();
-          wasTaken ||= lease.isInRedis;
+          // What another replica signs, it signs after it took the lock from this collect.
+          if (lease.isInRedis) success.add(acquiredAt, landedBefore);
           continue;
         }
         await distributions.store(transaction);
@@ -183,6 +243,9 @@ export function createStartCollect(needs: CollectNeeds) {
           distributions.release();
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
+        // Equal bytes, which have one signature, may have landed before.
+        success.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
+        success.landed(outcome.slot);
         // After a failure, the collects that wait must see that the coin backs off.
         const result = await landedOutcome
           .read(account, transaction, outcome, { ...signed, block })
@@ -237,17 +300,25 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
+    function signature(): string | undefined {
+      if (progress.kind === "waiting") return progress.transaction()?.signature;
+      return progress.kind === "preparing" ? undefined : progress.signature;
+    }
+
     return {
       outcome: run().then(async (outcome) =>
         outcome.kind === "nothing" ? { ...outcome, lastCollect: await lastCollects.read(address) } : outcome,
       ),
       leftOut,
-      signature: () => (progress.kind === "preparing" ? undefined : progress.signature),
+      signature,
+      asked() {
+        if (mayBeInFlight) success.readSlot();
+      },
+      isSuccessFor: success.isFor,
       timeoutError() {
         if (progress.kind === "landed")
           return new CollectError({ kind: "landed-unreadable", signature: progress.signature });
-        const signature = progress.kind === "sent" ? progress.signature : undefined;
-        return new CollectError({ kind: "still-running", signature });
+        return new CollectError({ kind: "still-running", signature: signature() });
       },
     };
   };

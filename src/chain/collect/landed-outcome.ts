@@ -12,7 +12,7 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { LastCollect, LastCollects } from "./last-collects.ts";
 import type { SignedCollect } from "./prepare/sign-alone.ts";
-import type { createConfirmation, Landed } from "./send-and-confirm.ts";
+import { hasAccount, type createConfirmation, type Landed } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
@@ -38,8 +38,10 @@ export type CollectOutcome =
 export interface EarlierTransaction extends StoredTransaction {
   /** Undefined if it is still to be read. */
   readonly landed: LandedTransaction | undefined;
-  /** Whether it landed only after this collect began. */
-  readonly wasInFlight: boolean;
+  /** Whether it landed successfully, as far as its status says. */
+  readonly isSuccess: boolean;
+  /** Whether it landed after the collect's first caller asked. */
+  readonly isCurrent: boolean;
 }
 
 /** What is known of a transaction that this replica signed. */
@@ -148,8 +150,7 @@ export function createLandedOutcome(needs: {
     },
 
     /**
-     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it was in flight
-     * when this collect began. Reads until `endsAt`, a `performance.now()` time. Throws {@link CollectError}
+     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it is current. Reads until `endsAt`, a `performance.now()` time. Throws {@link CollectError}
      * `landed-unreadable`.
      */
     async readEarlier(
@@ -159,9 +160,11 @@ export function createLandedOutcome(needs: {
     ): Promise<CollectOutcome> {
       const landed = transaction.landed ?? (await readLanded(transaction, endsAt - performance.now()));
       // A distribution may have been signed before the account was one of those that share the fees.
-      if (landed && !landed.balances.has(account.address)) return { kind: "nothing" };
-      const { signature, wasInFlight } = transaction;
-      if (wasInFlight && landed?.err === null) return toOutcome(account, signature, landed, undefined);
+      if (!hasAccount(transaction, account.address)) return { kind: "nothing" };
+      const { signature, isCurrent, isSuccess } = transaction;
+      // Throws if it cannot be read: it may have paid the account.
+      if (isCurrent && (landed ? landed.err === null : isSuccess))
+        return toOutcome(account, signature, landed, undefined);
       // Read only to remember it, so a failure is no reason to fail.
       if (landed?.err === null && landed.blockTime !== undefined)
         await toOutcome(account, signature, landed, undefined).catch(() => undefined);

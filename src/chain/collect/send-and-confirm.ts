@@ -215,6 +215,11 @@ function joinInFlight<T>(pending: Map<string, Promise<T>>, key: string, start: (
   return promise;
 }
 
+/** Whether an account is one of those of a transaction. */
+export function hasAccount({ base64 }: StoredTransaction, address: string): boolean {
+  return accountKeysOf(base64)?.includes(address) ?? false;
+}
+
 /** The message of a transaction in base64; undefined if it is unreadable. */
 function decode(base64: string): VersionedTransaction["message"] | undefined {
   try {

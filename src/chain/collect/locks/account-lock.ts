@@ -23,7 +23,7 @@ export interface Lease {
    * outcome, release the lease, and acquire the lock again.
    */
   readonly openTransaction: StoredTransaction | undefined;
-  /** Whether `openTransaction` was stored before the lock was requested: it may have landed long ago. */
+  /** Whether `openTransaction` was in the lock at once. If not, it may still have landed long ago: Redis stores late. */
   readonly isEarlier: boolean;
   /** False while Redis is down: then another replica may hold the lock. */
   readonly isInRedis: boolean;
@@ -160,7 +160,7 @@ export type AccountLocks = ReturnType<typeof createAccountLocks>;
  */
 export function createAccountLocks({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
   /** Waits while another replica prepares its transaction. Undefined when Redis is down. */
-  async function acquireLock(keys: string[], token: string, endsAt: number) {
+  async function acquireLock(keys: string[], token: string, endsAt: number, onWait: () => void) {
     let awaitedHolder = "";
     for (;;) {
       const answer = await redis?.run(ACQUIRE, keys, [token, awaitedHolder, LEASE_MS]);
@@ -169,6 +169,7 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
       if (holder === token || transaction !== "")
         return { holder, transaction, landedSlot, isEarlier: awaitedHolder === "" };
       if (performance.now() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
+      if (awaitedHolder === "") onWait();
       awaitedHolder = holder;
       await sleep(POLL_MS);
     }
@@ -177,14 +178,14 @@ export function createAccountLocks({ feePayer, redis }: { feePayer: string; redi
   return {
     /**
      * Acquires the lock of the account with this address; waits while another replica prepares its
-     * transaction. Throws {@link CollectError} `lease-not-acquired` at `endsAt`, a `performance.now()` time, or
-     * `stored-transaction-unreadable`.
+     * transaction, and then calls `onWait` once. Throws {@link CollectError} `lease-not-acquired` at `endsAt`, a
+     * `performance.now()` time, or `stored-transaction-unreadable`.
      */
-    async acquire(address: string, endsAt: number): Promise<Lease> {
+    async acquire(address: string, endsAt: number, onWait: () => void = () => undefined): Promise<Lease> {
       const keys = keysOf(`${feePayer}:${address}`);
       const token = randomUUID();
       const granted = { holder: token, transaction: "", landedSlot: 0, isEarlier: false };
-      const answer = await acquireLock(keys, token, endsAt);
+      const answer = await acquireLock(keys, token, endsAt, onWait);
       const { holder, transaction, landedSlot, isEarlier } = answer ?? granted;
       let hasTransaction = holder !== token;
       const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);

@@ -2,36 +2,51 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CollectError } from "../../collect-error.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "./account-lock.ts";
 
+interface Holder {
+  /** What it has stored; undefined before. */
+  readonly transaction: () => StoredTransaction | undefined;
+  /** Resolves to that when it releases the lock. */
+  readonly released: Promise<StoredTransaction | undefined>;
+}
+
+/** Called when a lock must be waited for. Returns the transaction of the holder, if that is known. */
+export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
+
 /**
  * Lets one collect at a time distribute the fees that a sharing config's accounts share, also among the collects of this
  * replica: each account has its own collect, and one distribution pays all of them. A collect that finds another one in
  * flight gets a lease with its transaction, once that has an outcome.
  */
 export function createDistributionLocks(locks: AccountLocks) {
-  /** What each collect of this replica that holds a lock has sent, once it releases it. By config. */
-  const holders = new Map<string, Promise<StoredTransaction | undefined>>();
+  /** The collects of this replica that hold a lock, by config. */
+  const holders = new Map<string, Holder>();
 
   return {
     /**
      * Acquires the lock of the sharing config with this address. Throws {@link CollectError} `distribution-in-flight` or
      * `lease-not-acquired` at `endsAt`, a `performance.now()` time, or `stored-transaction-unreadable`.
      */
-    async acquire(config: string, endsAt: number): Promise<Lease> {
+    async acquire(config: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Lease> {
       for (let holder; (holder = holders.get(config));) {
-        const transaction = await before(endsAt, holder);
+        onWait(holder.transaction);
+        const transaction = await before(endsAt, holder.released);
         if (transaction) return toFollow(transaction);
       }
       const { promise, resolve } = Promise.withResolvers<StoredTransaction | undefined>();
-      holders.set(config, promise);
       let sent: StoredTransaction | undefined;
+      holders.set(config, { transaction: () => sent, released: promise });
       const free = () => {
         holders.delete(config);
         resolve(sent);
       };
-      const lease = await locks.acquire(config, endsAt).catch((error: unknown) => {
-        free();
-        throw error;
-      });
+      const lease = await locks
+        .acquire(config, endsAt, () => {
+          onWait(() => undefined);
+        })
+        .catch((error: unknown) => {
+          free();
+          throw error;
+        });
       if (lease.openTransaction) {
         free();
         return lease;

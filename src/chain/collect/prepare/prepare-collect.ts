@@ -8,7 +8,7 @@ import type { WalletWithCoins } from "../../wallets.ts";
 import type { FailureBackoff } from "../failure-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "../locks/account-lock.ts";
-import { createDistributionLocks } from "../locks/distribution-locks.ts";
+import { createDistributionLocks, type OnWait } from "../locks/distribution-locks.ts";
 import { createPacker } from "./packer.ts";
 import type { Prospect, Prospects } from "./prospect.ts";
 import type { SignedCollect } from "./sign-alone.ts";
@@ -71,6 +71,7 @@ export function createPrepareCollect(
     leftOut,
     endsAt,
     isAlone,
+    onWait,
   }: {
     wallet: WalletWithCoins;
     payers: Payers;
@@ -80,6 +81,8 @@ export function createPrepareCollect(
     leftOut: Set<string>;
     endsAt: number;
     isAlone: boolean;
+    /** Called when another collect must end first that distributes fees which this account shares. */
+    onWait: OnWait;
   }): Promise<PreparedCollect> => {
     const { address } = wallet.account;
     /** By the coin's mint. */
@@ -112,7 +115,7 @@ export function createPrepareCollect(
       const coins = distributionsOf(part.sweeps).map(({ coin }) => coin);
       // In the same order for all.
       for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
-        const lease = await distributionLocks.acquire(sharingConfig.address, endsAt);
+        const lease = await distributionLocks.acquire(sharingConfig.address, endsAt, onWait);
         if (lease.openTransaction) return { kind: "other", lease, transaction: lease.openTransaction };
         held.set(mint, lease);
       }

@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CollectError } from "../../../src/chain/collect-error.ts";
+import type { Redis } from "../../../src/upstream/redis.ts";
+import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
+import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import { newMint } from "../../support/new-mint.ts";
+import { hold, isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+
+const SOL = 1_000_000_000n;
+const ALL_FEES = { collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const REFUSED = { status: 429, body: "" };
+
+let sandbox: TestSandbox;
+beforeEach(async () => {
+  sandbox = await startTestSandbox();
+});
+afterEach(async () => {
+  for (const { faults } of [sandbox.rpc, sandbox.secondRpc]) faults.clear();
+  await sandbox.close();
+});
+
+const isConfirmed = () =>
+  expect
+    .poll(() => {
+      const [landed] = sandbox.landedCollects();
+      return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
+    })
+    .toBe(true);
+const callsOf = (method: string) => sandbox.rpc.calls.filter(isMethod(method)).length;
+
+describe("a caller who joins a collect after its transaction has landed", () => {
+  it("gets no success for it, but hears of it as the last collect", async () => {
+    const collector = createSandboxCollector(sandbox);
+    const release = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+    const first = collector.collect("creator");
+    await isConfirmed();
+    const second = collector.collect("creator");
+    await expect.poll(() => callsOf("getSlot")).toBe(1);
+    release();
+    const { signature } = sandbox.landedCollects()[0]!;
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES, signature });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("gets what has arrived since", async () => {
+    const collector = createSandboxCollector(sandbox);
+    const release = hold(sandbox.rpc, isMethod("getTransaction"));
+    const first = collector.collect("creator");
+    await expect.poll(() => callsOf("getTransaction")).toBe(1);
+    const { creatorVault } = sandbox.account("creator");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + SOL);
+    const second = collector.collect("creator");
+    release();
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({ kind: "collected", collected: SOL });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+});
+
+describeWithRedis("a transaction that Redis stores only after it has landed", () => {
+  let redis: Redis;
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
+  });
+
+  it("is no success for a caller who asks the other replica meanwhile", async () => {
+    /** The scripts that write a signed transaction, and all later ones, which Redis runs late. */
+    const late: (() => void)[] = [];
+    const slow: Redis = {
+      ...redis,
+      run(script, keys, args) {
+        if (late.length === 0 && !script.text.includes("'transaction', ARGV[2]"))
+          return redis.run(script, keys, args);
+        late.push(() => void redis.run(script, keys, args));
+        return Promise.resolve(undefined);
+      },
+      runLater(...call) {
+        late.push(() => {
+          redis.runLater(...call);
+        });
+      },
+    };
+    const outcome = await createSandboxCollector(sandbox, { redis: slow }).collect("creator");
+    expect(outcome).toMatchObject({ kind: "collected", ...ALL_FEES });
+    const { signature } = sandbox.landedCollects()[0]!;
+
+    const other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+    let asks = 0;
+    const waiting: Redis = {
+      ...redis,
+      run(script, keys, args) {
+        if (script.text.includes("'asked', '1'")) asks++;
+        return redis.run(script, keys, args);
+      },
+    };
+    const otherWaits = createSandboxCollector(sandbox, { redis: waiting, rpcs: [sandbox.secondRpc] });
+    const second = otherWaits.collect("creator");
+    await expect.poll(() => asks).toBeGreaterThan(1);
+    for (const run of late) run();
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
+    expect(await other.collect("creator")).toMatchObject({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+});
+
+describe("a shareholder who asks while another one's collect distributes", () => {
+  let mint: string;
+  beforeEach(() => {
+    mint = newMint();
+    const shareholders = ["artist001", "artist002"].map((handle) => {
+      const { address, creatorVault } = sandbox.account(handle);
+      sandbox.chain.setBalance(address, SOL);
+      sandbox.chain.setBalance(creatorVault, 0n);
+      return { address, bps: 5_000 };
+    });
+    sandbox.coins.launch({ mint, creator: shareholders[0]!.address, kind: "shared", shareholders });
+    sandbox.coins.addFees(mint, SOL);
+  });
+  const collect = ({ collector }: SandboxCollector, handle: string, startedAt = performance.now()) =>
+    collector
+      .collect(
+        { account: sandbox.account(handle), coins: [sandbox.coins.addressesOf(mint)] },
+        handle,
+        startedAt,
+      )
+      .catch((error: unknown) => {
+        if (error instanceof CollectError) return error.failure;
+        throw error;
+      });
+
+  /** Someone else distributes what waits on the coin. */
+  function drain(): void {
+    const { curve, sharingConfig } = sandbox.coins.addressesOf(mint);
+    for (const address of [curve, sharingConfig.creatorVault]) {
+      const account = sandbox.chain.account(address);
+      const lamports = sandbox.chain.rentExemptMinimum(account?.data.length ?? 0);
+      if (account) sandbox.chain.setAccount(address, { ...account, lamports });
+    }
+  }
+
+  /** One shareholder's distribution has landed, and its amounts are being read, when the other asks for new fees. */
+  async function askAfterLanding(collector: SandboxCollector) {
+    const release = hold(sandbox.rpc, isMethod("getTransaction"));
+    const first = collect(collector, "artist001");
+    await expect.poll(() => callsOf("getTransaction")).toBe(1);
+    sandbox.coins.addFees(mint, SOL);
+    const second = collect(collector, "artist002");
+    await expect.poll(() => callsOf("getSlot")).toBe(1);
+    const { signature } = sandbox.landedCollects()[0]!;
+    return { first, second, signature, release };
+  }
+
+  it("gets no success for a distribution that had landed", async () => {
+    const { first, second, signature, release } = await askAfterLanding(createSandboxCollector(sandbox));
+    drain();
+    release();
+    expect(await first).toMatchObject({ kind: "collected", collected: SOL / 2n, signature });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { collected: SOL / 2n, signature } });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("hears its signature when the time is over, also while its amounts are read", async () => {
+    const collector = createSandboxCollector(sandbox);
+    const { first, second, signature, release } = await askAfterLanding(collector);
+    expect(await collect(collector, "artist002", performance.now() - 599_999)).toEqual({
+      kind: "still-running",
+      signature,
+    });
+    release();
+    expect(await Promise.all([first, second])).toMatchObject([
+      { collected: SOL / 2n },
+      { collected: SOL / 2n },
+    ]);
+  });
+
+  it("hears that its outcome is unknown", async () => {
+    const collector = createSandboxCollector(sandbox, {
+      rpcs: [sandbox.rpc, sandbox.secondRpc],
+      waits: { agreeMs: SHORT_AGREE_MS },
+    });
+    for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
+      faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+    const first = collect(collector, "artist001");
+    await expect.poll(() => collector.openSignatures()).toHaveLength(1);
+    const [signature] = collector.openSignatures();
+    const second = collect(collector, "artist002");
+    await expect.poll(() => callsOf("getSlot")).toBeGreaterThan(0);
+    drain();
+    sandbox.secondRpc.faults.clear();
+    sandbox.secondRpc.faults.add({ then: REFUSED });
+    sandbox.chain.advanceSlots(300);
+    const unknown = { kind: "unknown", signature };
+    expect(await Promise.all([first, second])).toEqual([unknown, unknown]);
+  });
+
+  describeWithRedis("at another replica", () => {
+    let redis: Redis;
+    eachWithRedis((_, newRedis) => {
+      redis = newRedis;
+    });
+
+    it("hears that it landed, although its amounts cannot be read", async () => {
+      const signer = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+      const other = createSandboxCollector(sandbox, { redis, env: { COLLECT_TIMEOUT_MS: "3000" } });
+      sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
+      sandbox.rpc.faults.add({ when: isMethod("getTransaction"), then: REFUSED });
+      const first = collect(signer, "artist001");
+      await expect.poll(() => signer.openSignatures()).toHaveLength(1);
+      const [signature] = signer.openSignatures();
+      const second = await collect(other, "artist002", performance.now() + 600_000);
+      expect(second).toMatchObject({ kind: "landed-unreadable", signature });
+      expect(await first).toMatchObject({ kind: "collected", signature });
+    });
+  });
+});
