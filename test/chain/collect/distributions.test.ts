@@ -1,3 +1,4 @@
+import { VersionedTransaction } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CollectError } from "../../../src/chain/collect-error.ts";
 import type { Redis } from "../../../src/upstream/redis.ts";
@@ -74,6 +75,33 @@ describe("the accounts that share a coin", () => {
     await expect.poll(() => collector.openSignatures()).toHaveLength(2);
     release();
     expect(await Promise.all([first, second])).toMatchObject([HALF, { collected: (SOL + 1_000_000n) / 2n }]);
+  });
+
+  it("do not distribute a coin that no lock protects, although leaving out another makes room for it", async () => {
+    const { address } = sandbox.account("artist001");
+    const mints = Array.from({ length: 12 }, newMint);
+    const shared = mints.map(sandbox.coins.addressesOf);
+    mints.forEach((each, i) => {
+      // The largest fails the simulation: what it would pay a new account is below the rent-exempt minimum.
+      const other = i === 0 ? newMint() : sandbox.account("artist002").address;
+      const shareholders = [
+        { address, bps: i === 0 ? 9_999 : 5_000 },
+        { address: other, bps: i === 0 ? 1 : 5_000 },
+      ];
+      sandbox.coins.launch({ mint: each, creator: address, kind: "shared", shareholders });
+      sandbox.coins.addFees(each, SOL + BigInt(12 - i) * 10_000_000n);
+    });
+    const outcome = await collect(createSandboxCollector(sandbox), "artist001", mints);
+    expect(outcome).toMatchObject({ kind: "collected" });
+    const simulated = sandbox.rpc.calls.filter(isMethod("simulateTransaction")).map(({ params }) => {
+      const { message } = VersionedTransaction.deserialize(Buffer.from(params[0] as string, "base64"));
+      const keys = message.staticAccountKeys.map((key) => key.toBase58());
+      return shared.flatMap(({ mint, sharingConfig }) => (keys.includes(sharingConfig.address) ? mint : []));
+    });
+    const [first, ...others] = simulated;
+    expect(first!.length).toBeLessThan(mints.length);
+    expect(others.length).toBeGreaterThan(0);
+    expect(first).toEqual(expect.arrayContaining([...new Set(others.flat())]));
   });
 
   it("do not repeat a distribution that fails on the chain", async () => {
