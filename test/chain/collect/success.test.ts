@@ -35,7 +35,7 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     const first = collector.collect("creator");
     await isConfirmed();
     const second = collector.collect("creator");
-    await expect.poll(() => callsOf("getSlot")).toBe(1);
+    await expect.poll(() => callsOf("getSlot")).toBeGreaterThan(0);
     release();
     const { signature } = sandbox.landedCollects()[0]!;
     expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES, signature });
@@ -146,7 +146,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
     await expect.poll(() => callsOf("getTransaction")).toBe(1);
     sandbox.coins.addFees(mint, SOL);
     const second = collect(collector, "artist002");
-    await expect.poll(() => callsOf("getSlot")).toBe(1);
+    await expect.poll(() => callsOf("getSlot")).toBeGreaterThan(0);
     const { signature } = sandbox.landedCollects()[0]!;
     return { first, second, signature, release };
   }
