@@ -32,12 +32,17 @@ export const MAX_LISTED_COLLECTS = 100;
 export const MAX_MINTS_PER_OPERATION = 100;
 /** A query costs one request for each so many accounts that it reads from the chain: those of 100 wallets without coins. */
 export const ACCOUNTS_PER_REQUEST = 400;
-/** From so many coins on, a wallet counts as a call to the chain: it does not share one. */
+/** From so many coins on, at most two wallets fit into one call to the chain. */
+export const COINS_OF_HALF_A_CALL = 6;
+/** From so many coins on, a wallet does not share a call with another. */
 export const COINS_OF_A_CALL = 10;
 
-/** The accounts of the chain that a balance with so many coins counts as. */
-export const accountsOf = (coins: number): number =>
-  Math.max(4 + 5 * coins, coins < COINS_OF_A_CALL ? 0 : MAX_ACCOUNTS_PER_CALL);
+/** The accounts of the chain that a balance with so many coins counts as. A request then makes at most five calls. */
+export function accountsOf(coins: number): number {
+  const accounts = 4 + 5 * coins;
+  if (coins >= COINS_OF_A_CALL) return Math.max(accounts, MAX_ACCOUNTS_PER_CALL);
+  return coins >= COINS_OF_HALF_A_CALL ? Math.max(accounts, ACCOUNTS_PER_REQUEST / 10) : accounts;
+}
 
 /** The calls that an operation takes from its block's share: none for what fits into one call. */
 export const chainCallsOf = (accounts: number): number =>

@@ -188,6 +188,8 @@ describe("a query costs one request for each started 400 accounts that it reads 
   it.each([
     [3, { ids: ids(100), mints: [newMint()], others: [] }],
     [4, { ids: ids(10), mints: Array.from({ length: 10 }, newMint), others: ids(90) }],
+    // Only two of them fit into one call.
+    [2, { ids: ids(11), mints: Array.from({ length: 6 }, newMint), others: [] }],
     [1, { ids: ids(100), mints: [], others: [] }],
   ])("%i", async (cost, variables) => {
     const { body, headers } = await world.graphql(query, variables, newCaller());

@@ -93,6 +93,7 @@ describe("a query that costs one request", () => {
     ["99 wallets", times(99, 0)],
     ["96 wallets, one of each 32 with a coin", times(3, [...times(31, 0), 1]).flat()],
     ["21 wallets with three coins", times(21, 3)],
+    ["10 wallets with six coins", times(10, 6)],
     ["10 wallets with seven coins", times(10, 7)],
     ["8 wallets with nine coins", times(8, 9)],
     ["two wallets with ten coins between small ones", [10, ...times(20, 0), 9, 10, 9, 0]],

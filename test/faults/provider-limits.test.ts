@@ -63,6 +63,15 @@ it("a provider that refuses a large body with status 413 is asked for fewer acco
   expect(await readWallets()).toHaveLength(99);
 });
 
+it("a wallet and the same one with a coin, of which neither fits into one call, are both read", async () => {
+  await startWithLimit(2, () => refuse(-32602));
+  const query = `query ($mints: [String!]) { wallet(handle: "creator") { balance(mints: $mints) { vault } } }`;
+  for (let i = 0; i < 2; i++) {
+    const answers = await Promise.all([[], [newMint()]].map((mints) => world.graphql(query, { mints })));
+    for (const { body } of answers) expect(body.data).toEqual({ wallet: { balance: { vault: "3.1000" } } });
+  }
+});
+
 it("a wallet that does not fit into one call is read again until all its accounts are from one slot", async () => {
   await startWithLimit(2, () => refuse(-32602));
   let calls = 0;

@@ -3,7 +3,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { MAX_SIGNATURES_PER_CALL, type SignatureStatus } from "../rpc/signature-status.ts";
 
-/** About one slot. */
+/** About two slots. */
 export const POLL_MS = 400;
 
 /**

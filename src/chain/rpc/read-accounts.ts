@@ -241,8 +241,8 @@ function pack(groups: readonly Group[], limit: number): readonly Call[] {
 
 function hasRoom(keys: ReadonlySet<string>, group: Group, limit: number): boolean {
   let size = keys.size;
-  for (const key of group.keys) if (!keys.has(key) && ++size > limit) return false;
-  return true;
+  for (const key of group.keys) if (!keys.has(key)) size++;
+  return size <= limit;
 }
 
 /** Requires no slot if it is 0, because every node has reached that. */
