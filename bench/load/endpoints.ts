@@ -25,6 +25,8 @@ export interface Endpoint extends LoopbackServer<ChainCall> {
   urlFor(replica: number): string;
   /** Answers with other methods instead of the honest ones, until the returned function is called. */
   lie(toMethods: ToMethods): () => void;
+  /** How often accounts were read here. */
+  reads(): number;
 }
 
 /** A transaction that a replica tried to send, whether or not the endpoint kept it. */
@@ -92,12 +94,14 @@ export async function startEndpoints(
   async function startEndpoint(): Promise<Endpoint> {
     const honest = methodsOf(chain);
     let methods = honest;
+    let reads = 0;
     const server = await createLoopbackServer<ChainCall>({
       port: 0,
       describe({ body, url }) {
         const parsed = parseJsonRpcCall(body);
         const call = parsed && { ...parsed, replica: Number(url.pathname.slice(1)) };
         if (call) record(call);
+        if (call?.method === "getMultipleAccounts") reads++;
         return call;
       },
       handle: ({ body }) => ({
@@ -115,6 +119,7 @@ export async function startEndpoints(
           methods = honest;
         };
       },
+      reads: () => reads,
     };
   }
 

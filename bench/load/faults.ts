@@ -3,6 +3,7 @@ import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc } from "../../src/sandbox/rpc/json-rpc.ts";
 import type { ChainCall, Endpoint } from "./endpoints.ts";
 import type { Lie } from "./lies.ts";
+import type { Problems } from "./problems.ts";
 import type { System } from "./system.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
@@ -16,6 +17,12 @@ const SHORT_FAULT_MS = 600;
 const LONG_FAULT_MS = 3_000;
 /** How long after the start of such a fault its blockhash expires. */
 const EXPIRES_AFTER_MS = 700;
+/** How long a node that claims to be ahead does so: longer than an endpoint that lags keeps the reads. */
+const AHEAD_MS = 12_000;
+/** Until the preferred endpoint no longer backs off after the fault before. */
+const RECOVERED_MS = 3_000;
+/** The part of the reads that such a node may get: only to see how it is. */
+const MAX_READS_AHEAD = 0.1;
 /** How long an endpoint closes connections before the lies of the other, or before it belongs to another cluster. */
 const OUTAGE_MS = 300;
 
@@ -58,6 +65,10 @@ interface Scenario {
   readonly start: () => () => void;
   /** A transaction may expire while the fault lasts, so it lasts longer than a blockhash lives. */
   readonly isLong?: boolean | undefined;
+  /** How long the fault lasts otherwise; SHORT_FAULT_MS by default. */
+  readonly ms?: number | undefined;
+  /** How long no endpoint fails before the fault. */
+  readonly quietMs?: number | undefined;
   /** An endpoint that fails for a moment, before the fault. */
   readonly failsBefore?: Endpoint | undefined;
   /** No replica may start meanwhile: of two endpoints that differ, it cannot know the right one. */
@@ -73,7 +84,7 @@ const stopAll = (stops: (() => void)[]) => () => {
 };
 
 /** The faults of the chain. At most one endpoint lies at a time; only honest faults concern both. */
-function chainScenarios({ endpoints, lies, stale, random }: System): Scenario[] {
+function chainScenarios({ endpoints, lies, ratchet, stale, random }: System, problems: Problems): Scenario[] {
   const sometimes = () => random.isChosen(FAULT_RATE);
   const onBoth = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
     stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when })));
@@ -98,6 +109,16 @@ function chainScenarios({ endpoints, lies, stale, random }: System): Scenario[] 
       });
     }
     return stopAll(stops);
+  }
+
+  /** Until the returned function is called, nearly all reads must go to the first endpoint. */
+  function limitReads(): () => void {
+    const before = endpoints.map(({ reads }) => reads());
+    return () => {
+      const [first, second] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [number, number];
+      if (second > MAX_READS_AHEAD * (first + second))
+        problems.add("a node that claims to be ahead got the reads", `${second} of ${first + second}`);
+    };
   }
 
   /** Something for each endpoint: first alternating between the two, then the other way round. */
@@ -146,7 +167,13 @@ function chainScenarios({ endpoints, lies, stale, random }: System): Scenario[] 
       start: () => onBoth(fault(), sometimes),
     })),
   ];
-  return takeTurns(liesOfOne, ofBoth, faultsOfOne);
+  const ahead: Scenario = {
+    name: `endpoint 2: ${ratchet.name}`,
+    quietMs: RECOVERED_MS,
+    ms: AHEAD_MS,
+    start: () => stopAll([startLie(endpoints[1], ratchet), limitReads()]),
+  };
+  return [...takeTurns(liesOfOne, ofBoth, faultsOfOne), ahead];
 }
 
 /** The first of each group, then the second of each, and so on: even a short run has some of each group. */
@@ -161,9 +188,9 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
 }
 
 /** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
-export function createFaultSchedule(system: System) {
+export function createFaultSchedule(system: System, problems: Problems) {
   const { sandbox, redis, replicas, frozen, random, advanceSlots } = system;
-  const ofChain = chainScenarios(system);
+  const ofChain = chainScenarios(system, problems);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
     start: () => sandbox.social.faults.add({ ...fault(), when: () => random.isChosen(FAULT_RATE) }),
@@ -183,10 +210,11 @@ export function createFaultSchedule(system: System) {
       const next = position.get(scenarios) ?? 0;
       position.set(scenarios, next + 1);
       const scenario = scenarios[next % scenarios.length]!;
-      const { name, start, isLong, failsBefore } = scenario;
+      const { name, start, isLong, failsBefore, ms = SHORT_FAULT_MS, quietMs = 0 } = scenario;
       while (scenario.isAmbiguous && isStarting) await sleep(POLL_MS);
       isAmbiguous ||= scenario.isAmbiguous ?? false;
       injected.add(name);
+      await sleep(quietMs);
       const endOutage = failsBefore?.faults.add({ then: "reset" });
       if (endOutage) await sleep(OUTAGE_MS);
       endOutage?.();
@@ -195,7 +223,7 @@ export function createFaultSchedule(system: System) {
         await sleep(EXPIRES_AFTER_MS);
         advanceSlots(SLOTS_PAST_BLOCKHASH);
         await sleep(LONG_FAULT_MS - EXPIRES_AFTER_MS);
-      } else await sleep(SHORT_FAULT_MS);
+      } else await sleep(ms);
       stop();
       if (scenario.isAmbiguous) isAmbiguous = false;
       await sleepUnless(isOver, pauseMs);

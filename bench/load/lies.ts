@@ -25,6 +25,8 @@ const HUGE_HEIGHT = 4_000_000_000_000;
 const OTHER_CLUSTER_SLOTS = 50_000_000;
 /** A node that is slow, and one that has stopped: more than the 32 slots to finality. */
 const SLOTS_BEHIND = [5, 60];
+/** A ratchet gains so many slots with each answer. */
+const SLOTS_GAINED = 7;
 
 /** Too few to be impossible. */
 const SLOTS_AHEAD = 400;
@@ -46,14 +48,37 @@ function failWith(code: number): ToMethods {
   return (honest) => Object.fromEntries(Object.keys(honest).map((name) => [name, fail]));
 }
 
+/** A node of this cluster that sees another chain. */
+const showing =
+  (view: () => Chain): ToMethods =>
+  ({ getGenesisHash }) => ({ ...methodsOf(view()), getGenesisHash: getGenesisHash! });
+
+/** A node that shows the state of when it was first asked, in slots that gain on the chain with each answer. */
+export function createRatchet(chain: Chain, timeline: Timeline): Lie {
+  function methods(honest: Methods): Methods {
+    const shownSlot = chain.slot("confirmed");
+    let gained = 0;
+    const seen = showing(() => ({
+      ...chain,
+      slot: (commitment) => chain.slot(commitment) + gained,
+      blockHeight: (commitment) => chain.blockHeight(commitment) + gained,
+      account: (address) => timeline.contentAt(address, shownSlot),
+    }))(honest);
+    const gaining = Object.entries(seen).map(([name, method]) => {
+      const gain = (params: unknown) => {
+        gained += SLOTS_GAINED;
+        return method(params);
+      };
+      return [name, gain] as const;
+    });
+    return Object.fromEntries(gaining);
+  }
+  return { name: `${SLOTS_GAINED} slots more with each answer`, methods, isStale: true };
+}
+
 /** The lies of one endpoint at a time, the worst first. */
 export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   const otherGenesisHash = newBlockhash();
-
-  /** A node of this cluster that sees another chain. */
-  const showing =
-    (view: () => Chain): ToMethods =>
-    ({ getGenesisHash }) => ({ ...methodsOf(view()), getGenesisHash: getGenesisHash! });
 
   /** The chain without any of its transactions, with other slots and heights. */
   const withSlots = (slot: Chain["slot"], blockHeight: Chain["blockHeight"]): Chain => ({

@@ -32,10 +32,10 @@ const SHARED_FEES = 0.3;
 const MAX_HEAP_GROWTH_BYTES = 24 * 1024 * 1024;
 /** A replica asks about its open transactions far more often. */
 const QUIET_MS = 3_000;
-/** How long transactions may stay in flight once no fault is left. */
-const SETTLE_MS = 20_000;
-/** How long the last collects may take; longer than an account backs off after one failure. */
-const RECOVERY_MS = 90_000;
+/** How long transactions may stay in flight once no fault is left: until a finalized block shows that they expired. */
+const SETTLE_MS = 45_000;
+/** How long the last collects may take; longer than a blockhash lives and an account then backs off. */
+const RECOVERY_MS = 120_000;
 const RETRY_MS = 1_000;
 
 /** What a run does. */
@@ -90,7 +90,7 @@ async function attack(
   problems: Problems,
 ): Promise<string[]> {
   const totalBefore = totalAtAddresses(system);
-  const faults = createFaultSchedule(system);
+  const faults = createFaultSchedule(system, problems);
 
   async function runFor(seconds: number): Promise<void> {
     const endsAt = performance.now() + seconds * 1_000;

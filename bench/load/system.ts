@@ -4,14 +4,14 @@ import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandb
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
 import { startEndpoints } from "./endpoints.ts";
-import { createLies } from "./lies.ts";
+import { createLies, createRatchet } from "./lies.ts";
 import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
 import { launchFailingCoins, launchSharedCoins, type SHARED_COINS, type SharedCoin } from "./shared-coins.ts";
 import { createTimeline } from "./timeline.ts";
 
-/** A blockhash lives 150 slots, so 15 s, if no scenario makes it expire sooner. */
-const SLOT_MS = 100;
+/** As on mainnet. A blockhash lives 150 slots, so 30 s, if no scenario makes it expire sooner. */
+const SLOT_MS = 200;
 
 /** A site that states its visitors' addresses. */
 export const TRUSTED_CALLER = "10.8.0.1";
@@ -111,6 +111,7 @@ export async function startSystem(
     failingCoins,
     timeline,
     lies,
+    ratchet: createRatchet(chain, timeline),
     redis,
     replicas,
     endpoints: rpc.endpoints,
