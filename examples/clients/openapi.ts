@@ -304,7 +304,7 @@ export interface operations {
             /**
              * @description `SOCIAL_RATE_LIMITED`: The social network's rate limit is used up. Try again after the number of seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).
              *
-             *     `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds.
+             *     `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request.
              */
             429: {
                 headers: {
@@ -457,7 +457,7 @@ export interface operations {
                     "application/json": components["schemas"]["CollectError"];
                 };
             };
-            /** @description `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. */
+            /** @description `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -82,7 +82,7 @@ export const ERROR_CODES = {
     status: 400,
     message:
       "The vault is empty, or holds too little to be worth a transaction. Try again after more trading.",
-    retry: "After more trading.",
+    retry: "After more trading, or with the coins named on which fees wait.",
     operations: COLLECT,
   },
   INSUFFICIENT_FUNDS: {
@@ -102,7 +102,8 @@ export const ERROR_CODES = {
   RATE_LIMITED: {
     status: 429,
     message: "Too many requests from this address. Try again after the number of seconds in Retry-After.",
-    retry: "After the number of seconds in Retry-After.",
+    retry:
+      "After the number of seconds in Retry-After. GraphQL's `wallets` looks up many accounts in one request.",
     operations: BOTH,
   },
 

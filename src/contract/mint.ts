@@ -9,6 +9,9 @@ export const MAX_MINTS = 10;
  */
 export const MAX_MINTS_PER_WALLET = 19;
 
+/** For callers who name no coins and find nothing to collect. */
+export const NAME_COINS = `Fees may also wait on coins: name up to ${MAX_MINTS} by their mints, in \`mints\`.`;
+
 /** The syntax of a mint in base58. {@link toMint} also checks that it is 32 bytes. */
 export const MINT_PATTERN = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
-import { invalidMint, MAX_MINTS, MINT_PATTERN } from "../contract/mint.ts";
+import { invalidMint, MAX_MINTS, MINT_PATTERN, NAME_COINS } from "../contract/mint.ts";
 import { invalidSocialId, SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { encodingProblem } from "../graphql/json-body.ts";
@@ -59,7 +59,7 @@ const EXAMPLE_RESULT = {
 const EXAMPLE_NOTHING = {
   success: false,
   error: "NOTHING_TO_COLLECT",
-  message: ERROR_CODES.NOTHING_TO_COLLECT.message,
+  message: `${ERROR_CODES.NOTHING_TO_COLLECT.message} ${NAME_COINS}`,
   collected: "0.0000",
 };
 
@@ -85,7 +85,10 @@ const NOTHING = {
   description: `${ERROR_CODES.NOTHING_TO_COLLECT.message} No transaction was sent, unless another party emptied the vault on the chain at the same moment.`,
   members: ["success", "error", "message", "collected", "remaining", "lastCollect"],
   fixed: { success: false, error: "NOTHING_TO_COLLECT" satisfies ErrorCode },
-  withMints: { member: "remaining", example: { ...EXAMPLE_NOTHING, remaining: "0.0000" } },
+  withMints: {
+    member: "remaining",
+    example: { ...EXAMPLE_NOTHING, message: ERROR_CODES.NOTHING_TO_COLLECT.message, remaining: "0.0000" },
+  },
   ifKnown: {
     member: "lastCollect",
     example: { ...EXAMPLE_NOTHING, lastCollect: { ...LAST_COLLECT, at: "2026-11-23T09:30:00.000Z" } },
@@ -195,11 +198,12 @@ function readMembers(body: Uint8Array, request: Request): { socialId: string; mi
       message: `${BODY_EXPECTED}. ${encodingProblem(body, request) ?? `Received ${quote(text)}.`}`,
     });
   }
-  const socialId = "socialId" in value ? value.socialId : undefined;
+  const { socialId, mint, mints: listed } = value as Readonly<Record<string, unknown>>;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
-  const mints: unknown = ("mints" in value ? value.mints : null) ?? [];
-  if (!Array.isArray(mints))
+  if (!Array.isArray(listed ?? []))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
+  // `mint` is the name in a lookup.
+  const mints = [...(mint === undefined || mint === null ? [] : [mint]), ...((listed ?? []) as unknown[])];
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
   return { socialId, mints: mints as string[] };
 }

@@ -181,7 +181,8 @@ export function createLookupHandler(
     const [handle, ...others] = query.getAll("handle");
     if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
     if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-    const mints = query.getAll("mint");
+    // `mints` is the name in a collect.
+    const mints = [...query.getAll("mint"), ...query.getAll("mints")];
     // The operation would check them after it has looked up the handle.
     if (format.pattern.test(handle)) toMints(mints);
     return respondJson(200, await lookUp(handle, scope, mints));

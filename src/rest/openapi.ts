@@ -2,6 +2,7 @@ import type { GraphQLSchema } from "graphql";
 import { ContractError } from "../contract/contract-error.ts";
 import { codesOf, ERROR_CODES } from "../contract/error-codes.ts";
 import { VERSION } from "../observability/version.ts";
+import { BATCHING } from "../schema/field-metadata.ts";
 import { allowHeader, type EndpointDescription, type EndpointAnswer } from "./endpoint-description.ts";
 import { toErrorBody } from "./respond.ts";
 import { resultSchema, schemaRef } from "./result-schema.ts";
@@ -60,7 +61,7 @@ export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
         isOpenToAllPages
           ? "The API is public: no keys, no login, and any web page may call it."
           : "The API is public: no keys, no login. Only web pages of the origins that its operator lists may call it.",
-        `Rate limit: ${max} requests in ${windowSeconds} seconds from one IP address, for both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` show what is left.`,
+        `Rate limit: ${max} requests in ${windowSeconds} seconds from one IP address, for both endpoints and GraphQL together. The headers \`RateLimit\` and \`RateLimit-Policy\` show what is left. ${BATCHING}`,
         "Amounts are decimal strings in SOL with 4 digits after the point, truncated, never rounded up.",
         "Errors are JSON: `error` is a stable code for programs, `message` explains it to people and may change. `Retry-After`, if present, is in seconds.",
         `An unknown path returns ${notFound.status} \`${notFound.code}\`.`,

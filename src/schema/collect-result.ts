@@ -1,6 +1,7 @@
 import type { LastCollect } from "../chain/collect/last-collects.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
+import { NAME_COINS } from "../contract/mint.ts";
 import { toSocialId } from "../contract/social-id.ts";
 import type { CollectResult } from "../resolvers/collect-fees.ts";
 import type { Context } from "../resolvers/context.ts";
@@ -31,9 +32,11 @@ function remaining(result: CollectResult): Lamports {
   );
 }
 
-function explain(missing: Lamports | undefined): string {
-  if (!missing) return ERROR_CODES[NOTHING].message;
-  return `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`;
+function explain(missing: Lamports | undefined, namesCoins: boolean): string {
+  const reason = missing
+    ? `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`
+    : ERROR_CODES[NOTHING].message;
+  return namesCoins ? reason : `${reason} ${NAME_COINS}`;
 }
 
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
@@ -113,7 +116,8 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     }),
     message: t.string({
       ...nullableField({ description: "Explains `error` to a person." }, NULL_ON_SUCCESS),
-      resolve: (result) => (result.kind === "nothing" ? explain(result.missing) : null),
+      resolve: (result) =>
+        result.kind === "nothing" ? explain(result.missing, result.named.length > 0) : null,
     }),
     lastCollect: t.field({
       type: LastCollectType,

@@ -23,6 +23,8 @@ interface FieldCost {
 
 /** The most wallets per operation, including those in lists. The social network accepts the same number per call. */
 export const MAX_WALLETS = 100;
+/** For callers who look up one account per request. */
+export const BATCHING = `To look up many accounts, use GraphQL: \`wallets\` takes ${MAX_WALLETS} handles in one request.`;
 /** The most `collect` fields per operation. They run one after the other. */
 export const MAX_COLLECTS = 10;
 /** The most entries of `collectMany` per operation. They are collected at the same time. */

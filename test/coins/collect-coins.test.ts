@@ -71,6 +71,23 @@ describe("a collect that names a coin", () => {
     expect(fee).toBeLessThan(TRANSACTION_FEE + 200n);
   });
 
+  it("may name one coin as `mint`, as a lookup does", async () => {
+    const [curveCoin, poolCoin] = mintsOf("launcher");
+    const socialId = world.account("launcher").id;
+    const post = (members: object) =>
+      world.request("/collect", { method: "POST", body: JSON.stringify({ socialId, ...members }) });
+    for (const mint of ["nonsense", 7, [curveCoin]])
+      expect((await post({ mint })).body).toMatchObject({ success: false, error: "INVALID_MINT" });
+    const { body } = await post({ mint: curveCoin, mints: [poolCoin] });
+    expect(body).toMatchObject({ collected: "8.7500", remaining: "0.0000" });
+    const message =
+      "The vault is empty, or holds too little to be worth a transaction. Try again after more trading.";
+    expect((await post({ mint: curveCoin, mints: null })).body).toMatchObject({
+      message,
+      remaining: "0.0000",
+    });
+  });
+
   it("moves what waits on curves and pools and in both vaults in one transaction", async () => {
     const mints = mintsOf("launcher");
     expect(await vaultOf("launcher", mints)).toBe("9.7500");

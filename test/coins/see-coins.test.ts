@@ -83,6 +83,14 @@ describe("a lookup that names a coin", () => {
     expect([balance.vault, coins.length]).toEqual(["6.2500", 1]);
   });
 
+  it("may call the parameter `mints`, as a collect does", async () => {
+    const [curveCoin, poolCoin] = mintsOf("launcher");
+    const path = `/wallet/lookup?handle=launcher&mints=${poolCoin}&mint=${curveCoin}`;
+    expect((await world.request(path)).body).toEqual(await see("launcher", [curveCoin!, poolCoin!]));
+    const { status, body } = await world.request("/wallet/lookup?handle=launcher&mints=nonsense");
+    expect([status, body.error]).toEqual([400, "INVALID_MINT"]);
+  });
+
   it("has no `coins` if it names none", async () => {
     expect((await world.lookup("launcher")).body).not.toHaveProperty("coins");
     const { body } = await world.graphql(`{ wallet(handle: "launcher") { coins(mints: []) { mint } } }`);

@@ -49,7 +49,8 @@ describe("a refusal", () => {
       [() => world.collect("x", caller), { success: false }],
     ] as const) {
       const { status, headers, body } = await refuse();
-      const expected = { ...members, error: "RATE_LIMITED", message: expect.any(String) };
+      const batching = "To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request.";
+      const expected = { ...members, error: "RATE_LIMITED", message: expect.stringContaining(batching) };
       expect([status, body]).toEqual([429, expected]);
       expect(Number(headers.get("retry-after"))).toBeGreaterThan(WINDOW_SECONDS - 600);
       expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(WINDOW_SECONDS);

@@ -40,7 +40,7 @@ export function createLlmsText({ basePath, publicUrl, schema, rest }: ApiDescrip
     const url = publicUrl ? new URL(path, publicUrl).href : `${basePath}/${path}`;
     return `[${path}](${url}): ${text}`;
   });
-  const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL.`;
+  const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL. REST also takes the other name.`;
   return `# Tributary
 
 > Finds the Solana address of a social-network account, shows its trading fees, and collects them to this address. An account has an address even if its owner has no wallet. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.

@@ -2,6 +2,7 @@ import { getGraphQLRateLimiter } from "graphql-rate-limit";
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
+import { BATCHING } from "../../schema/field-metadata.ts";
 import type { Redis } from "../../upstream/redis.ts";
 import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
@@ -46,7 +47,7 @@ function toRateLimitHeader(left: number | string, seconds: number | string): str
 
 function rateLimited({ max, windowSeconds }: RateLimitConfig, retryAfterSeconds: number): ContractError {
   return new ContractError("RATE_LIMITED", {
-    message: `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address. Try again in ${retryAfterSeconds} seconds.`,
+    message: `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address. Try again in ${retryAfterSeconds} seconds. ${BATCHING}`,
     retryAfterSeconds,
   });
 }

@@ -33,6 +33,7 @@ it("/llms.txt revalidates, and does not count against the rate limit", async () 
 
 it("/llms.txt states the limit, and each contract code with its status", () => {
   expect(section("Limits")).toContain("Rate limit: 4 requests in 60 seconds");
+  expect(section("Limits")).toContain("`wallets` takes 100 handles in one request");
   for (const code of [...codesOf("lookup"), ...codesOf("collect")])
     expect(section("Error codes")).toContain(`\n- \`${code}\` ${rowOf(code).status}: ${rowOf(code).retry}`);
 });
