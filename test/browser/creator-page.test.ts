@@ -349,6 +349,8 @@ describeWithBrowser("the page of a creator", (visit) => {
     const page = await visit(`${world.url}/?handle=suspended`);
     await page.getByRole("heading", { name: "There is no @suspended" }).waitFor();
     expect(await violationsOn(page)).toEqual([]);
+    await page.goto(`${world.url}/?handle=a_b`);
+    await page.getByText("This service does not take handles with underscores.").first().waitFor();
     await page.goto(`${world.url}/?socialId=123456`);
     await page.getByText("Check the link before you rely on this address.").waitFor();
     await page.goto(`${world.url}/?handle=creator&mint=nonsense`);

@@ -8,6 +8,7 @@ import {
   gatewaysOf,
   here,
   parseFile,
+  podEnv,
   read,
   ROOT,
   startService,
@@ -19,8 +20,11 @@ import { sendRaw } from "../support/raw-request.ts";
 import { startRedis } from "../support/redis-server.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-/** Replaces variables as Docker Compose does, with the operator's password. */
-const interpolate = (text: string) => text.replace(/\$\{REDIS_PASSWORD(?::\?[^}]*)?\}/g, "the-password");
+/** Replaces variables as Docker Compose does, with the operator's password, and defaults for the others. */
+const interpolate = (text: string) =>
+  text.replace(/\$\{REDIS_PASSWORD(?::\?[^}]*)?\}/g, "the-password").replace(/\$\{[A-Z_]+:-([^}]*)\}/g, "$1");
+const environmentOf = ({ environment }: any): Record<string, string> =>
+  Object.fromEntries(Object.entries<string>(environment).map(([name, value]) => [name, interpolate(value)]));
 
 const sandboxCompose = parseFile("compose.sandbox.yaml");
 
@@ -43,11 +47,12 @@ describe("the compose files", () => {
 
   it("start two replicas with valid variables", () => {
     expect(gatewaysOf(compose)).toHaveLength(2);
-    for (const { environment } of gatewaysOf(compose)) {
+    for (const gateway of gatewaysOf(compose)) {
       const { FEE_PAYER_KEYPAIR } = sandbox.env;
-      const REDIS_URL = interpolate(environment.REDIS_URL);
-      const config = readConfig({ ...sandbox.env, ...environment, FEE_PAYER_KEYPAIR, REDIS_URL });
+      const config = readConfig({ ...sandbox.env, ...environmentOf(gateway), FEE_PAYER_KEYPAIR });
       expect(config).toMatchObject({ host: "0.0.0.0", port: 4000, adminPort: 4001, basePath: "" });
+      // As the manifests in `deploy` do.
+      expect(config.allowUnderscore).toBe(podEnv.HANDLE_ALLOW_UNDERSCORE === "true");
     }
     for (const { environment } of gatewaysOf(sandboxCompose)) {
       expect(readConfig(environment).isProduction).toBe(true);
@@ -130,8 +135,8 @@ describeWithRedis("the Redis of", () => {
       onTestFinished(server.stop);
       expect((await sendRaw(server.url, "PING\r\nQUIT\r\n")).received).toContain("-NOAUTH");
 
-      const [{ environment }] = gatewaysOf({ services });
-      const url = interpolate(environment.REDIS_URL).replace("redis:6379", `127.0.0.1:${server.port}`);
+      const environment = environmentOf(gatewaysOf({ services })[0]);
+      const url = environment.REDIS_URL!.replace("redis:6379", `127.0.0.1:${server.port}`);
       const { admin } = await startService({
         ...sandbox.env,
         ...environment,

@@ -31,6 +31,12 @@ const LOOKUP = {
     kind: "failed",
   },
 };
+/** Every handle of the network. The service refuses one only for its underscores, if it does not take them. */
+const NETWORK_HANDLE = /^\w{1,15}$/;
+const UNDERSCORE_REFUSED = {
+  title: "This handle has an underscore",
+  text: "This service does not take handles with underscores. Only its operator can change that.",
+};
 const LOOKUP_FAILED = {
   title: "The lookup failed",
   text: "Try again in a minute. Nothing is lost: fees stay where they are.",
@@ -41,6 +47,7 @@ const LOOKUP_FAILED = {
 export function describeLookup({ code, retryAfterSeconds }, { handle } = {}) {
   const message = { ...(LOOKUP[code] ?? LOOKUP_FAILED) };
   if (code === "SOCIAL_NOT_FOUND" && handle) message.title = `There is no @${handle}`;
+  if (code === "INVALID_HANDLE" && NETWORK_HANDLE.test(handle)) Object.assign(message, UNDERSCORE_REFUSED);
   const isFinal = ["SOCIAL_NOT_FOUND", "INVALID_HANDLE", "INVALID_SOCIAL_ID"].includes(code);
   const isWaiting = message.kind !== "failed" && retryAfterSeconds !== undefined;
   return {
