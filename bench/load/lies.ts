@@ -53,18 +53,16 @@ const showing =
   (view: () => Chain): ToMethods =>
   ({ getGenesisHash }) => ({ ...methodsOf(view()), getGenesisHash: getGenesisHash! });
 
-/** A node that shows the state of when it was first asked, in slots that gain on the chain with each answer. */
-export function createRatchet(chain: Chain, timeline: Timeline): Lie {
+/** A node whose slots gain on the chain with each answer. */
+export function createRatchet(chain: Chain): Lie {
   function methods(honest: Methods): Methods {
-    const shownSlot = chain.slot("confirmed");
     let gained = 0;
-    const seen = showing(() => ({
+    const ahead = showing(() => ({
       ...chain,
       slot: (commitment) => chain.slot(commitment) + gained,
       blockHeight: (commitment) => chain.blockHeight(commitment) + gained,
-      account: (address) => timeline.contentAt(address, shownSlot),
     }))(honest);
-    const gaining = Object.entries(seen).map(([name, method]) => {
+    const gaining = Object.entries(ahead).map(([name, method]) => {
       const gain = (params: unknown) => {
         gained += SLOTS_GAINED;
         return method(params);
@@ -73,7 +71,7 @@ export function createRatchet(chain: Chain, timeline: Timeline): Lie {
     });
     return Object.fromEntries(gaining);
   }
-  return { name: `${SLOTS_GAINED} slots more with each answer`, methods, isStale: true };
+  return { name: `${SLOTS_GAINED} slots more with each answer`, methods };
 }
 
 /** The lies of one endpoint at a time, the worst first. */

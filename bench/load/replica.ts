@@ -6,7 +6,13 @@ import { request } from "undici";
 import { endWithTests } from "../../test/support/ended-children.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { temporaryFolder } from "../../test/support/temporary-folder.ts";
-import { LOGS_ERROR_LEVEL, LOGS_FOREIGN_CLUSTER, LOGS_REDIS_AWAY, LOGS_REDIS_BACK } from "./wording.ts";
+import {
+  LOGS_ENDPOINT_FAILS,
+  LOGS_ERROR_LEVEL,
+  LOGS_FOREIGN_CLUSTER,
+  LOGS_REDIS_AWAY,
+  LOGS_REDIS_BACK,
+} from "./wording.ts";
 
 const GATEWAY = new URL("gateway-with-gc.ts", import.meta.url).pathname;
 /** Far longer than a start takes, also on a busy machine. */
@@ -42,6 +48,7 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
   const down: Period[] = [];
   const withoutRedis: Period[] = [];
   const errors: string[] = [];
+  let endpointFailedAt = -Infinity;
   let child: ChildProcess;
 
   function readLog(line: string): void {
@@ -52,6 +59,7 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     const { level, time, msg, ...rest } = JSON.parse(line) as { level: number; time: number; msg: string };
     if (level >= LOGS_ERROR_LEVEL && !LOGS_FOREIGN_CLUSTER.test(msg))
       errors.push(`${msg} ${JSON.stringify(rest)}`);
+    if (LOGS_ENDPOINT_FAILS.test(msg)) endpointFailedAt = time;
     if (LOGS_REDIS_AWAY.test(msg)) begin(withoutRedis, time);
     else if (LOGS_REDIS_BACK.test(msg)) end(withoutRedis, time);
   }
@@ -115,6 +123,8 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     withoutRedis: withoutRedis as readonly Period[],
     /** What it logged as an error, or printed outside of the log. */
     errors: errors as readonly string[],
+    /** When it last logged that a chain endpoint fails, in milliseconds since 1970. */
+    endpointFailedAt: () => endpointFailedAt,
     metrics,
     isReady: () => answers("/readyz"),
     /** Kills the process, as a crash would. */

@@ -111,7 +111,7 @@ export async function startSystem(
     failingCoins,
     timeline,
     lies,
-    ratchet: createRatchet(chain, timeline),
+    ratchet: createRatchet(chain),
     redis,
     replicas,
     endpoints: rpc.endpoints,

@@ -16,6 +16,7 @@ export const signatureIn = (message: string): string | undefined => SIGNATURE.ex
 /** Log lines of a replica that loses Redis, and of one that has it again. */
 export const LOGS_REDIS_AWAY = /^Redis is (unavailable|not available yet)/;
 export const LOGS_REDIS_BACK = /^Redis is available/;
+export const LOGS_ENDPOINT_FAILS = /^a chain endpoint fails/;
 /** Errors and worse: see the operator's guide. */
 export const LOGS_ERROR_LEVEL = 50;
 /** An error that a replica must log while an endpoint lies. */
