@@ -102,7 +102,7 @@ export function lookupEndpoint(format: HandleFormat): EndpointDescription {
       "Returns the address to set as the creator of a token on the launch platform, and its balance. " +
       "Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. " +
       "The balance is read from the chain for every response. " +
-      `Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so about every 22 minutes for 0.001 SOL or more, without promising it. Name up to ${MAX_MINTS} coins, each with a \`mint\`, to see the fees that wait on them. \`balance\` then also counts those that collects of the same coins move. ` +
+      `Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so from time to time for 0.001 SOL or more, without promising it. Name up to ${MAX_MINTS} coins, each with a \`mint\`, to see the fees that wait on them. \`balance\` then also counts those that collects of the same coins move. ` +
       "Of a coin whose fees are shared, `coins` has the account's share. Coins with holder rewards or cashback never pay the address.",
     request: {
       parameters: [
