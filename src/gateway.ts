@@ -200,10 +200,12 @@ export function createGateway(
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
-    start: () =>
-      health.waitForStart(
+    async start(): Promise<void> {
+      await health.waitForStart(
         checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, setFeePayerBalance, log }),
-      ),
+      );
+      chain.deploys.start();
+    },
     /** Answers a Request without a socket, for tests and benchmarks. Its context has the caller's `remoteAddress`. */
     fetch: adapter.fetch,
     /** The entry for node:http, with the fast path. */
@@ -235,7 +237,10 @@ export function createGateway(
     outcomesWritten: async () => redis?.flush(WRITE_OUTCOMES_MS),
     /** The number of collects whose outcome Redis does not have yet. */
     unwrittenOutcomes: () => redis?.unwritten() ?? 0,
-    /** Closes the connections to Redis. */
-    close: () => redis?.close(),
+    /** Closes the connections to Redis, and stops what runs regularly. */
+    close(): void {
+      chain.deploys.stop();
+      redis?.close();
+    },
   };
 }

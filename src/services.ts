@@ -2,6 +2,7 @@ import type { Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createCoinFindings } from "./chain/coin-findings.ts";
+import { createDeployWatch, type DeployWaits } from "./chain/deploys.ts";
 import { createBalances } from "./chain/balances.ts";
 import { createAccountLocks } from "./chain/collect/locks/account-lock.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
@@ -39,7 +40,7 @@ import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./upstream/redis.ts";
 
 /** Tests pass shorter waits than production's, which are the parts' defaults. */
-export type Waits = ConfirmationWaits & LiveWaits & MetricsWaits & ReportWaits;
+export type Waits = ConfirmationWaits & DeployWaits & LiveWaits & MetricsWaits & ReportWaits;
 
 /** What several parts of the gateway use. */
 export interface CommonNeeds {
@@ -94,7 +95,7 @@ export function createChainServices(needs: CommonNeeds) {
   const { priceFloor, pricePercentile, maxPriorityFee } = config.collect;
   const { rpcUrls, feePayer: keypair } = config.secrets;
   const { pollMs, resendMs, rereadMs, agreeMs, reportMs, finalizedMaxAgeMs } = needs.waits ?? {};
-  const { livePeriodMs, liveCallMs, balanceMaxAgeMs } = needs.waits ?? {};
+  const { livePeriodMs, liveCallMs, balanceMaxAgeMs, deployPeriodMs } = needs.waits ?? {};
   const feePayerAddress = keypair.publicKey.toBase58();
 
   const rpc = createRpc({
@@ -222,6 +223,17 @@ export function createChainServices(needs: CommonNeeds) {
       metrics: budgetMetrics,
       log,
       rereadMs,
+    }),
+    deploys: createDeployWatch({
+      rpc,
+      programs: {
+        LAUNCHPAD: launchpadProgramId,
+        AMM: launchpadAmmProgramId,
+        FEES: launchpadFeesProgramId,
+      },
+      registry,
+      log,
+      deployPeriodMs,
     }),
     live: createLiveBalances({ balances, countedBalances, livePeriodMs, liveCallMs }),
     addressesOf: createAddresses({ escrowProgramId, escrowSeed, launchpadProgramId, launchpadAmmProgramId }),

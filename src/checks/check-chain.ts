@@ -1,8 +1,8 @@
 import { describeBalance, FEW_COLLECTS } from "../chain/collect/fee-payer.ts";
+import { readPrograms, type Program } from "../chain/deploys.ts";
 import { toLamports, type Lamports } from "../chain/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-judge.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
-import type { Account } from "../chain/rpc/read-accounts.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
@@ -35,13 +35,13 @@ export async function checkChain(needs: {
     ["ESCROW_PROGRAM_ID", chain.escrowProgramId],
     ["LAUNCHPAD_PROGRAM_ID", chain.launchpadProgramId],
     ["LAUNCHPAD_AMM_PROGRAM_ID", chain.launchpadAmmProgramId],
+    ["LAUNCHPAD_FEES_PROGRAM_ID", chain.launchpadFeesProgramId],
   ] as const;
   const feePayer = secrets.feePayer.publicKey.toBase58();
-  const addresses = [...programs.map(([, id]) => id), feePayer];
+  const ids = programs.map(([, id]) => id);
   const [endpoints, accounts] = await Promise.all([
     rpc.readClusters(),
-    rpc.getAccounts(addresses.map((address) => [address])).then(
-      (groups) => groups.flat(),
+    Promise.all([readPrograms(rpc, ids), rpc.getAccounts([[feePayer]])]).catch(
       (error: unknown) => error as Error,
     ),
   ]);
@@ -57,8 +57,9 @@ export async function checkChain(needs: {
     return examineEndpoint ? examineEndpoint(endpoint, text) : good("SOLANA_RPC_URL", text);
   }
 
-  function checkProgram([name, id]: (typeof programs)[number], account: Account | undefined): Finding {
-    if (account?.executable === true) return good(name, `${id} is deployed`);
+  function checkProgram([name, id]: (typeof programs)[number], { isDeployed, deploySlot }: Program): Finding {
+    const when = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
+    if (isDeployed) return good(name, `${id} is deployed${when}`);
     const problem = `there is no program ${id} on ${cluster}`;
     // On a public cluster the variable is wrong; on a private one the program may be deployed later.
     return CLUSTERS.has(genesisHash)
@@ -79,10 +80,11 @@ export async function checkChain(needs: {
     const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
     return [...findings, bad("SOLANA_RPC_URL", text)];
   }
+  const [found, [payer]] = accounts;
   return [
     ...findings,
-    ...programs.map((program, i) => checkProgram(program, accounts[i])),
-    checkFeePayer(accounts.at(-1)?.lamports ?? toLamports(0)),
+    ...programs.map((program, i) => checkProgram(program, found[i]!)),
+    checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
   ];
 }
 

@@ -8,7 +8,12 @@ import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
-const PROGRAMS = ["ESCROW_PROGRAM_ID", "LAUNCHPAD_PROGRAM_ID", "LAUNCHPAD_AMM_PROGRAM_ID"];
+const PROGRAMS = [
+  "ESCROW_PROGRAM_ID",
+  "LAUNCHPAD_PROGRAM_ID",
+  "LAUNCHPAD_AMM_PROGRAM_ID",
+  "LAUNCHPAD_FEES_PROGRAM_ID",
+];
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 
 let sandbox: TestSandbox;
@@ -37,7 +42,8 @@ describe("a start", () => {
     const { start, output, fetch } = createGatewayWith();
     await start();
     expect(output()).toMatch(/SOLANA_RPC_URL: \S+ is on mainnet-beta/);
-    for (const name of PROGRAMS) expect(output()).toMatch(new RegExp(`${name}: \\w+ is deployed`));
+    for (const name of PROGRAMS)
+      expect(output()).toMatch(new RegExp(`${name}: \\w+ is deployed, last in slot \\d+"`));
     expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL/);
     expect(output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
     expect((await fetch("http://localhost/readyz")).status).toBe(200);

@@ -48,6 +48,7 @@ describe("npm run doctor", () => {
       "ok     ESCROW_PROGRAM_ID",
       "ok     LAUNCHPAD_PROGRAM_ID",
       "ok     LAUNCHPAD_AMM_PROGRAM_ID",
+      "ok     LAUNCHPAD_FEES_PROGRAM_ID",
       "ok     FEE_PAYER_KEYPAIR",
       "ok     REDIS_URL",
       "ok     TRUST_PROXY",

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../src/contract/error-codes.ts";
@@ -100,11 +101,19 @@ describe("the queries of the alerts and the dashboard", () => {
 
 it("docs/operating.md explains exactly the alerts, in order, with what to look at and what to do", () => {
   const rules = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
-  const explained = [...read("operating.md").matchAll(/^### (Tributary\w+)$/gm)].map(([, name]) => name);
-  expect(explained).toEqual(rules);
-  const sections = read("operating.md")
-    .split(/^### /m)
-    .filter((text) => text.startsWith("Tributary"));
+  const sections = read("operating.md").split("\n## Alerts\n")[1]!.split(/^### /m).slice(1);
+  expect(sections.map((section) => section.split("\n")[0])).toEqual(rules);
   for (const section of sections) expect(section).toMatch(/ \*\*Look:\*\* .+ \*\*Do:\*\* ./);
   expect(ruleQueries).toHaveLength(rules.length);
 });
+
+const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
+
+it.skipIf(!hasPromtool && !process.env.CI)(
+  "the alerts fire when docs/alerts.test.yaml says, and not else",
+  () => {
+    const file = new URL("../../docs/alerts.test.yaml", import.meta.url).pathname;
+    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", file], { encoding: "utf8" });
+    expect({ status, output: stdout + stderr }).toMatchObject({ status: 0 });
+  },
+);

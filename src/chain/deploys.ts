@@ -1,0 +1,113 @@
+import { Gauge, type Registry } from "@prometheus-io/client";
+import { PublicKey } from "@solana/web3.js";
+import type { Logger } from "../observability/log.ts";
+import { deriveAddress, toAddress } from "./derive-address.ts";
+import type { Rpc } from "./rpc/rpc-client.ts";
+
+/** The loader of programs that can be upgraded. */
+const UPGRADEABLE_LOADER = new PublicKey("BPFLoaderUpgradeab1e11111111111111111111111");
+/**
+ * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last deployment (u64). Source:
+ * `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
+ */
+const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
+
+const PERIOD_MS = 600_000;
+
+/** A program on the chain. */
+export interface Program {
+  readonly isDeployed: boolean;
+  /** The slot in which it was last deployed; undefined if that is not known. */
+  readonly deploySlot: number | undefined;
+}
+
+/** Reads programs, by their addresses in base58, in order. Rejects with an RpcError. */
+export async function readPrograms(
+  { readAccounts }: Pick<Rpc, "readAccounts">,
+  ids: readonly string[],
+): Promise<Program[]> {
+  const read: Program[] = [];
+  await readAccounts({
+    groups: ids.map((id) => [id, programDataOf(id)]),
+    bytes: PROGRAM_DATA.bytes,
+    take(i, { accounts: [program, programData], slot }) {
+      const deploySlot = decodeDeploySlot(programData?.data);
+      const isCredible = deploySlot !== undefined && deploySlot <= slot;
+      read[i] = {
+        isDeployed: program?.executable === true,
+        deploySlot: isCredible ? deploySlot : undefined,
+      };
+      return "taken";
+    },
+  });
+  return read;
+}
+
+/** The address of the account with a program's code: the loader derives it from the program's. */
+function programDataOf(id: string): string {
+  return toAddress(deriveAddress([new PublicKey(id).toBuffer()], UPGRADEABLE_LOADER));
+}
+
+function decodeDeploySlot(data: Buffer | undefined): number | undefined {
+  if (!data || data.length < PROGRAM_DATA.bytes || data.readUInt32LE() !== PROGRAM_DATA.kind)
+    return undefined;
+  return Number(data.readBigUInt64LE(PROGRAM_DATA.slotOffset));
+}
+
+/** Tests pass shorter waits than production's, which are the defaults. */
+export interface DeployWaits {
+  readonly deployPeriodMs?: number | undefined;
+}
+
+/**
+ * Watches for new deployments of the launch platform's programs, every ten minutes: it upgrades them often, and an
+ * upgrade may break collects.
+ */
+export function createDeployWatch(
+  needs: DeployWaits & {
+    rpc: Pick<Rpc, "readAccounts">;
+    /** Their addresses, in base58, by the names that metrics and the log show. */
+    programs: Readonly<Record<string, string>>;
+    registry: Registry;
+    log: Logger;
+  },
+) {
+  const { rpc, programs, log, deployPeriodMs = PERIOD_MS } = needs;
+  const slots = new Map<string, number>();
+  let timer: NodeJS.Timeout | undefined;
+  const gauge = new Gauge({
+    name: "tributary_launchpad_deploy_slot",
+    help: "The slot in which a program of the launch platform (LAUNCHPAD, AMM or FEES) was last deployed; absent until it is read.",
+    labelNames: ["program"],
+    registers: [needs.registry],
+  });
+
+  async function read(): Promise<void> {
+    const found = await readPrograms(rpc, Object.values(programs));
+    Object.keys(programs).forEach((program, i) => {
+      const slot = found[i]!.deploySlot;
+      const before = slots.get(program);
+      // Deployments are never undone: a node with a lower slot is behind.
+      if (slot === undefined || slot <= (before ?? -1)) return;
+      slots.set(program, slot);
+      gauge.set({ program }, slot);
+      if (before !== undefined)
+        log.warn(
+          { program, slot, before },
+          "the launch platform has deployed a program again: collect one coin and compare, as docs/operating.md says under LaunchpadRedeployed",
+        );
+    });
+  }
+  /** Whoever needs the chain reports that it does not answer. */
+  const tryToRead = () => void read().catch(() => undefined);
+
+  return {
+    start(): void {
+      tryToRead();
+      timer = setInterval(tryToRead, deployPeriodMs).unref();
+    },
+    stop(): void {
+      clearInterval(timer);
+    },
+  };
+}
