@@ -240,7 +240,7 @@ describe("a caller whose collect follows beside those of strangers", () => {
 
   it("is paid although a stranger's larger coins leave no room in the transaction that it joins", async () => {
     const good = launch();
-    const large = Array.from({ length: 20 }, () => launch(2n * SOL));
+    const large = Array.from({ length: 18 }, () => launch(2n * SOL));
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
     const stranger = collect(STRANGER, [good, ...large]);
     await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
