@@ -92,7 +92,6 @@ describeWithBrowser("the pages for programs", (visit) => {
       const { height, width } = await overflowOf(page);
       expect([view, height <= 0, width <= 0]).toEqual([view, true, true]);
     }
-    await page.getByRole("button", { name: "Hide Documentation Explorer" }).click();
     // On a phone, the operation has most of the window until there is a response.
     const editors = (await page.locator(".graphiql-editors").boundingBox())!;
     expect(editors.height).toBeGreaterThan(VIEWS[1].height * 0.6);

@@ -420,6 +420,13 @@ describeWithBrowser("the page of a creator", (visit) => {
       await partsOf(page).amount("Waiting").getByText("3.1000").waitFor();
       const { headers } = await limited.lookup("creator", address);
       expect(remainingIn(headers)).toBe(20 - 1 - 1);
+      const { history } = partsOf(page);
+      await history.getByText("The transfers load when you scroll here.").waitFor();
+      const release = hold(limited.sandbox.rpc, isMethod("getSignaturesForAddress"));
+      await scrollToHistory(page);
+      await history.getByText("Loading the transfers…").waitFor();
+      expect(await violationsOn(page)).toEqual([]);
+      release();
       await waitForAll(page);
       const later = await limited.lookup("creator", address);
       expect(remainingIn(later.headers)).toBe(20 - 1 - 2 - 2);

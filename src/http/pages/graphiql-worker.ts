@@ -16,15 +16,12 @@ const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker 
 
 /**
  * Renders into `#root` with its options, sends operations to the page's own path, and loads nothing from other
- * origins. On a wide screen the documentation is open until a visitor closes it. The editor requests its workers by these names. They are part of this script, so their URLs are blobs.
+ * origins. The editor requests its workers by these names. They are part of this script, so their URLs are blobs.
  */
 const START = `{
   const workers = ${JSON.stringify(workers)};
   const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   self.MonacoEnvironment = { globalAPI: false, getWorkerUrl: (_, name) => toUrl(workers[name]) };
-  const shown = "graphiql:visiblePlugin";
-  if (localStorage.getItem(shown) === null && matchMedia("(min-width: 48rem)").matches)
-    localStorage.setItem(shown, "Documentation Explorer");
   const root = document.getElementById("root");
   YogaGraphiQL.renderYogaGraphiQL(root, JSON.parse(root.dataset.options));
 }`;

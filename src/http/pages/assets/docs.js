@@ -14,7 +14,7 @@ const ui = SwaggerUIBundle({
   syntaxHighlight: false,
   // The default would send the document to an external validator.
   validatorUrl: null,
-  plugins: [collapsibleHeaders, curlExample],
+  plugins: [collapsibleHeaders, startOfOperation, collapsibleInfo, execution],
   onComplete() {
     if (!location.hash) open("lookUpWallet");
   },
@@ -26,17 +26,71 @@ function open(operationId) {
   ui.getStore().dispatch({ type: "layout_show", payload: { thing, shown: true } });
 }
 
-/** Shows how to call an operation without a body before any is sent. */
-function curlExample({ React }) {
-  const withExample = (Parameters) => (props) =>
+/**
+ * Starts an operation with how to call it, if it has no body, and its description on demand. The style sheet hides the
+ * description above it, which would move the form out of sight.
+ */
+function startOfOperation({ React, getComponent }) {
+  const withStart = (Parameters) => (props) =>
     React.createElement(
       React.Fragment,
       null,
       props.pathMethod[1] === "get" &&
         React.createElement("pre", { className: "curl-example" }, toCurl(props)),
+      onDemand({ React, getComponent }, "How it works", props.operation.get("description")),
       React.createElement(Parameters, props),
     );
-  return { wrapComponents: { parameters: withExample } };
+  return { wrapComponents: { parameters: withStart } };
+}
+
+/** Of the description of the API, shows only the first paragraph before the operations, and all of it on demand. */
+function collapsibleInfo({ React, getComponent, getSystem }) {
+  const withMore = (Info) => (props) =>
+    React.createElement(
+      React.Fragment,
+      null,
+      React.createElement(Info, props),
+      onDemand(
+        { React, getComponent },
+        "Rate limit, amounts and errors",
+        getSystem().specSelectors.info().get("description").split("\n\n").slice(1).join("\n\n"),
+      ),
+    );
+  return { wrapComponents: { InfoContainer: withMore } };
+}
+
+function onDemand({ React, getComponent }, summary, source) {
+  const Markdown = getComponent("Markdown", true);
+  return React.createElement(
+    "details",
+    { className: "on-demand" },
+    React.createElement("summary", null, summary),
+    React.createElement(Markdown, { source }),
+  );
+}
+
+/** Keeps the focus on the button, which Swagger UI disables for the time of a request, and brings the response in sight. */
+function execution({ React }) {
+  const withFocus = (Execute) => (props) => React.createElement(Execute, { ...props, disabled: false });
+  const setResponse = (original) => (path, method, response) => {
+    requestAnimationFrame(() => {
+      const shown = viewer.querySelector(`.opblock-${method} .live-responses-table pre`);
+      shown?.scrollIntoView({ block: "nearest" });
+    });
+    return original(path, method, response);
+  };
+  // Called when a request has invalid parameters and is not sent: an earlier response would look like its own.
+  const clearValidateParams =
+    (original, { specActions }) =>
+    (pathMethod) => {
+      specActions.clearResponse(...pathMethod);
+      specActions.clearRequest(...pathMethod);
+      return original(pathMethod);
+    };
+  return {
+    wrapComponents: { execute: withFocus },
+    statePlugins: { spec: { wrapActions: { setResponse, clearValidateParams } } },
+  };
 }
 
 function toCurl({ pathMethod: [path], operation }) {
@@ -51,7 +105,7 @@ function collapsibleHeaders({ React }) {
   const collapsible = (Headers) => (props) =>
     React.createElement(
       "details",
-      { className: "headers-on-demand" },
+      { className: "on-demand" },
       React.createElement("summary", null, "Headers"),
       React.createElement(Headers, props),
     );

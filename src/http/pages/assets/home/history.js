@@ -26,11 +26,14 @@ new IntersectionObserver((entries) => {
   if (current) void updateHistory(current);
 }).observe(byId("history"));
 
-/** Shows a placeholder. */
+/** What the section says before it shows the transfers. */
+const placeholder = create("p", { className: "plot placeholder hint" });
+
 export function showHistoryLoading() {
   transfers = [];
   isRead = false;
-  byId("history").replaceChildren(create("div", { className: "plot skeleton" }));
+  placeholder.textContent = "The transfers load when you scroll here.";
+  byId("history").replaceChildren(placeholder);
 }
 
 /**
@@ -58,6 +61,7 @@ export async function updateHistory(view) {
 async function read(view) {
   const { signal } = view.closing;
   const { socialId, balance } = view.wallet;
+  placeholder.textContent = "Loading the transfers…";
   try {
     const page = await readHistory(socialId, signal);
     if (!signal.aborted) show(page);
