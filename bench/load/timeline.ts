@@ -6,10 +6,10 @@ import { partOf, type SharedCoin } from "./shared-coins.ts";
 
 /** Amounts below this are not collected: the default of MIN_COLLECT_LAMPORTS. */
 const MIN_COLLECT_LAMPORTS = 100_000n;
-/** Source: the Token program's account layout. */
-const TOKEN_ACCOUNT_BYTES = 165;
-/** The launch platform distributes no less. */
-const MIN_DISTRIBUTABLE = 1_781_760n;
+/** Less in the AMM's vault is dust, which collects leave there. */
+const MIN_IN_AMM = 5_000n;
+/** The launch platform distributes nothing from a vault that holds less. */
+const MIN_HELD = 1_781_760n;
 /** A collect moves this many times the rent that it pays. */
 const AMOUNT_PER_RENT = 50n;
 
@@ -65,7 +65,6 @@ export function createTimeline(
   sharedCoins: readonly SharedCoin[],
 ) {
   const rentMinimum = chain.rentExemptMinimum(0);
-  const tokenRentMinimum = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
   const sharedByMint = new Map(sharedCoins.map((shared) => [shared.coin.mint, shared]));
   /** The states of each account, by id, oldest first. */
   const states = new Map<string, State[]>();
@@ -80,8 +79,7 @@ export function createTimeline(
   const landedAt = new Map<string, number>();
 
   const above = (lamports: bigint) => (lamports > rentMinimum ? lamports - rentMinimum : 0n);
-  // The AMM moves no less than the rent of a token account.
-  const inAmm = (amount: bigint) => (amount >= tokenRentMinimum ? amount : 0n);
+  const inAmm = (amount: bigint) => (amount >= MIN_IN_AMM ? amount : 0n);
 
   const ofCoin = ({ mint, curve, curveTokens, pool, poolTokens, sharingConfig }: CoinAddresses): string[] => [
     ...[curve, curveTokens, pool, poolTokens],
@@ -109,7 +107,7 @@ export function createTimeline(
     const { curve, pool, distributable, rent } = amountsOf.get(mint)!;
     const shared = sharedByMint.get(mint);
     const share = shared ? partOf(distributable, shared, address) : 0n;
-    const isEnough = distributable >= MIN_DISTRIBUTABLE && share >= MIN_COLLECT_LAMPORTS;
+    const isEnough = distributable + rentMinimum >= MIN_HELD && share >= MIN_COLLECT_LAMPORTS;
     return { mint, curve, pool, share: isEnough && share >= AMOUNT_PER_RENT * rent ? share : 0n };
   }
 

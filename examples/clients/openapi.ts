@@ -75,7 +75,7 @@ export interface components {
             stage: ("CURVE" | "POOL" | "SHARED") | null;
             /** @description The waiting fees; null if the coin trades in another currency, or does not exist. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             waiting: string | null;
-            /** @description The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin. */
+            /** @description The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin, and for the pool of a coin that trades in another currency. */
             amount: string | null;
             /** @description The mint of the currency in which the coin trades; So11111111111111111111111111111111111111112 is SOL. Null if there is no such coin. */
             quoteMint: string | null;

@@ -11,6 +11,7 @@ import {
   growthRentOf,
   isRentAcceptable,
   vaultOf,
+  withLeftInAmm,
   type Sweep,
   type Vaults,
 } from "./sweeps.ts";
@@ -51,7 +52,7 @@ export type Balances = ReturnType<typeof createBalances>;
 export function createBalances(needs: {
   readWallets: ReadWallets;
   /** Balances show what is found. Collects try all the same. */
-  findings: Pick<CoinFindings, "reasonOf">;
+  findings: Pick<CoinFindings, "reasonOf" | "leftInAmm">;
   escrowProgramId: string;
   /** The fee payer's address. */
   feePayer: string;
@@ -80,10 +81,18 @@ export function createBalances(needs: {
     });
   }
 
+  /** Vaults with what simulations show of the AMM's. */
+  const withFindings = (vaults: Vaults, ammVault: string): Vaults =>
+    withLeftInAmm(vaults, findings.leftInAmm(ammVault));
+
   /** The balance of a wallet with any of its coins. */
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {
-    const { vaults } = state;
-    const all = toFees(account, state);
+    const vaults = withFindings(state.vaults, account.ammVault);
+    const coins = state.coins.map((coin) => ({
+      ...coin,
+      vaults: withFindings(coin.vaults, coin.addresses.sharingConfig.ammVault),
+    }));
+    const all = toFees(account, { ...state, coins, vaults });
     const pda = saturatingSubtract(state.address?.lamports ?? toLamports(0), unwithdrawableIn(state));
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };

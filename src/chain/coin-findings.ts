@@ -13,10 +13,11 @@ interface Finding {
 export type CoinFindings = ReturnType<typeof createCoinFindings>;
 
 /**
- * Remembers for an hour why the last collect that tried could not distribute a coin's shared fees: reading its accounts
- * does not show that. It is only shown, so the next collect tries again.
+ * Remembers for an hour why the last collect that tried could not distribute a coin's shared fees, or move what is in a
+ * vault of the AMM: reading the accounts does not show that. It is only shown, so the next collect tries again.
  */
 export function createCoinFindings() {
+  /** By the coin's mint, or the vault's address. */
   const findings = new LRUCache<string, Finding>({ max: MAX_COINS, ttl: REMEMBERED_MS });
   return {
     /**
@@ -33,6 +34,12 @@ export function createCoinFindings() {
      */
     found(mint: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
       findings.set(mint, reason && { reason, tooLittle });
+    },
+    /** What the AMM left in its vault when the last collect tried; undefined if none has within the hour, or it moved all. */
+    leftInAmm: (ammVault: string) => findings.get(ammVault)?.tooLittle,
+    /** The wrapped SOL that the AMM leaves in its vault in a simulation. */
+    foundInAmm(ammVault: string, left: bigint): void {
+      findings.set(ammVault, left > 0n ? { reason: "BELOW_AMM_MINIMUM", tooLittle: left } : undefined);
     },
   };
 }

@@ -13,10 +13,10 @@ export interface SharedFees {
 }
 
 /**
- * What a distribution must find to pay anything, in lamports: the highest minimum that anyone has seen. The launch
+ * What the config's creator vault must hold for a distribution to pay anything, rent included, in lamports. The launch
  * platform does not publish it, so collects rely on their simulation instead.
  */
-const MIN_DISTRIBUTABLE = 1_781_760n;
+const MIN_HELD = 1_781_760n;
 
 /** An account's part of an amount: each of its entries in the config is rounded down, as the launch platform does. */
 export function partOf(amount: bigint, shareholders: readonly Shareholder[], address: string): bigint {
@@ -58,7 +58,7 @@ export function toSharedFees(
 
   /** Why a lookup does not count the fees, although a collect tries to distribute them. */
   function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
-    const isEnough = distributable >= MIN_DISTRIBUTABLE && amount >= minLamports;
+    const isEnough = distributable + vaults.rentMinimum >= MIN_HELD && amount >= minLamports;
     return isEnough ? (reasonFound(distributable) ?? null) : "BELOW_SHARING_MINIMUM";
   }
 
@@ -70,7 +70,7 @@ export function toSharedFees(
     const hasAmmVault = vaults.missingRent.ammVault === 0n;
 
     function compose(withPool: boolean): Distribution {
-      const fromAmm = withPool && inAmm >= vaults.tokenRentMinimum ? inAmm : 0n;
+      const fromAmm = withPool && inAmm >= vaults.ammMinimum ? inAmm : 0n;
       const held = toLamports(vaults.creatorVault + fromAmm);
       const paid = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
       const distributable = saturatingSubtract(toLamports(held + paid + curve.waiting), vaults.rentMinimum);
@@ -90,7 +90,7 @@ export function toSharedFees(
       };
     }
     const withoutPool = compose(false);
-    const canUsePool = pool && (hasAmmVault || inAmm >= vaults.tokenRentMinimum);
+    const canUsePool = pool && (hasAmmVault || inAmm >= vaults.ammMinimum);
     return canUsePool ? { ...compose(true), withoutPool } : withoutPool;
   }
 
@@ -103,7 +103,7 @@ export function toSharedFees(
   function toFees(
     stage: CoinFees["stage"],
     quoteMint: string,
-    amount: bigint,
+    amount: bigint | null,
     reason: CoinFees["reason"],
   ): CoinFees {
     const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : blocked);
@@ -112,16 +112,16 @@ export function toSharedFees(
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
     if (stage === "CURVE" || waiting === 0n) return null;
-    return vaults.ammVault + waiting < vaults.tokenRentMinimum ? "BELOW_AMM_MINIMUM" : null;
+    return vaults.ammVault + waiting < vaults.ammMinimum ? "BELOW_AMM_MINIMUM" : null;
   }
 
   const inPlaces = places
     .filter((place) => place.account.waiting > 0n || place === places.at(-1))
-    .map(({ stage, account }) =>
+    .map(({ stage, account, isUnread }) =>
       toFees(
         stage,
         account.quoteMint,
-        share(account.waiting),
+        isUnread ? null : share(account.waiting),
         reasonOfPlace(account) ?? reasonNotMoved(stage, account.waiting),
       ),
     );

@@ -16,9 +16,14 @@ export interface Vaults {
   readonly missingRent: Readonly<Record<SweptVault, Lamports>>;
   /** The rent-exempt minimum of the creator vault, which stays there. */
   readonly rentMinimum: Lamports;
-  /** The rent-exempt minimum of a token account. The AMM does not move less. */
+  /** The rent-exempt minimum of a token account. */
   readonly tokenRentMinimum: Lamports;
+  /** The least that the AMM moves out of its vault. */
+  readonly ammMinimum: Lamports;
 }
+
+/** Less is not worth its part of a transaction: anyone can send it, and the AMM's part makes transactions larger. */
+const AMM_MINIMUM = toLamports(5_000);
 
 /** Decodes the vaults of an account, or of a sharing config. */
 export function toVaults(
@@ -40,7 +45,13 @@ export function toVaults(
     },
     rentMinimum,
     tokenRentMinimum,
+    ammMinimum: AMM_MINIMUM,
   };
+}
+
+/** Vaults of which the AMM was seen to leave `left` where it was; undefined if it was not. */
+export function withLeftInAmm(vaults: Vaults, left: bigint | undefined): Vaults {
+  return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
 }
 
 /** The fees that wait in one place of a coin, which a sweep can move to the account's vaults. */
@@ -138,9 +149,9 @@ export function chooseSweeps(
 }
 
 /** The lamports that the AMM moves to the creator vault after the sweeps; 0 if they are too few for the AMM. */
-export function inAmm(sweeps: readonly Sweep[], { ammVault, tokenRentMinimum }: Vaults): Lamports {
+export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
   const amount = ammVault + amountInto("ammVault", sweeps);
-  return toLamports(amount >= tokenRentMinimum ? amount : 0n);
+  return toLamports(amount >= ammMinimum ? amount : 0n);
 }
 
 /** What a transaction that does the sweeps and collects moves to the address. */

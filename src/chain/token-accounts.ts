@@ -17,7 +17,7 @@ const AMOUNT_OFFSET = 64;
 export const TOKEN_BYTES_TO_AMOUNT = AMOUNT_OFFSET + 8;
 
 /** The amount of a wrapped SOL account; undefined if it has less data than {@link TOKEN_BYTES_TO_AMOUNT}. */
-export function readWrappedSol(account: Account | undefined): Lamports | undefined {
+export function readWrappedSol(account: Pick<Account, "data"> | undefined): Lamports | undefined {
   if (!account || account.data.length < TOKEN_BYTES_TO_AMOUNT) return undefined;
   return toLamports(account.data.readBigUInt64LE(AMOUNT_OFFSET));
 }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { UNCOLLECTABLE } from "../../src/chain/launchpad/coin-fees.ts";
+import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { ata, creatorVaultOf, curveOf, vaultAuthorityOf, WSOL } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
@@ -241,22 +242,26 @@ describe("the rent of a sweep", () => {
   });
 });
 
-it("fees in pools count only if the AMM moves as much", async () => {
+it("fees in pools count unless they are dust", async () => {
   const { address } = world.account("graduate");
-  const { chain } = world.sandbox;
-  const { ammVault } = world.account("graduate");
-  const data = Buffer.from(chain.account(ammVault)!.data);
-  data.writeBigUInt64LE(0n, 64);
-  chain.setAccount(ammVault, { ...chain.account(ammVault)!, data });
+  setAmmVault(world.sandbox.chain, world.account("graduate"), 0n);
   const mint = launch(address);
-  world.sandbox.coins.migrate(mint, { fees: 1_488_439n });
+  world.sandbox.coins.migrate(mint, { fees: 4_999n });
   const tooLittle = await see("graduate", [mint]);
   expect(tooLittle.coins).toMatchObject([{ stage: "POOL", collectable: false, reason: "BELOW_AMM_MINIMUM" }]);
   expect(tooLittle.balance.vault).toBe("1.0000");
-  world.sandbox.coins.addFees(mint, 1n);
+  world.sandbox.coins.addFees(mint, 395_001n);
   const enough = await see("graduate", [mint]);
   expect(enough.coins).toMatchObject([{ collectable: true, reason: null }]);
-  expect(enough.balance.vault).toBe("1.0014");
+  expect(enough.balance.vault).toBe("1.0004");
+});
+
+it("a coin in another currency that has migrated has no amount: its pool is not read", async () => {
+  const { address } = world.account("artist001");
+  const mint = launch(address, { quoteMint: USDC, fees: 0n });
+  world.sandbox.coins.migrate(mint, { fees: 7_000_000n });
+  const pool = { stage: "POOL", quoteMint: USDC, amount: null, waiting: null, reason: "OTHER_CURRENCY" };
+  expect((await see("artist001", [mint])).coins).toMatchObject([pool]);
 });
 
 describe("the chain is read", () => {

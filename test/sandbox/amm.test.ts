@@ -130,26 +130,35 @@ describe("the sandbox's AMM", () => {
     expect(landed.unitsConsumed).toBeLessThan(100_000);
   });
 
-  it("receives new fees on request, and keeps amounts below the rent of a token account", async () => {
+  it("receives new fees on request, and moves any amount of them", async () => {
     const artist = account("artist110");
-    const add = (lamports: number) => rpc("sandboxAddCreatorFees", [artist.address, lamports, "amm"]);
     expect(sandbox.chain.account(artist.ammVault)).toBeNull();
-    expect(sandbox.chain.landed((await add(Number(TOKEN_ACCOUNT_RENT) - 1)).result)?.err).toBeNull();
-    expect(tokenAmount(artist)).toBe(TOKEN_ACCOUNT_RENT - 1n);
+    const { result } = await rpc("sandboxAddCreatorFees", [artist.address, 650_240, "amm"]);
+    expect(sandbox.chain.landed(result)?.err).toBeNull();
+    expect(tokenAmount(artist)).toBe(650_240n);
 
     const before = balances(artist);
     expect((await execute(transferFees(artist))).err).toBeNull();
-    expect(balances(artist)).toEqual(before);
-    expect(tokenAmount(artist)).toBe(TOKEN_ACCOUNT_RENT - 1n);
-
-    await add(1);
-    expect((await execute(transferFees(artist))).err).toBeNull();
     expect(balances(artist)).toEqual({
       ...before,
-      creatorVault: before.creatorVault + TOKEN_ACCOUNT_RENT,
+      creatorVault: before.creatorVault + 650_240n,
       ammVault: TOKEN_ACCOUNT_RENT,
     });
     expect(tokenAmount(artist)).toBe(0n);
+    expect((await execute(transferFees(artist))).err).toBeNull();
+  });
+
+  it("moves nothing while the vault has fewer lamports than the rent of a token account", async () => {
+    const artist = account("artist115");
+    await rpc("sandboxAddCreatorFees", [artist.address, 1_000_000, "amm"]);
+    const vault = sandbox.chain.account(artist.ammVault)!;
+    sandbox.chain.setAccount(artist.ammVault, { ...vault, lamports: TOKEN_ACCOUNT_RENT - 1n });
+    const before = balances(artist);
+    expect((await execute(transferFees(artist))).err).toBeNull();
+    expect(balances(artist)).toEqual(before);
+    expect(tokenAmount(artist)).toBe(1_000_000n);
+
+    sandbox.chain.transfer(artist.ammVault, 1n);
     expect((await execute(transferFees(artist))).err).toBeNull();
   });
 

@@ -30,8 +30,8 @@ import {
 const VAULT_RENT = 650_240n;
 const TOKEN_ACCOUNT_RENT = 1_488_440n;
 const TRANSACTION_FEE = 5_000n;
-/** The least that a distribution pays out, in lamports. */
-const MINIMUM = 1_781_760n;
+/** The least that a distribution pays out, in lamports: the vault must hold 1,781,760, rent included. */
+const MINIMUM = 1_781_760n - VAULT_RENT;
 const STATUS_OFFSET = 10;
 
 let sandbox: Sandbox;
@@ -222,17 +222,16 @@ describe("a distribution", () => {
 });
 
 describe("the AMM's transfer for a sharing config", () => {
-  it("keeps fees below the rent of a token account, and then creates the missing creator vault", async () => {
-    const { mint, config, vault } = newSharedCoin([10_000], { pool: TOKEN_ACCOUNT_RENT - 1n });
+  it("creates the missing creator vault, unless it moves less than that vault's rent", async () => {
+    const { mint, config, vault } = newSharedCoin([10_000], { pool: VAULT_RENT - 1n });
     const transfer = [sweepPool(PAYER, mint, config), transferCreatorFeesToPump(config)] as const;
-    expect(await execute(...transfer)).toMatchObject({ err: null, paid: TOKEN_ACCOUNT_RENT });
-    const ammVault = Buffer.from(sandbox.chain.account(ata(vaultAuthorityOf(config), WSOL))!.data);
-    expect(ammVault.readBigUInt64LE(64)).toBe(TOKEN_ACCOUNT_RENT - 1n);
-    expect(balance(vault)).toBe(0n);
+    expect((await execute(...transfer)).err).toMatchObject({ InsufficientFundsForRent: {} });
 
     sandbox.coins.addFees(mint, 1n);
-    expect(await execute(...transfer)).toMatchObject(success);
-    expect(balance(vault)).toBe(TOKEN_ACCOUNT_RENT);
+    expect(await execute(...transfer)).toMatchObject({ err: null, paid: TOKEN_ACCOUNT_RENT });
+    const ammVault = Buffer.from(sandbox.chain.account(ata(vaultAuthorityOf(config), WSOL))!.data);
+    expect(ammVault.readBigUInt64LE(64)).toBe(0n);
+    expect(balance(vault)).toBe(VAULT_RENT);
   });
 
   it("fails without the AMM's vault", async () => {

@@ -54,10 +54,11 @@ export function createCoinAddresses(ids: {
 export function poolSeedsOf(
   mint: PublicKey,
   launchpad: PublicKey,
+  quoteMint = WRAPPED_SOL_MINT,
 ): [name: Buffer, index: Buffer, creator: Buffer, mint: Buffer, quoteMint: Buffer] {
   const key = mint.toBuffer();
   const creator = deriveAddress([Buffer.from("pool-authority"), key], launchpad);
-  return [Buffer.from("pool"), POOL_INDEX, creator.toBuffer(), key, WRAPPED_SOL_MINT.toBuffer()];
+  return [Buffer.from("pool"), POOL_INDEX, creator.toBuffer(), key, quoteMint.toBuffer()];
 }
 
 /** A class, because getters on a prototype cost no memory per coin. */

@@ -6,6 +6,8 @@ import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
 import { ALL_BPS, decodeSharingConfig, type SharingConfig } from "./sharing-config.ts";
 
+const SOL = WRAPPED_SOL_MINT.toBase58();
+
 /** Why a collect for an account does not move the fees of a coin, with a sentence for callers. */
 export const UNCOLLECTABLE = {
   NO_SUCH_COIN: "The launch platform has no coin with this mint.",
@@ -33,11 +35,14 @@ type FeeStage = Stage | "SHARED";
 /** The creator fees of a coin that wait in one place. */
 export interface CoinFees {
   readonly mint: string;
-  /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like the next two. */
+  /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like the next. */
   readonly stage: FeeStage | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
-  /** In the smallest unit of the quote mint. The account's share, if it shares the fees. */
+  /**
+   * In the smallest unit of the quote mint. The account's share, if it shares the fees. Null for
+   * {@link UNCOLLECTABLE.NO_SUCH_COIN}, and for a pool that is not read.
+   */
   readonly amount: bigint | null;
   /** The account's share of the fees, in ten-thousandths. */
   readonly shareBps: number;
@@ -51,11 +56,20 @@ interface OwnFees extends CoinFees {
   readonly missingBytes: number;
 }
 
+/** A place that exists. */
+interface CoinPlace {
+  readonly stage: Stage;
+  /** That of the curve, if `isUnread`. */
+  readonly account: FeeAccount;
+  /** The pool of a coin in another currency has another address than the one that is read. */
+  readonly isUnread: boolean;
+}
+
 /** What the accounts of a coin say. */
 export interface Coin {
   readonly addresses: CoinAddresses;
-  /** Those that exist, in the order in which the coin trades there. */
-  readonly places: readonly { readonly stage: Stage; readonly account: FeeAccount }[];
+  /** In the order in which the coin trades there. */
+  readonly places: readonly CoinPlace[];
   /** Who shares the fees; undefined unless a place names the coin's sharing config as the creator. */
   readonly sharing: SharingConfig | undefined;
   /** Those of the sharing config. */
@@ -83,10 +97,13 @@ export function createDecodeCoin(programs: {
     if (accounts.some((account) => account?.isRounded)) return undefined;
     const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
     const ofPlaces = { curve, pool };
-    const places = STAGES.flatMap((stage) => {
+    const read = STAGES.flatMap((stage): CoinPlace[] => {
       const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account], programs);
-      return account ? [{ stage, account }] : [];
+      return account ? [{ stage, account, isUnread: false }] : [];
     });
+    const [first] = read;
+    const isElsewhere = first?.account.isComplete && first.account.quoteMint !== SOL;
+    const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
     const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
     const sharing = isShared
       ? decodeSharingConfig(sharingConfig, addresses.mint, programs.launchpadFeesProgramId)
@@ -105,11 +122,11 @@ export function toCoinFees(coin: Coin, creator: string): OwnFees[] {
   const { mint } = addresses;
   const fees = places
     .filter((place) => place.account.waiting > 0n || place === places.at(-1))
-    .map(({ stage, account }) => ({
+    .map(({ stage, account, isUnread }) => ({
       mint,
       stage,
       quoteMint: account.quoteMint,
-      amount: account.waiting,
+      amount: isUnread ? null : account.waiting,
       shareBps: account.creator === creator ? ALL_BPS : 0,
       reason: reasonOf(addresses, account, creator),
       missingBytes: account.missingBytes,
@@ -132,6 +149,6 @@ export function reasonOf(
     return account.creator === sharingConfig.address ? "SHARED" : "OTHER_CREATOR";
   }
   if (account.isCashback) return "CASHBACK";
-  if (account.quoteMint !== WRAPPED_SOL_MINT.toBase58()) return "OTHER_CURRENCY";
+  if (account.quoteMint !== SOL) return "OTHER_CURRENCY";
   return account.waiting > 0n ? null : "NOTHING_WAITING";
 }

@@ -27,6 +27,8 @@ interface Place {
 /** Offsets of fields in an account's data, discriminator included, and the size of the newest layout. */
 interface Layout {
   readonly discriminator: Buffer;
+  /** Undefined for a pool: a coin trades there for good. */
+  readonly isComplete?: number;
   readonly quoteMint: number;
   readonly creator: number;
   readonly isCashback: number;
@@ -49,6 +51,7 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
     vault: "creatorVault",
     layout: {
       discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
+      isComplete: 48,
       creator: 49,
       isCashback: 82,
       quoteMint: 83,
@@ -90,6 +93,8 @@ export interface FeeAccount {
   readonly quoteMint: string;
   /** The waiting creator fee, in the smallest unit of the quote mint. */
   readonly waiting: bigint;
+  /** The coin has left this curve for a pool. */
+  readonly isComplete: boolean;
   /** The fees go to traders. */
   readonly isCashback: boolean;
   /** The fees go to holders. */
@@ -117,6 +122,7 @@ export function decodeFeeAccount(
     // A curve has the default key instead of a mint if the coin trades in SOL.
     quoteMint: (quoteMint.equals(PublicKey.default) ? WRAPPED_SOL_MINT : quoteMint).toBase58(),
     waiting: data.readBigUInt64LE(layout.creatorFee),
+    isComplete: layout.isComplete !== undefined && data[layout.isComplete] !== 0,
     isCashback: data[layout.isCashback] !== 0,
     isHolderReward: data[layout.isHolderReward] !== 0,
     missingBytes: Math.max(0, layout.bytes - account.data.length),

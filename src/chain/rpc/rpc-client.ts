@@ -147,7 +147,7 @@ export function createRpc(
 
     /**
      * Simulates a transaction (base64, signed or not) on a state at least as new as `minSlot`, with its blockhash
-     * replaced by a fresh one. `balances` are those of `addresses` afterwards, `payerBefore` that of the fee payer
+     * replaced by a fresh one. `accounts` are those of `addresses` afterwards, `payerBefore` what the fee payer held
      * before, in the same slot; undefined when the node omits them.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
@@ -165,7 +165,7 @@ export function createRpc(
       return {
         err: value.err,
         unitsConsumed: value.unitsConsumed ?? undefined,
-        balances: value.accounts?.map((found) => found?.lamports ?? toLamports(0)),
+        accounts: value.accounts?.map((found) => found ?? { lamports: toLamports(0), data: Buffer.alloc(0) }),
         payerBefore: value.preBalances?.[0],
         logs: value.logs ?? [],
       };

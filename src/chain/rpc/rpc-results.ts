@@ -64,6 +64,12 @@ const accounts = z
     ),
   );
 
+/** Only needed to see what the AMM leaves, so what is unreadable counts as absent. */
+const simulatedData = z
+  .tuple([z.string(), z.literal("base64")])
+  .transform(([data]) => Buffer.from(data, "base64"))
+  .catch(Buffer.alloc(0));
+
 /** 64 bytes in base58. */
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
 /**
@@ -92,7 +98,7 @@ export const RPC_RESULTS = {
     z.object({
       err: transactionError,
       unitsConsumed: z.int().nullish(),
-      accounts: z.array(z.object({ lamports }).nullable()).nullish(),
+      accounts: z.array(z.object({ lamports, data: simulatedData }).nullable()).nullish(),
       logs: z.array(z.string()).nullish(),
       /** Since Agave 3.0: https://github.com/anza-xyz/agave/pull/6750 */
       preBalances: z.array(balance).nullish(),

@@ -38,7 +38,7 @@ export interface Coins {
   readonly addressesOf: CoinAddressesOf;
   /** Creates a coin that trades on its bonding curve. */
   launch(coin: NewCoin): void;
-  /** Moves a coin that trades in SOL from its curve to a pool. The fees on the curve stay there. */
+  /** Moves a coin from its curve to a pool. The fees on the curve stay there. */
   migrate(mint: string, pool?: { fees?: bigint; poolBytes?: number }): void;
   /** Changes the sharing config of a coin: its shareholders, or whether it is paused. */
   setSharing(mint: string, change: Partial<SharingConfig>): void;
@@ -142,21 +142,25 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
     },
 
     migrate(mint, { fees = 0n, poolBytes = PLACES.POOL.layout.bytes } = {}) {
-      const { curve, pool, poolTokens } = addressesOf(mint);
+      const { curve } = addressesOf(mint);
       const completed = chain.account(curve)!;
       const curveData = Buffer.from(completed.data);
       curveData.writeBigUInt64LE(0n, CURVE_REAL_QUOTE_RESERVES);
       curveData.writeUInt8(1, CURVE_COMPLETE);
-      chain.setAccount(curve, { ...completed, lamports: completed.lamports - RESERVES, data: curveData });
+      const account = read("CURVE", mint)!;
+      const quoteMint = new PublicKey(account.quoteMint);
+      const moved = quoteMint.equals(WRAPPED_SOL_MINT) ? RESERVES : 0n;
+      chain.setAccount(curve, { ...completed, lamports: completed.lamports - moved, data: curveData });
 
-      const data = toFeeAccountData("POOL", poolBytes, { ...read("CURVE", mint)!, waiting: fees });
-      const seeds = poolSeedsOf(new PublicKey(mint), launchpad);
-      const [, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ammProgramId));
+      const data = toFeeAccountData("POOL", poolBytes, { ...account, waiting: fees });
+      const seeds = poolSeedsOf(new PublicKey(mint), launchpad, quoteMint);
+      const [key, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ammProgramId));
+      const pool = key.toBase58();
       data.writeUInt8(bump, POOL_BUMP);
       data.set(seeds[2], POOL_CREATOR);
       writeKey(data, POOL_BASE_MINT, mint);
-      writeKey(data, POOL_QUOTE_TOKENS, poolTokens);
-      setTokens(pool, WRAPPED_SOL_MINT, RESERVES + fees);
+      writeKey(data, POOL_QUOTE_TOKENS, tokenAccountOf(key, quoteMint).toBase58());
+      setTokens(pool, quoteMint, RESERVES + fees);
       chain.setAccount(pool, { lamports: chain.rentExemptMinimum(poolBytes), owner: ammProgramId, data });
     },
 
@@ -181,7 +185,11 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
 }
 
 /** The data of a curve or pool, without the fields that only one of them has. */
-function toFeeAccountData(stage: Stage, bytes: number, account: Omit<FeeAccount, "missingBytes">): Buffer {
+function toFeeAccountData(
+  stage: Stage,
+  bytes: number,
+  account: Omit<FeeAccount, "missingBytes" | "isComplete">,
+): Buffer {
   const layout = PLACES[stage].layout;
   const data = resize(layout.discriminator, layout.bytes);
   writeKey(data, layout.creator, account.creator);

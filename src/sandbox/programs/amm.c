@@ -5,7 +5,7 @@
  *
  * `transfer_creator_fees_to_pump` unwraps the SOL in the token account of the creator's vault authority
  * (seeds "creator_vault", creator) and moves it to the creator vault of the launch platform's main
- * program. If the token account holds less than its own rent, it moves nothing. It unwraps as the real one
+ * program. If the token account has fewer lamports than its own rent, it moves nothing. It unwraps as the real one
  * does, by closing the token account and creating it again. This also moves lamports that were sent to the
  * token account but never wrapped.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/CREATOR_FEE_SHARING.md
@@ -21,7 +21,6 @@
 #define TRANSFER_CREATOR_FEES_TO_PUMP 0xf16ce5e45586348bULL /* 8b 34 86 55 e4 e5 6c f1 */
 
 #define TOKEN_ACCOUNT_LEN 165
-#define TOKEN_ACCOUNT_AMOUNT 64
 
 /* The account Pool: f1 9a 6d 04 11 b1 6d bc, and the offsets of its fields. Older pools are shorter. */
 #define POOL_DISCRIMINATOR 0xbc6db111046d9af1ULL
@@ -122,7 +121,7 @@ static inline u64 transfer_to_pump(const u8 **accounts, const u8 *program_id) {
 
   u64 minimum = rent_exempt_minimum(TOKEN_ACCOUNT_LEN);
   if (!minimum) return INVALID_ARGUMENT;
-  if (read_u64(data_of(accounts[VAULT]) + TOKEN_ACCOUNT_AMOUNT) < minimum) return 0;
+  if (lamports_of(accounts[VAULT]) < minimum) return 0;
 
   u64 before = lamports_of(accounts[VAULT_AUTHORITY]);
   SignerSeeds signer = {seeds, 3};

@@ -13,8 +13,9 @@
  *
  * `distribute_creator_fees` divides everything above the rent-exempt minimum in the creator vault of a sharing config
  * among the config's shareholders, who follow the other accounts in the config's order. Each part is rounded down; the
- * rest stays in the vault. Below a minimum it pays nothing. The fees program owns the config (seeds "sharing-config",
- * mint) of a coin, which replaces the coin's creator. Fees that wait in a pool are no concern of this instruction.
+ * rest stays in the vault. If the vault holds less than a minimum, it pays nothing. The fees program owns the config
+ * (seeds "sharing-config", mint) of a coin, which replaces the coin's creator. Fees that wait in a pool are no concern of
+ * this instruction.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/CREATOR_FEE_SHARING.md
  *
  * Unlike the real program it emits no events, and a distribution returns no data.
@@ -51,8 +52,8 @@
 #define SHAREHOLDER_LEN 34
 #define MAX_SHAREHOLDERS 10
 
-/* The smallest amount that mainnet distributed, in lamports. Whether it depends on anything is unknown. */
-#define MINIMUM_DISTRIBUTABLE 1781760
+/* The least that the vault must hold, rent included, in lamports. Whether it depends on anything is unknown. */
+#define MINIMUM_HELD 1781760
 #define ALL_BPS 10000
 
 /* pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ */
@@ -261,7 +262,7 @@ static inline u64 distribute(const u8 **accounts, u64 count, const u8 *program_i
   u64 minimum = rent_exempt_minimum(0);
   if (!minimum) return INVALID_ARGUMENT;
   u64 held = lamports_of(vault);
-  if (held < minimum + MINIMUM_DISTRIBUTABLE) return 0;
+  if (held < MINIMUM_HELD || held < minimum) return 0;
   u64 amount = held - minimum;
   SignerSeeds signer = {seeds, 3};
   for (u64 i = 0; i < count; i++) {

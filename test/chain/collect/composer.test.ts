@@ -88,7 +88,7 @@ describe("the composer", () => {
     });
     const account = newAccount();
     const vaults = {
-      ...{ creatorVault: ZERO, ammVault: ZERO, rentMinimum: ZERO, tokenRentMinimum: ZERO },
+      ...{ creatorVault: ZERO, ammVault: ZERO, rentMinimum: ZERO, tokenRentMinimum: ZERO, ammMinimum: ZERO },
       missingRent: { creatorVault: ZERO, ammVault: ZERO },
     };
     const amount = () => 1_000 + randomInt(1_000);

@@ -32,6 +32,7 @@ const SOMEBODY = "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS";
 const SHARING_CONFIG = pda(FEES, "sharing-config", new PublicKey(MINT).toBytes());
 
 interface Fields {
+  complete?: boolean;
   creator?: string;
   quoteMint?: string;
   cashback?: boolean;
@@ -53,6 +54,7 @@ function account(
   const { owner, discriminator, quoteMint } = { ...defaults, ...fields };
   const data = Buffer.alloc(300);
   Buffer.from(discriminator, "hex").copy(data);
+  if (fields.complete) data[48] = 1;
   new PublicKey(creator).toBuffer().copy(data, offsets[0]);
   data[offsets[1]] = cashback ? 1 : 0;
   new PublicKey(quoteMint).toBuffer().copy(data, offsets[2]);
@@ -173,6 +175,19 @@ describe("a coin's fees", () => {
     const ofVaults = ["RENT_TOO_HIGH", "BELOW_AMM_MINIMUM"];
     const ofConfigs = ["PAUSED", "BELOW_SHARING_MINIMUM", "SHAREHOLDER_BLOCKED"];
     expect([...reasons, ...ofVaults, ...ofConfigs].sort()).toEqual(Object.keys(UNCOLLECTABLE).sort());
+  });
+
+  it("are unknown in the pool of a coin in another currency, whatever is at the address of one with SOL", () => {
+    const elsewhere = { stage: "POOL", quoteMint: USDC, amount: null, reason: "OTHER_CURRENCY" };
+    const migrated = { complete: true, quoteMint: USDC };
+    for (const wrong of [{}, { pool: pool({ fees: 5n }) }]) {
+      expect(read({ curve: curve(migrated), ...wrong })).toMatchObject([elsewhere]);
+      const onCurve = { stage: "CURVE", quoteMint: USDC, amount: 3n, reason: "OTHER_CURRENCY" };
+      const both = [onCurve, elsewhere];
+      expect(read({ curve: curve({ ...migrated, fees: 3n }), ...wrong })).toMatchObject(both);
+    }
+    const inSol = curve({ complete: true });
+    expect(read({ curve: inSol, pool: pool({ fees: 5n }) })).toMatchObject([{ stage: "POOL", amount: 5n }]);
   });
 
   it("depend on each place's own creator, because they can differ", () => {

@@ -128,7 +128,7 @@ export function createPacker(needs: {
       return;
     }
     const moved = members.map(({ prospect: { part, fees } }, i) =>
-      simulator.movedIfEnough(part, fees.vaults, simulated.vaultsAfter?.[i]),
+      simulator.movedIfEnough(part, fees.vaults, simulated, i),
     );
     const empty = members.filter((_, i) => moved[i] === undefined);
     if (separate(empty, "it would move too little")) return;

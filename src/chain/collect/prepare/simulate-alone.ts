@@ -68,7 +68,7 @@ export function createSimulateAlone(needs: {
   composer: Composer;
   prospects: Prospects;
   minLamports: Lamports;
-  findings: Pick<CoinFindings, "found">;
+  findings: Pick<CoinFindings, "found" | "foundInAmm">;
   /** The most rent that one collect may pay. */
   maxRent: Lamports;
   log: Logger;
@@ -91,7 +91,7 @@ export function createSimulateAlone(needs: {
    */
   function findUnpaid(
     { account, sweeps }: CollectPart,
-    { sharedVaultsAfter }: Simulated,
+    { sharedVaultsAfter, leftInAmm }: Simulated,
     { unitLimit, price }: Price,
     { rentMinimum }: Vaults,
   ): Distribution[] {
@@ -100,7 +100,8 @@ export function createSimulateAlone(needs: {
       const { coin, shareholders, distributable } = distribution;
       const after = sharedVaultsAfter?.[i];
       // Below its minimum, the launch platform leaves all of it.
-      const left = after === undefined ? distributable : saturatingSubtract(after, rentMinimum);
+      const inVault = after === undefined ? distributable : saturatingSubtract(after, rentMinimum);
+      const left = toLamports(inVault + (leftInAmm.get(coin.sharingConfig.ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
       findings.found(coin.mint, distributed < minLamports ? "BELOW_SHARING_MINIMUM" : undefined, left);
       const gain = partOf(distributed, shareholders, account.address);
@@ -116,7 +117,7 @@ export function createSimulateAlone(needs: {
     terms: Price,
   ): Simulation | undefined {
     const { rent } = simulated;
-    const moved = simulator.movedIfEnough(part, vaults, simulated.vaultsAfter?.[0]);
+    const moved = simulator.movedIfEnough(part, vaults, simulated);
     if (moved === undefined) return undefined;
     const expectedRent = rentOf(part.sweeps);
     return {
@@ -144,8 +145,8 @@ export function createSimulateAlone(needs: {
     /** Sweeps to try, the last first, once nothing is left of `sweeps`. */
     const others: Sweep[][] = [];
 
-    function leaveOutAmm(error: CollectError): void {
-      Object.assign(leftOut, { hasAmm: true, error });
+    function leaveOutAmm(error?: CollectError): void {
+      if (error) Object.assign(leftOut, { hasAmm: true, error });
       failure = error;
       vaults = { ...vaults, ammVault: toLamports(0) };
       sweeps = withoutPools(sweeps);
@@ -196,6 +197,11 @@ export function createSimulateAlone(needs: {
         if (tooExpensive.length > 0) {
           const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
           leaveOut(tooExpensive, new Error(text));
+          continue;
+        }
+        for (const [ammVault, left] of simulated.leftInAmm) findings.foundInAmm(ammVault, left);
+        if (simulated.leftInAmm.get(account.ammVault)) {
+          leaveOutAmm();
           continue;
         }
         const terms = await simulator.termsOf([part], simulated);

@@ -6,17 +6,20 @@ import { BASE_FEE_LAMPORTS, choosePrice, priorityFee, type PricePolicy } from ".
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { collectableWith, distributionsOf, type Vaults } from "../../sweeps.ts";
+import { readWrappedSol } from "../../token-accounts.ts";
 import { writableOf, type CollectPart, type Composer, type TransactionTerms } from "../message/composer.ts";
 
 /** What a simulated transaction did. */
 export interface Simulated extends Omit<
   Awaited<ReturnType<Rpc["simulateTransaction"]>>,
-  "balances" | "payerBefore"
+  "accounts" | "payerBefore"
 > {
   /** The lamports of each part's creator vault afterwards; undefined when unknown. */
   readonly vaultsAfter: readonly Lamports[] | undefined;
   /** The lamports of the creator vault of each distribution's sharing config afterwards; undefined when unknown. */
   readonly sharedVaultsAfter: readonly Lamports[] | undefined;
+  /** What the AMM leaves in each of its vaults that the parts empty, in lamports, by the vault's address. */
+  readonly leftInAmm: ReadonlyMap<string, Lamports>;
   readonly feePayerAfter: Lamports | undefined;
   /** What the fee payer lost besides the base fee; undefined when unknown. */
   readonly rent: Lamports | undefined;
@@ -73,14 +76,20 @@ export function createSimulator(
     const base64 = Buffer.from(new VersionedTransaction(message).serialize()).toString("base64");
     const vaults = parts.map(({ account }) => account.creatorVault);
     const sharedVaults = distributions.map(({ coin }) => coin.sharingConfig.creatorVault);
+    const ammVaults = [
+      ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
+      ...distributions.filter(({ withPool }) => withPool).map(({ coin }) => coin.sharingConfig.ammVault),
+    ];
+    const addresses = [...vaults, feePayer.toBase58(), ...sharedVaults, ...ammVaults];
     const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
     const [simulated, [read] = []] = await Promise.all([
-      rpc.simulateTransaction(base64, [...vaults, feePayer.toBase58(), ...sharedVaults], minSlot),
+      rpc.simulateTransaction(base64, addresses, minSlot),
       // Without sweeps nothing uses the fee payer's account. For nodes that do not say what it held: this may be in
       // another slot, so that the fees of other collects count as rent.
       sweeps.length > 0 ? rpc.getAccounts([[feePayer.toBase58()]]).then((groups) => groups[0]) : [],
     ]);
-    const { balances, payerBefore, ...result } = simulated;
+    const { accounts, payerBefore, ...result } = simulated;
+    const balances = accounts?.map(({ lamports }) => lamports);
     const feePayerAfter = balances?.[vaults.length];
     const before = payerBefore ?? read?.lamports;
     const rent =
@@ -91,21 +100,25 @@ export function createSimulator(
       ...result,
       vaultsAfter: balances?.slice(0, vaults.length),
       sharedVaultsAfter: balances?.slice(vaults.length + 1),
+      leftInAmm: new Map(
+        ammVaults.map((each) => [each, readWrappedSol(accounts?.[addresses.indexOf(each)]) ?? toLamports(0)]),
+      ),
       feePayerAfter,
       rent,
     };
   }
 
-  /** What a simulated transaction moves for a part; undefined when that is less than `minLamports`. */
+  /** What a simulated transaction moves for the part of this index; undefined when that is less than `minLamports`. */
   function movedIfEnough(
     part: CollectPart,
     vaults: Vaults,
-    vaultAfter: Lamports | undefined,
+    { vaultsAfter, leftInAmm }: Simulated,
+    index = 0,
   ): Lamports | undefined {
     // Compare what the vaults and coins lose, not what the address gains: its owner may withdraw at any moment.
-    const left = part.withVaults ? (vaultAfter ?? vaults.rentMinimum) : vaults.rentMinimum;
-    const kept = saturatingSubtract(left, vaults.rentMinimum);
-    const moved = saturatingSubtract(collectableWith(part.sweeps, vaults), kept);
+    const left = part.withVaults ? (vaultsAfter?.[index] ?? vaults.rentMinimum) : vaults.rentMinimum;
+    const kept = saturatingSubtract(left, vaults.rentMinimum) + (leftInAmm.get(part.account.ammVault) ?? 0n);
+    const moved = saturatingSubtract(collectableWith(part.sweeps, vaults), toLamports(kept));
     return moved < minLamports ? undefined : moved;
   }
 
