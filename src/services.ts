@@ -165,7 +165,7 @@ export function createChainServices(needs: CommonNeeds) {
     balanceMaxAgeMs,
   });
 
-  const composer = createComposer({ launchpad, feePayer: keypair.publicKey });
+  const composer = createComposer({ launchpad, feePayer: keypair.publicKey, version: () => "legacy" });
   const prospects = createProspects({ balances, composer, minLamports, maxRent });
   const simulator = createSimulator({
     rpc,

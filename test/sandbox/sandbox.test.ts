@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, createPrivateKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import {
   Connection,
@@ -9,7 +9,10 @@ import {
   Transaction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toTransaction } from "../../src/chain/collect/message/message.ts";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
+import { compileWithConfig, LOADED_DATA_LIMIT } from "../support/messages.ts";
 
 let sandbox: Sandbox;
 let connection: Connection;
@@ -42,6 +45,17 @@ function signTransfer(user: Keypair, blockhash: string, lamports: number): Buffe
   );
   transaction.sign(user);
   return transaction.serialize();
+}
+
+function signBytes(bytes: Uint8Array, { secretKey, publicKey }: Keypair): Uint8Array {
+  const base64url = (some: Uint8Array) => Buffer.from(some).toString("base64url");
+  const jwk = {
+    kty: "OKP",
+    crv: "Ed25519",
+    d: base64url(secretKey.subarray(0, 32)),
+    x: base64url(publicKey.toBytes()),
+  };
+  return sign(null, bytes, createPrivateKey({ key: jwk, format: "jwk" }));
 }
 
 async function transfer(user: Keypair, lamports: number): Promise<string> {
@@ -104,6 +118,61 @@ describe("the sandbox's chain", () => {
     sandbox.chain.advanceSlots(1);
     expect(await statusOf(late)).toBeNull();
     expect(balance()).toBe(999_000_000n - 2_010_000n);
+  });
+
+  it("executes transactions of version 1, and shows them only to clients that read them", async () => {
+    const user = createUser();
+    const send = async (config: object) => {
+      const { blockhash } = await connection.getLatestBlockhash();
+      const pay = SystemProgram.transfer({
+        ...{ fromPubkey: user.publicKey, toPubkey: PublicKey.unique(), lamports: 10_000_000 },
+      });
+      const message = compileWithConfig(
+        { computeUnitLimit: 10_000, ...config, blockhash },
+        user.publicKey,
+        pay,
+      );
+      const wire = toTransaction(message, user.publicKey.toBase58(), signBytes(message, user));
+      const { result } = await rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+      sandbox.chain.advanceSlots(1);
+      return result as string;
+    };
+    const signature = await send({ priorityFeeLamports: 77n });
+    const landed = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 1 });
+    expect(landed).toMatchObject({ version: 1, meta: { err: null, fee: 5_077 } });
+    expect(landed!.transaction.message).toMatchObject({
+      transactionConfig: {
+        ...{ priorityFee: 77, computeUnitLimit: 10_000, heapSize: null },
+        loadedAccountsDataSizeLimit: LOADED_DATA_LIMIT,
+      },
+    });
+    expect(landed!.transaction.message.compiledInstructions).toHaveLength(1);
+    for (const max of [undefined, 0]) {
+      const { error } = await rpc("getTransaction", [
+        signature,
+        { commitment: "confirmed", maxSupportedTransactionVersion: max },
+      ]);
+      expect(error.code).toBe(-32015);
+    }
+    // What is not set is 0.
+    const config = { computeUnitLimit: 10_000, loadedAccountsDataSizeLimit: undefined };
+    const wire = toTransaction(compileWithConfig(config, user.publicKey), user.publicKey.toBase58());
+    const { result } = await rpc("simulateTransaction", [
+      wire,
+      { encoding: "base64", sigVerify: false, replaceRecentBlockhash: true },
+    ]);
+    expect(result.value.err).toBe("MaxLoadedAccountsDataSizeExceeded");
+  });
+
+  it("refuses transactions of version 1 with a fault", async () => {
+    const remove = sandbox.rpc.faults.add(REFUSES_VERSION_1);
+    const user = createUser();
+    const wire = toTransaction(compileWithConfig({}, user.publicKey), user.publicKey.toBase58());
+    const send = () => rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+    expect((await send()).error.code).toBe(-32602);
+    expect(await transfer(user, 10_000_000)).toBeDefined();
+    remove();
+    expect((await send()).error).toBeUndefined();
   });
 
   it("rejects reads when its slot is below `minContextSlot`", async () => {

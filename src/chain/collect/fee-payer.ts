@@ -1,13 +1,13 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { VersionedTransaction, type Keypair, type Message } from "@solana/web3.js";
+import type { Keypair } from "@solana/web3.js";
 import { formatSol, toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
 import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Launchpad } from "../launchpad/instructions.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
-import { RpcError } from "../rpc/rpc-error.ts";
 import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
+import { toTransaction } from "./message/message.ts";
 import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
@@ -137,11 +137,10 @@ export function createFeePayer(needs: {
     /**
      * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
      * ({@link AccountsRefused} if there are several accounts), or `fee-payer-short` when `spendable` does not cover the
-     * transactions in flight, {@link RpcError} when the chain's blockhash is invalid, and any other error when the
-     * message is not safe to sign.
+     * transactions in flight, and any other error when the message, given by its bytes, is not safe to sign.
      */
     async sign(
-      message: Message,
+      message: Uint8Array,
       { spendable, rent, sweeps, accounts }: Spending,
     ): Promise<SignedTransaction> {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
@@ -150,7 +149,6 @@ export function createFeePayer(needs: {
       const costs = { fee: perAccount(fee), rent: perAccount(rent) };
       const cost = toLamports(costs.fee + costs.rent);
       const total = cost * count;
-      const bytes = serialize(message);
       // No await between this check and the addition, so that concurrent collects cannot pass together.
       if (spendable !== undefined && spendable < openCosts) {
         const detail = "its balance does not cover this transaction besides those in flight";
@@ -161,11 +159,10 @@ export function createFeePayer(needs: {
         openCosts -= total;
         throw error;
       });
-      const transaction = new VersionedTransaction(message);
-      transaction.addSignature(keypair.publicKey, sign(null, bytes, key));
+      const signature = sign(null, message, key);
       return {
-        base64: Buffer.from(transaction.serialize()).toString("base64"),
-        signature: getBase58Decoder().decode(transaction.signatures[0]!),
+        base64: toTransaction(message, keypair.publicKey.toBase58(), signature),
+        signature: getBase58Decoder().decode(signature),
         fee,
         costs: reserved.map((each) => ({
           close({ refund }) {
@@ -179,15 +176,6 @@ export function createFeePayer(needs: {
       };
     },
   };
-}
-
-function serialize(message: Message): Uint8Array {
-  try {
-    return message.serialize();
-  } catch (cause) {
-    // Only the blockhash comes from outside.
-    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
-  }
 }
 
 /** The key for node:crypto, which signs about twenty times as fast as web3.js. */

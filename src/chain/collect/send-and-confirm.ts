@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { VersionedTransaction } from "@solana/web3.js";
 import type { Logger } from "../../observability/log.ts";
 import type { LandedTransaction, Rpc } from "../rpc/rpc-client.ts";
 import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./locks/account-lock.ts";
+import { messageOf } from "./message/message.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
 /** A transaction is in a block, successfully or with `err`. */
@@ -93,7 +93,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
   /** Returns a function that asks all endpoints for the outcome; undefined while there is none yet. */
   function createOutcomeCheck(transaction: StoredTransaction) {
     const { base64, signature, lastValidBlockHeight } = transaction;
-    const blockhash = decode(base64)?.recentBlockhash;
+    const blockhash = messageOf(base64)?.recentBlockhash;
     /** Whether each endpoint has reported that the blockhash has expired, and not taken it back. */
     const isPast: boolean[] = [];
     let giveUpAt: number | undefined;
@@ -220,17 +220,8 @@ export function hasAccount({ base64 }: StoredTransaction, address: string): bool
   return accountKeysOf(base64)?.includes(address) ?? false;
 }
 
-/** The message of a transaction in base64; undefined if it is unreadable. */
-function decode(base64: string): VersionedTransaction["message"] | undefined {
-  try {
-    return VersionedTransaction.deserialize(Buffer.from(base64, "base64")).message;
-  } catch {
-    return undefined;
-  }
-}
-
 function accountKeysOf(base64: string): string[] | undefined {
-  return decode(base64)?.staticAccountKeys.map((key) => key.toBase58());
+  return messageOf(base64)?.staticAccountKeys.map((key) => key.toBase58());
 }
 
 function toLanded({ err, slot }: SignatureStatus): Landed {

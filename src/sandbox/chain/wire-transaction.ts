@@ -13,72 +13,85 @@ import type {
   Transaction,
 } from "@solana/kit";
 
-/** A legacy message, the only version the sandbox supports. All its accounts are static. */
-type LegacyMessage = Extract<CompiledTransactionMessage, { version: "legacy" }> &
+/** A message of a version that the sandbox supports. All its accounts are static. */
+type SupportedMessage = Exclude<CompiledTransactionMessage, { version: 0 }> &
   CompiledTransactionMessageWithLifetime;
+type Version1Message = Extract<SupportedMessage, { version: 1 }>;
+type LegacyMessage = Extract<SupportedMessage, { version: "legacy" }>;
+
+/** What both versions have. */
+interface WireMessage extends Pick<
+  SupportedMessage,
+  "version" | "header" | "staticAccounts" | "lifetimeToken"
+> {
+  readonly instructions: LegacyMessage["instructions"];
+  /** Only of version 1. */
+  readonly config: Pick<Version1Message, "configMask" | "configValues"> | undefined;
+}
 
 /** A transaction in its wire format, and decoded. Its signatures may be missing or invalid: see `isSigned`. */
 export interface WireTransaction {
   readonly bytes: Uint8Array;
   /** The form that LiteSVM accepts. */
   readonly decoded: Transaction;
-  readonly message: LegacyMessage;
+  readonly message: WireMessage;
   /** In base58, in the order of the signers. */
   readonly signatures: readonly string[];
   /** The first signature, which identifies the transaction. */
   readonly signature: string;
 }
 
-/** https://solana.com/docs/core/transactions#transaction-size */
-const MAX_TRANSACTION_BYTES = 1232;
-const SIGNATURE_BYTES = 64;
+/** Sources: https://solana.com/docs/core/transactions#transaction-size, SIMD-0385. */
+const MAX_TRANSACTION_BYTES = { legacy: 1232, 1: 4096 };
+const NO_SIGNATURE = new Uint8Array(64);
 
 const base58 = getBase58Decoder();
 const messageDecoder = getCompiledTransactionMessageDecoder();
 const messageEncoder = getCompiledTransactionMessageEncoder();
 
-/** Throws an Error with the reason if `bytes` are not a legacy transaction. */
+/** Throws an Error with the reason if `bytes` are not a transaction that the sandbox supports. */
 export function decodeTransaction(bytes: Uint8Array): WireTransaction {
-  if (bytes.length > MAX_TRANSACTION_BYTES) {
-    throw new Error(`transaction too large: ${bytes.length} bytes (max: ${MAX_TRANSACTION_BYTES} bytes)`);
+  const decoded = getTransactionDecoder().decode(bytes);
+  const message = decodeMessage(Uint8Array.from(decoded.messageBytes));
+  const maxBytes = MAX_TRANSACTION_BYTES[message.version];
+  if (bytes.length > maxBytes) {
+    throw new Error(`transaction too large: ${bytes.length} bytes (max: ${maxBytes} bytes)`);
   }
-  const signatureCount = bytes[0] ?? 0;
-  const message = decodeMessage(bytes.subarray(1 + signatureCount * SIGNATURE_BYTES));
-  if (signatureCount === 0 || signatureCount !== message.header.numSignerAccounts) {
-    throw new Error("the transaction must have one signature per signer");
-  }
-  const signatures = signersOf(message).map((_, index) => base58.decode(signatureAt(bytes, index)));
+  const signers = signersOf(message);
+  if (signers.length === 0) throw new Error("the transaction must have a signer");
+  const signatures = signers.map((signer) => base58.decode(decoded.signatures[signer] ?? NO_SIGNATURE));
+  return { bytes, decoded, message, signatures, signature: signatures[0]! };
+}
+
+function decodeMessage(bytes: Uint8Array): WireMessage {
+  const message = messageDecoder.decode(bytes);
+  if (message.version === 0) throw new Error("transactions with lookup tables are not supported");
+  if (messageEncoder.encode(message).length !== bytes.length) throw new Error("trailing bytes");
+  const { version, header, staticAccounts, lifetimeToken } = message;
   return {
-    bytes,
-    decoded: getTransactionDecoder().decode(bytes),
-    message,
-    signatures,
-    signature: signatures[0]!,
+    ...{ version, header, staticAccounts, lifetimeToken },
+    config: version === 1 ? message : undefined,
+    instructions:
+      version === 1
+        ? message.instructionHeaders.map(({ programAccountIndex }, i) => ({
+            programAddressIndex: programAccountIndex,
+            accountIndices: message.instructionPayloads[i]!.instructionAccountIndices,
+            data: message.instructionPayloads[i]!.instructionData,
+          }))
+        : message.instructions,
   };
 }
 
-function decodeMessage(bytes: Uint8Array): LegacyMessage {
-  const message = messageDecoder.decode(bytes);
-  if (message.version !== "legacy") throw new Error("only legacy transactions are supported");
-  if (messageEncoder.encode(message).length !== bytes.length) throw new Error("trailing bytes");
-  return message;
-}
-
 /** Whether every signer's signature is valid. */
-export function isSigned({ bytes, message }: WireTransaction): boolean {
-  const signers = signersOf(message);
-  const messageBytes = bytes.subarray(1 + signers.length * SIGNATURE_BYTES);
-  return signers.every((signer, index) => {
+export function isSigned({ decoded, message }: WireTransaction): boolean {
+  return signersOf(message).every((signer) => {
     const x = Buffer.from(getAddressEncoder().encode(signer)).toString("base64url");
     const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
-    return verify(null, messageBytes, key, signatureAt(bytes, index));
+    const signature = decoded.signatures[signer] ?? NO_SIGNATURE;
+    return verify(null, Uint8Array.from(decoded.messageBytes), key, signature);
   });
 }
 
-function signersOf(message: LegacyMessage): Address[] {
-  return message.staticAccounts.slice(0, message.header.numSignerAccounts);
-}
-
-function signatureAt(bytes: Uint8Array, index: number): Uint8Array {
-  return bytes.subarray(1 + index * SIGNATURE_BYTES, 1 + (index + 1) * SIGNATURE_BYTES);
+function signersOf({ staticAccounts, header }: WireMessage): Address[] {
+  return staticAccounts.slice(0, header.numSignerAccounts);
 }

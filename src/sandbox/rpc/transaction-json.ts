@@ -1,4 +1,10 @@
-import { getBase58Decoder } from "@solana/kit";
+import {
+  getBase58Decoder,
+  transactionConfigMaskHasComputeUnitLimit,
+  transactionConfigMaskHasHeapSize,
+  transactionConfigMaskHasLoadedAccountsDataSizeLimit,
+  transactionConfigMaskHasPriorityFee,
+} from "@solana/kit";
 import type { InnerInstruction, SandboxTransaction } from "../chain/chain.ts";
 
 const base58 = getBase58Decoder();
@@ -20,6 +26,7 @@ export function toTransactionJson(landed: SandboxTransaction): object {
           numReadonlyUnsignedAccounts: numReadonlyNonSignerAccounts,
         },
         recentBlockhash: message.lifetimeToken,
+        ...(message.config && { transactionConfig: toConfigJson(message.config) }),
         instructions: message.instructions.map((instruction) =>
           toInstructionJson({
             programIdIndex: instruction.programAddressIndex,
@@ -31,6 +38,18 @@ export function toTransactionJson(landed: SandboxTransaction): object {
       },
     },
     meta: toMetaJson(landed),
+  };
+}
+
+/** Its members in the order of their values. What is not set is null. */
+function toConfigJson({ configMask, configValues }: NonNullable<SandboxTransaction["message"]["config"]>) {
+  const values = [...configValues];
+  const take = (isSet: boolean) => (isSet ? values.shift()!.value : null);
+  return {
+    priorityFee: take(transactionConfigMaskHasPriorityFee(configMask)),
+    computeUnitLimit: take(transactionConfigMaskHasComputeUnitLimit(configMask)),
+    loadedAccountsDataSizeLimit: take(transactionConfigMaskHasLoadedAccountsDataSizeLimit(configMask)),
+    heapSize: take(transactionConfigMaskHasHeapSize(configMask)),
   };
 }
 

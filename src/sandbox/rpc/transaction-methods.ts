@@ -117,8 +117,11 @@ export function createTransactionMethods(chain: Chain): Methods {
       const latestSlot = historySlot(config);
       const landed = chain.landed(signature);
       if (!landed || landed.slot > latestSlot) return null;
-      const hasVersion = typeof config?.maxSupportedTransactionVersion === "number";
-      return { ...toTransactionJson(landed), ...(hasVersion && { version: "legacy" }) };
+      const { version } = landed.message;
+      const maxVersion = config?.maxSupportedTransactionVersion ?? undefined;
+      if (version !== "legacy" && version > (maxVersion ?? -1))
+        throw new JsonRpcError(-32015, `Transaction version (${version}) is not supported`);
+      return { ...toTransactionJson(landed), ...(maxVersion !== undefined && { version }) };
     }),
 
     getSignaturesForAddress: method(z.tuple([addressParam, signaturesConfig]), ([address, config]) => {

@@ -1,10 +1,12 @@
+import { createPublicKey, verify } from "node:crypto";
+import { getBase58Decoder } from "@solana/codecs-strings";
 import {
   ComputeBudgetProgram,
   Keypair,
   PublicKey,
   SystemProgram,
   TransactionInstruction,
-  TransactionMessage,
+  VersionedMessage,
   VersionedTransaction,
 } from "@solana/web3.js";
 import { Registry } from "@prometheus-io/client";
@@ -16,10 +18,19 @@ import { createLaunchpad, toTransactionInstruction } from "../../../src/chain/la
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../../src/chain/launchpad/vaults.ts";
 import { wrappedSolAccountOf } from "../../../src/chain/token-accounts.ts";
 import { FEES } from "../../support/launchpad-instructions.ts";
+import {
+  compileLegacy,
+  compileVersion0,
+  compileVersion1,
+  compileWithConfig,
+  LOADED_DATA_LIMIT,
+  type Compile,
+} from "../../support/messages.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
 
+const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 const keypair = Keypair.generate();
 const programId = Keypair.generate().publicKey;
 const log = createLogger("silent");
@@ -64,18 +75,16 @@ const call = (
 ) => new TransactionInstruction({ programId: program, keys: accounts, data: Buffer.alloc(8) });
 const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
 const price = (microLamports: bigint) => ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
-const message = (payerKey: PublicKey, ...instructions: TransactionInstruction[]) =>
-  new TransactionMessage({
-    payerKey,
-    recentBlockhash: PublicKey.default.toBase58(),
-    instructions,
-  }).compileToLegacyMessage();
+const VERSIONS: [string, Compile][] = [
+  ["legacy messages", compileLegacy],
+  ["messages of version 1", compileVersion1],
+];
 
 afterEach(() => {
   vi.useRealTimers();
 });
 
-describe("the fee payer", () => {
+describe.each(VERSIONS)("the fee payer of %s", (_, message) => {
   it("signs calls to the allowed programs", async () => {
     const allowed = message(
       keypair.publicKey,
@@ -85,22 +94,14 @@ describe("the fee payer", () => {
     const transaction = await feePayer.sign(allowed, spending());
     expect(transaction.fee).toBe(5_000n);
     const signed = VersionedTransaction.deserialize(Buffer.from(transaction.base64, "base64"));
+    expect(signed.message).toEqual(VersionedMessage.deserialize(allowed));
     expect(signed.signatures).toHaveLength(1);
-    const signedByLibrary = new VersionedTransaction(allowed);
-    signedByLibrary.sign([keypair]);
-    expect(Buffer.from(signed.signatures[0]!)).toEqual(Buffer.from(signedByLibrary.signatures[0]!));
-  });
-
-  it("reserves nothing for a message that cannot be serialized", async () => {
-    const poor = newFeePayer(0, 12_000);
-    const good = message(keypair.publicKey, limit(1), call(programId));
-    const bad = message(keypair.publicKey, limit(1), call(programId));
-    bad.recentBlockhash = "1".repeat(31);
-    await expect(poor.sign(bad, spending())).rejects.toMatchObject({
-      name: "RpcError",
-      failure: "unreadable",
+    expect(getBase58Decoder().decode(signed.signatures[0]!)).toBe(transaction.signature);
+    const key = createPublicKey({
+      key: Buffer.concat([SPKI_ED25519, keypair.publicKey.toBytes()]),
+      ...{ format: "der", type: "spki" },
     });
-    expect(await poor.sign(good, spending())).toBeDefined();
+    expect(verify(null, allowed, key, signed.signatures[0]!)).toBe(true);
   });
 
   it("computes a transaction's fee as 5,000 lamports plus the price of its unit limit, rounded up", async () => {
@@ -144,8 +145,27 @@ describe("the fee payer", () => {
       "a request for a larger heap",
       message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
+    ["a message with trailing bytes", Buffer.concat([message(keypair.publicKey, limit(1)), Buffer.of(0)])],
   ])("refuses %s", async (_name, rejected) => {
     await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
+  });
+
+  it("refuses a message that names its account twice", async () => {
+    const bytes = Buffer.from(
+      message(
+        keypair.publicKey,
+        limit(1),
+        call(programId, { pubkey: other, isSigner: false, isWritable: true }),
+      ),
+    );
+    keypair.publicKey.toBuffer().copy(bytes, bytes.indexOf(other.toBuffer()));
+    await expect(feePayer.sign(bytes, spending())).rejects.toThrow("refused to sign");
+  });
+
+  it("reserves nothing for a message that it refuses", async () => {
+    const poor = newFeePayer(0, 12_000);
+    await expect(poor.sign(message(keypair.publicKey, limit(1), call(other)), spending())).rejects.toThrow();
+    expect(await poor.sign(message(keypair.publicKey, limit(1), call(programId)), spending())).toBeDefined();
   });
 
   it("stays within its budget in any hour, and does not count released fees", async () => {
@@ -172,7 +192,46 @@ describe("the fee payer", () => {
   });
 });
 
-describe("the fee payer and sweeps", () => {
+describe("the fee payer", () => {
+  const allowed = { computeUnitLimit: 1 };
+  const version1 = (
+    config: Parameters<typeof compileWithConfig>[0],
+    ...instructions: TransactionInstruction[]
+  ) => compileWithConfig(config, keypair.publicKey, ...instructions);
+
+  it.each<[string, Uint8Array]>([
+    ["of version 0", compileVersion0(keypair.publicKey, limit(1), call(programId))],
+    ["of version 2", Buffer.from(version1(allowed, call(programId))).fill(130, 0, 1)],
+    ["that is empty", new Uint8Array()],
+    ["of version 1 with instructions of the compute budget program", version1(allowed, limit(1))],
+    [
+      "of version 1 that may load less than the chain allows",
+      version1({ ...allowed, loadedAccountsDataSizeLimit: LOADED_DATA_LIMIT - 1 }),
+    ],
+    [
+      "of version 1 without a limit of loaded data",
+      version1({ ...allowed, loadedAccountsDataSizeLimit: undefined }),
+    ],
+    ["of version 1 with a limit of no compute units", version1({ computeUnitLimit: 0 })],
+    ["of version 1 with a priority fee above the cap", version1({ ...allowed, priorityFeeLamports: 1_001n })],
+    [
+      "of version 1 with a priority fee that no number can hold",
+      version1({ ...allowed, priorityFeeLamports: 2n ** 64n - 1n }),
+    ],
+  ])("refuses a message %s", async (_, rejected) => {
+    await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
+  });
+
+  it("signs a message of version 1 with all that it may have", async () => {
+    const signed = await feePayer.sign(
+      version1({ ...allowed, priorityFeeLamports: 1_000n }, call(programId)),
+      spending(),
+    );
+    expect(signed.fee).toBe(6_000n);
+  });
+});
+
+describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
   const creator = Keypair.generate().publicKey.toBase58();
   const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) => publicKey.toBase58());
   const authority = ammVaultAuthorityOf(

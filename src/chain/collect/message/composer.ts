@@ -1,15 +1,8 @@
-import {
-  ComputeBudgetProgram,
-  PublicKey,
-  SystemProgram,
-  TransactionMessage,
-  type Message,
-} from "@solana/web3.js";
+import { PublicKey, SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../../addresses.ts";
 import { PLACES, SWEPT_VAULTS } from "../../launchpad/fee-accounts.ts";
 import {
   fromTransactionInstruction,
-  toTransactionInstruction,
   type Instruction,
   type Launchpad,
 } from "../../launchpad/instructions.ts";
@@ -26,6 +19,14 @@ import {
   type Distribution,
   type Sweep,
 } from "../../sweeps.ts";
+import {
+  budgetInstructions,
+  compileMessage,
+  fitsMessage,
+  readMessage,
+  type MessageBudget,
+  type MessageVersion,
+} from "./message.ts";
 
 /** What a transaction does for one account: distributions, sweeps, the AMM's part, then the collect. */
 export interface CollectPart {
@@ -37,10 +38,7 @@ export interface CollectPart {
 }
 
 /** What varies between the transactions of the same parts, besides the blockhash. */
-export interface TransactionTerms {
-  readonly unitLimit: number;
-  /** In micro-lamports per compute unit. */
-  readonly price: bigint;
+export interface TransactionTerms extends MessageBudget {
   /** The least that the fee payer must hold at the end of a transaction with sweeps, in lamports. */
   readonly guard: bigint;
 }
@@ -57,25 +55,28 @@ interface PlannedStep extends Culprit {
   readonly instruction: Instruction;
 }
 
-/** The size of a packet, which limits a transaction with its signatures. */
-const MAX_TRANSACTION_BYTES = 1_232;
-/** A signature and the count of signatures, the header, and the blockhash. */
-const FIXED_BYTES = 1 + 64 + 3 + 32;
-const KEY_BYTES = 32;
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
-/** Any terms with a price above 0 give a transaction the same size. */
-const SOME_TERMS: TransactionTerms = { unitLimit: 1, price: 1n, guard: 0n };
+/** All budgets of a version with a price above 0 have the same size. */
+const SOME_BUDGET = {
+  legacy: budgetInstructions({ version: "legacy", unitLimit: 1, price: 1n }),
+  1: budgetInstructions({ version: 1, unitLimit: 1, price: 1n }),
+};
 
 export type Composer = ReturnType<typeof createComposer>;
 
-/** Composes the messages of collects, whose fees `feePayer` pays, and finds out what made them fail. */
-export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; feePayer: PublicKey }) {
+/**
+ * Composes the messages of collects, whose fees `feePayer` pays, and finds out what made them fail. `version`: that of
+ * new messages.
+ */
+export function createComposer(needs: {
+  launchpad: Launchpad;
+  feePayer: PublicKey;
+  version: () => MessageVersion;
+}) {
+  const { launchpad, feePayer, version } = needs;
   const feePayerAddress = feePayer.toBase58();
-  const [somePrice, someGuard] = [
-    priceInstructions(SOME_TERMS),
-    guardInstruction(feePayer, SOME_TERMS.guard),
-  ];
+  const someGuard = guardInstruction(feePayer, 0n);
 
   /**
    * The steps of a part in order. Sweeps to the creator vault come first, so that they pay for it if it is
@@ -115,49 +116,42 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
     ];
   }
 
-  /** The instructions before the steps. */
-  function priceInstructions({ unitLimit, price }: TransactionTerms): Instruction[] {
-    return [
-      ComputeBudgetProgram.setComputeUnitLimit({ units: unitLimit }),
-      ...(price > 0n ? [ComputeBudgetProgram.setComputeUnitPrice({ microLamports: price })] : []),
-    ].map(fromTransactionInstruction);
-  }
-
   /** Transactions with sweeps end with a guard against paying for more than they cost. */
   function instructionsOf(
     parts: readonly CollectPart[],
-    prices: readonly Instruction[],
+    budget: readonly Instruction[],
     guard: Instruction,
   ): Instruction[] {
     const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
     const steps = parts.flatMap(stepsOf).map(({ instruction }) => instruction);
-    return [...prices, ...steps, ...(hasSweeps ? [guard] : [])];
+    return [...budget, ...steps, ...(hasSweeps ? [guard] : [])];
   }
 
-  /** Composes an unsigned message. */
+  /** Composes the bytes of an unsigned message. */
   function compose(
     parts: readonly CollectPart[],
     terms: TransactionTerms,
     blockhash = NO_BLOCKHASH,
-  ): Message {
+  ): Uint8Array {
     const guard = guardInstruction(feePayer, terms.guard);
-    return new TransactionMessage({
-      payerKey: feePayer,
-      recentBlockhash: blockhash,
-      instructions: instructionsOf(parts, priceInstructions(terms), guard).map(toTransactionInstruction),
-    }).compileToLegacyMessage();
+    const instructions = instructionsOf(parts, budgetInstructions(terms), guard);
+    return compileMessage(feePayerAddress, instructions, terms, blockhash);
   }
 
   return {
+    version,
+
     compose,
 
-    /** Whether the parts fit into one transaction. */
-    fits: (parts: readonly CollectPart[]): boolean =>
-      sizeOf(instructionsOf(parts, somePrice, someGuard), feePayerAddress) <= MAX_TRANSACTION_BYTES,
+    /** Whether the parts fit into one transaction. Counted instead of compiled, which takes a hundred times as long. */
+    fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
+      const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
+      return fitsMessage(feePayerAddress, instructions, ofVersion);
+    },
 
     /** For each instruction of a message, the mint of the coin that it sweeps, or null. */
     sweptMints: (parts: readonly CollectPart[], terms: TransactionTerms): (string | null)[] => [
-      ...priceInstructions(terms).map(() => null),
+      ...budgetInstructions(terms).map(() => null),
       ...parts.flatMap(stepsOf).map(({ step }) => (step.kind === "sweep" ? step.sweep.coin.mint : null)),
     ],
 
@@ -169,11 +163,12 @@ export function createComposer({ launchpad, feePayer }: { launchpad: Launchpad; 
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
       if (failed !== undefined) {
-        const step = isOutOfUnits(err) ? undefined : steps[failed - priceInstructions(terms).length];
+        const step = isOutOfUnits(err) ? undefined : steps[failed - budgetInstructions(terms).length];
         return step ? [step] : [];
       }
       const index = accountBelowRent(err);
-      const poor = index === undefined ? "" : (compose(parts, terms).accountKeys[index]?.toBase58() ?? "");
+      const keys = index === undefined ? [] : readMessage(compose(parts, terms)).staticAccountKeys;
+      const poor = keys[index ?? 0]?.toBase58() ?? "";
       const paying = steps.filter(
         ({ part, step }) => step.kind === "sweep" && othersPaidBy(step.sweep, part).includes(poor),
       );
@@ -223,24 +218,4 @@ export function guardInstruction(feePayer: PublicKey, lamports: bigint): Instruc
   return fromTransactionInstruction(
     SystemProgram.transfer({ fromPubkey: feePayer, toPubkey: feePayer, lamports }),
   );
-}
-
-/**
- * The bytes of a legacy transaction that only `feePayer` signs. Counted instead of serialized, which takes a hundred times
- * as long. Source: https://solana.com/docs/core/transactions/transaction-structure
- */
-function sizeOf(instructions: readonly Instruction[], feePayer: string): number {
-  const keys = new Set([feePayer]);
-  let bytes = FIXED_BYTES + lengthBytes(instructions.length);
-  for (const { program, accounts, data } of instructions) {
-    keys.add(program);
-    for (const { address } of accounts) keys.add(address);
-    bytes += 1 + lengthBytes(accounts.length) + accounts.length + lengthBytes(data.length) + data.length;
-  }
-  return bytes + lengthBytes(keys.size) + KEY_BYTES * keys.size;
-}
-
-/** The bytes of a compact-u16. */
-function lengthBytes(length: number): number {
-  return length < 0x80 ? 1 : 2;
 }

@@ -1,4 +1,4 @@
-import { ComputeBudgetProgram, PublicKey, type Message } from "@solana/web3.js";
+import { ComputeBudgetProgram, PublicKey, type Message, type MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
 import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
@@ -7,6 +7,7 @@ import { DerivedCreator } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Sweep } from "../../sweeps.ts";
 import { guardInstruction } from "./composer.ts";
+import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
@@ -20,16 +21,18 @@ export interface AllowedSweeps {
   readonly guard: bigint;
 }
 
-// The first byte of the compute budget program's instructions.
+const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
+// The first byte of its instructions.
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 
 type CompiledInstruction = Message["compiledInstructions"][number];
 
 /**
- * Returns a function that returns the fee of a message that is safe to sign, and throws for any other. A message may
- * call the launch platform's two programs and the compute budget program. The fee payer may be an account only of the
- * given sweeps, whose every account is derived here, and of the guard.
+ * Returns a function that returns the fee of a message, given by its bytes, that is safe to sign, and throws for any
+ * other. It must be a legacy message or one of version 1. It may call the launch platform's two programs and, if it is a
+ * legacy one, the compute budget program. The fee payer may be an account only of the given sweeps, whose every account
+ * is derived here, and of the guard.
  */
 export function createSigningRules(needs: {
   feePayer: PublicKey;
@@ -41,8 +44,7 @@ export function createSigningRules(needs: {
 }) {
   const { feePayer, launchpadProgramId, launchpadAmmProgramId, maxPriorityFee, launchpad, coinAddressesOf } =
     needs;
-  const computeBudget = ComputeBudgetProgram.programId.toBase58();
-  const allowedPrograms = new Set([launchpadProgramId, launchpadAmmProgramId, computeBudget]);
+  const feePayerAddress = feePayer.toBase58();
   const programs = {
     launchpad: new PublicKey(launchpadProgramId),
     amm: new PublicKey(launchpadAmmProgramId),
@@ -56,11 +58,15 @@ export function createSigningRules(needs: {
     return stages.map((each) => launchpad[PLACES[each].sweep](feePayer.toBase58(), creator, coin));
   }
 
-  return (message: Message, { sweeps, guard }: AllowedSweeps): Lamports => {
-    const keys = message.accountKeys.map((key) => key.toBase58());
-    if (keys[0] !== feePayer.toBase58() || message.header.numRequiredSignatures !== 1) {
+  return (bytes: Uint8Array, { sweeps, guard }: AllowedSweeps): Lamports => {
+    const message = read(bytes);
+    const keys = message.staticAccountKeys.map((key) => key.toBase58());
+    const { numRequiredSignatures, numReadonlySignedAccounts } = message.header;
+    if (keys[0] !== feePayerAddress || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
+    const allowedPrograms = [launchpadProgramId, launchpadAmmProgramId];
+    if (message.version === "legacy") allowedPrograms.push(COMPUTE_BUDGET);
     const toText = ({ programIdIndex, accountKeyIndexes, data }: CompiledInstruction) =>
       [
         keys[programIdIndex],
@@ -74,22 +80,20 @@ export function createSigningRules(needs: {
         throw new Error(`refused to sign: a message with sweeps must end with a guard of ${guard} lamports`);
     }
     const allowed = new Set(sweeps.flatMap(sweepInstructions).map(textOf));
-    let unitLimit: number | undefined;
-    let price = 0n;
     for (const instruction of instructions) {
-      const { programIdIndex, accountKeyIndexes, data } = instruction;
+      const { programIdIndex, accountKeyIndexes } = instruction;
       const programId = keys[programIdIndex] ?? "unknown";
-      if (!allowedPrograms.has(programId)) throw new Error(`refused to sign: the message calls ${programId}`);
-      if (accountKeyIndexes.includes(0) && !allowed.delete(toText(instruction))) {
+      if (!allowedPrograms.includes(programId))
+        throw new Error(`refused to sign: the message calls ${programId}`);
+      if (
+        accountKeyIndexes.some((i) => keys[i] === feePayerAddress) &&
+        !allowed.delete(toText(instruction))
+      ) {
         throw new Error(`refused to sign: the fee payer is an account of an instruction of ${programId}`);
       }
-      if (programId !== computeBudget) continue;
-      if (data[0] === SET_COMPUTE_UNIT_LIMIT) unitLimit = Buffer.from(data).readUInt32LE(1);
-      else if (data[0] === SET_COMPUTE_UNIT_PRICE) price = Buffer.from(data).readBigUInt64LE(1);
-      else throw new Error("refused to sign: an unknown instruction of the compute budget program");
     }
-    if (unitLimit === undefined) throw new Error("refused to sign: no compute-unit limit is set");
-    const priority = priorityFee(price, unitLimit);
+    const ofBudget = instructions.filter(({ programIdIndex }) => keys[programIdIndex] === COMPUTE_BUDGET);
+    const priority = message.version === 1 ? priorityIn(message) : priorityOf(ofBudget);
     if (priority > maxPriorityFee) {
       throw new Error(
         `refused to sign: a priority fee of ${priority} lamports is above the cap of ${maxPriorityFee}`,
@@ -97,6 +101,40 @@ export function createSigningRules(needs: {
     }
     return toLamports(BASE_FEE_LAMPORTS + priority);
   };
+}
+
+/** Decodes a message of a version that the rules know, and nothing else. */
+function read(bytes: Uint8Array): Message | MessageV1 {
+  try {
+    const message = readMessage(bytes);
+    if (message.version === 0) throw new Error("version 0 may use lookup tables");
+    return message;
+  } catch (cause) {
+    throw new Error("refused to sign: the message is not one of a known version", { cause });
+  }
+}
+
+/** The priority fee of a legacy message, by its instructions of the compute budget program. */
+function priorityOf(instructions: readonly CompiledInstruction[]): bigint {
+  let unitLimit: number | undefined;
+  let price = 0n;
+  for (const { data } of instructions) {
+    if (data[0] === SET_COMPUTE_UNIT_LIMIT) unitLimit = Buffer.from(data).readUInt32LE(1);
+    else if (data[0] === SET_COMPUTE_UNIT_PRICE) price = Buffer.from(data).readBigUInt64LE(1);
+    else throw new Error("refused to sign: an unknown instruction of the compute budget program");
+  }
+  if (unitLimit === undefined) throw new Error("refused to sign: no compute-unit limit is set");
+  return priorityFee(price, unitLimit);
+}
+
+/** The priority fee of a message of version 1. */
+function priorityIn({ transactionConfig }: MessageV1): bigint {
+  const { computeUnitLimit, loadedAccountsDataSizeLimit, heapSize, priorityFee } = transactionConfig;
+  if (!computeUnitLimit) throw new Error("refused to sign: no compute-unit limit is set");
+  if (loadedAccountsDataSizeLimit !== LOADED_DATA_LIMIT)
+    throw new Error("refused to sign: the limit of loaded account data is not the chain's");
+  if (heapSize !== null) throw new Error("refused to sign: the message requests a larger heap");
+  return BigInt(priorityFee ?? 0);
 }
 
 /** An instruction's program, accounts and data. */

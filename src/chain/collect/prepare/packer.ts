@@ -6,11 +6,11 @@ import { CollectError } from "../../collect-error.ts";
 import { toLamports } from "../../lamports.ts";
 import type { TransactionError } from "../../rpc/transaction-error.ts";
 import { AccountsRefused, type FeePayer, type SignedTransaction } from "../fee-payer.ts";
-import type { CollectPart, Composer } from "../message/composer.ts";
+import type { CollectPart, Composer, TransactionTerms } from "../message/composer.ts";
 import { createSignAlone, type GetBlockhash, type SignedCollect } from "./sign-alone.ts";
 import type { Candidate } from "./prospect.ts";
 import type { SimulateAlone } from "./simulate-alone.ts";
-import { assertFeePayerPays, SIMULATION_TERMS, type Simulator } from "./simulator.ts";
+import { assertFeePayerPays, type Simulator } from "./simulator.ts";
 
 /** What became of a candidate: signed (undefined when too little would move), or it needs a transaction of its own. */
 type Verdict = { readonly signed: SignedCollect | undefined } | "alone";
@@ -122,7 +122,7 @@ export function createPacker(needs: {
     const parts = members.map(partOf);
     const simulated = await simulator.simulate(parts);
     if (simulated.err !== null) {
-      const failed = findFailed(members, simulated.err);
+      const failed = findFailed(members, simulated.err, simulated.simulatedTerms);
       if (failed) separate([failed], "it fails the simulation");
       else for (const member of members) verdicts.set(member, "alone");
       return;
@@ -162,9 +162,13 @@ export function createPacker(needs: {
   }
 
   /** The member that failed a simulation; undefined if it is unknown. Throws when the fee payer is short. */
-  function findFailed(members: readonly Candidate[], err: TransactionError): Candidate | undefined {
+  function findFailed(
+    members: readonly Candidate[],
+    err: TransactionError,
+    terms: TransactionTerms,
+  ): Candidate | undefined {
     assertFeePayerPays(err);
-    const [culprit] = composer.findCulprits(members.map(partOf), SIMULATION_TERMS, err);
+    const [culprit] = composer.findCulprits(members.map(partOf), terms, err);
     return members.find((member) => partOf(member) === culprit?.part);
   }
 

@@ -22,13 +22,7 @@ import {
 } from "../../sweeps.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 import type { Candidate, Prospects } from "./prospect.ts";
-import {
-  assertFeePayerPays,
-  SIMULATION_TERMS,
-  type Price,
-  type Simulated,
-  type Simulator,
-} from "./simulator.ts";
+import { assertFeePayerPays, type Price, type Simulated, type Simulator } from "./simulator.ts";
 
 /** A transaction of one account that succeeds in the simulation. */
 interface Simulation {
@@ -191,7 +185,7 @@ export function createSimulateAlone(needs: {
       }
       const hasSweeps = part.sweeps.length > 0;
       const simulated = await simulator.simulate([part]);
-      const { err, logs, rent } = simulated;
+      const { err, logs, rent, simulatedTerms } = simulated;
       if (err === null) {
         const tooExpensive = hasSweeps && rent === undefined ? sweeps : findTooExpensive(part, rent);
         if (tooExpensive.length > 0) {
@@ -220,7 +214,7 @@ export function createSimulateAlone(needs: {
       }
       const programError = lastProgramError(logs);
       const error = new CollectError({ kind: "simulation-failed", err, programError });
-      const steps = composer.findCulprits([part], SIMULATION_TERMS, err).map(({ step }) => step);
+      const steps = composer.findCulprits([part], simulatedTerms, err).map(({ step }) => step);
       const culprits = steps.flatMap((step) => (step.kind === "sweep" ? step.sweep : []));
       if (culprits.length === 0 && isReceiverBelowRent(err)) return undefined;
       assertFeePayerPays(err);

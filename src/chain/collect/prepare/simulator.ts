@@ -1,4 +1,4 @@
-import { VersionedTransaction, type PublicKey } from "@solana/web3.js";
+import type { PublicKey } from "@solana/web3.js";
 import { CollectError } from "../../collect-error.ts";
 import type { Floors } from "../../slots/floors.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
@@ -8,12 +8,15 @@ import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-er
 import { collectableWith, distributionsOf, type Vaults } from "../../sweeps.ts";
 import { readWrappedSol } from "../../token-accounts.ts";
 import { writableOf, type CollectPart, type Composer, type TransactionTerms } from "../message/composer.ts";
+import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
 
 /** What a simulated transaction did. */
 export interface Simulated extends Omit<
   Awaited<ReturnType<Rpc["simulateTransaction"]>>,
   "accounts" | "payerBefore"
 > {
+  /** Those of the simulated transaction. */
+  readonly simulatedTerms: TransactionTerms;
   /** The lamports of each part's creator vault afterwards; undefined when unknown. */
   readonly vaultsAfter: readonly Lamports[] | undefined;
   /** The lamports of the creator vault of each distribution's sharing config afterwards; undefined when unknown. */
@@ -33,8 +36,6 @@ const SIMULATION_UNIT_LIMIT = 400_000;
 const SIMULATION_UNIT_LIMIT_PER_SWEEP = 150_000;
 /** A distribution has two sweeps, the AMM's part and up to ten transfers. */
 const SWEEPS_PER_DISTRIBUTION = 4;
-/** The chain's limit for a transaction. */
-const MAX_UNIT_LIMIT = 1_400_000;
 const UNIT_LIMIT_MARGIN = 1.2;
 /**
  * The lowest limits of a part. An instruction uses less when its vault is empty, the AMM's almost none: the
@@ -46,9 +47,6 @@ const MIN_UNIT_LIMIT_WITH_AMM = 60_000;
 /** `npm run bench:shared-coins`: up to 52,000, and 112,000 with the pool. */
 const MIN_UNIT_LIMIT_OF_DISTRIBUTION = 70_000;
 const MIN_UNIT_LIMIT_OF_DISTRIBUTION_WITH_POOL = 140_000;
-
-/** The terms of simulated transactions. */
-export const SIMULATION_TERMS: TransactionTerms = { unitLimit: SIMULATION_UNIT_LIMIT, price: 0n, guard: 1n };
 
 export type Simulator = ReturnType<typeof createSimulator>;
 
@@ -69,11 +67,11 @@ export function createSimulator(
     const distributions = distributionsOf(sweeps);
     const count = sweeps.length + distributions.length * (SWEEPS_PER_DISTRIBUTION - 1);
     const unitLimit = SIMULATION_UNIT_LIMIT + count * SIMULATION_UNIT_LIMIT_PER_SWEEP;
-    const message = composer.compose(parts, {
-      ...SIMULATION_TERMS,
+    const simulatedTerms = {
+      ...{ version: composer.version(), price: 0n, guard: 1n },
       unitLimit: Math.min(unitLimit, MAX_UNIT_LIMIT),
-    });
-    const base64 = Buffer.from(new VersionedTransaction(message).serialize()).toString("base64");
+    };
+    const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer.toBase58());
     const vaults = parts.map(({ account }) => account.creatorVault);
     const sharedVaults = distributions.map(({ coin }) => coin.sharingConfig.creatorVault);
     const ammVaults = [
@@ -98,6 +96,7 @@ export function createSimulator(
         : undefined;
     return {
       ...result,
+      simulatedTerms,
       vaultsAfter: balances?.slice(0, vaults.length),
       sharedVaultsAfter: balances?.slice(vaults.length + 1),
       leftInAmm: new Map(
@@ -126,7 +125,10 @@ export function createSimulator(
   const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
     choosePrice(rpc, parts.flatMap(writableOf), unitLimit, needs);
 
-  async function termsOf(parts: readonly CollectPart[], { unitsConsumed }: Simulated): Promise<Price> {
+  async function termsOf(
+    parts: readonly CollectPart[],
+    { unitsConsumed, simulatedTerms: { version } }: Simulated,
+  ): Promise<Price> {
     const units = Math.ceil((unitsConsumed || SIMULATION_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const leasts = parts.flatMap(({ withAmm, sweeps }) => [
       withAmm ? MIN_UNIT_LIMIT_WITH_AMM : MIN_UNIT_LIMIT,
@@ -136,7 +138,7 @@ export function createSimulator(
     ]);
     const least = leasts.reduce((sum, each) => sum + each, 0);
     const unitLimit = Math.min(Math.max(units, least), MAX_UNIT_LIMIT);
-    return { unitLimit, price: await priceOf(parts, unitLimit) };
+    return { version, unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
   /** The fee payer's lamports above `rentMinimum`, after all fees and rents; undefined when unknown. */

@@ -1,0 +1,21 @@
+import type { LoopbackAnswer, LoopbackRequest } from "../loopback-server.ts";
+import { answerJsonRpc, invalidParams } from "./json-rpc.ts";
+import type { JsonRpcCall } from "./json-rpc.ts";
+
+const VERSION_1_PREFIX = 0x81;
+
+function refuse(): never {
+  throw invalidParams("failed to deserialize transaction");
+}
+
+/** A fault of an endpoint: it refuses transactions of version 1, as nodes do that cannot decode them. */
+export const REFUSES_VERSION_1 = {
+  when: ({ method, params: [transaction] }: JsonRpcCall): boolean =>
+    (method === "simulateTransaction" || method === "sendTransaction") &&
+    typeof transaction === "string" &&
+    Buffer.from(transaction, "base64")[0] === VERSION_1_PREFIX,
+  then: ({ body }: LoopbackRequest): LoopbackAnswer => ({
+    status: 200,
+    body: answerJsonRpc(body, { simulateTransaction: refuse, sendTransaction: refuse }),
+  }),
+};
