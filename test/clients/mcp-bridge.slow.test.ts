@@ -1,0 +1,101 @@
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import example from "../../examples/mcp.json" with { type: "json" };
+import manifest from "../../package.json" with { type: "json" };
+import { spawnNode } from "../support/program.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const BRIDGE = new URL("../../node_modules/mcp-graphql/dist/index.js", import.meta.url).pathname;
+const { args, env } = example.mcpServers.tributary;
+
+interface ToolResult {
+  readonly isError?: boolean;
+  readonly content: readonly [{ readonly text: string }];
+}
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+/** Starts the bridge as examples/mcp.json does, and speaks MCP with it: lines of JSON-RPC on standard input and output. */
+async function connect(overrides: Partial<typeof env> = {}) {
+  const { child, output } = spawnNode([BRIDGE], { ...env, ENDPOINT: `${world.url}/graphql`, ...overrides });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const answers = new Map<number, (answer: { result: unknown }) => void>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const answer = JSON.parse(line) as { id: number; result: unknown };
+    answers.get(answer.id)?.(answer);
+  });
+  const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+
+  let lastId = 0;
+  async function request<T>(method: string, params: object = {}): Promise<T> {
+    const id = ++lastId;
+    const { promise, resolve, reject } = Promise.withResolvers<{ result: unknown }>();
+    answers.set(id, resolve);
+    child.once("exit", () => {
+      reject(new Error(`the bridge has ended: ${output()}`));
+    });
+    send({ id, method, params });
+    return (await promise).result as T;
+  }
+
+  await request("initialize", {
+    protocolVersion: "2025-03-26",
+    capabilities: {},
+    clientInfo: { name: "test", version: "1" },
+  });
+  send({ method: "notifications/initialized" });
+  const callTool = (name: string, args: object = {}) =>
+    request<ToolResult>("tools/call", { name, arguments: args });
+  return {
+    listTools: () => request<{ tools: readonly { name: string }[] }>("tools/list"),
+    callTool,
+    async query(query: string) {
+      const { isError = false, content } = await callTool("query-graphql", { query });
+      return { isError, text: content[0].text };
+    },
+  };
+}
+
+it("an agent behind the bridge of examples/mcp.json lists its tools, looks up a handle and collects", async () => {
+  expect(args.at(-1)).toBe(`mcp-graphql@${manifest.devDependencies["mcp-graphql"]}`);
+  const { listTools, callTool, query } = await connect();
+  const { tools } = await listTools();
+  expect(tools.map(({ name }) => name).sort()).toEqual(["introspect-schema", "query-graphql"]);
+  const schema = await callTool("introspect-schema");
+  expect(schema.content[0].text).toMatch(/wallet\([^)]*handle: String!/);
+
+  const lookup = await query(`{ wallet(handle: "creator") { socialId address balance { vault } } }`);
+  const { id, address } = world.account("creator");
+  expect(JSON.parse(lookup.text)).toEqual({
+    data: { wallet: { socialId: id, address, balance: { vault: "3.1000" } } },
+  });
+  const collect = await query(`mutation { collect(socialId: "${id}") { success collected txSignature } }`);
+  const { data } = JSON.parse(collect.text) as { data: { collect: { txSignature: string } } };
+  expect(data.collect).toMatchObject({ success: true, collected: "3.1000" });
+  expect(world.sandbox.chain.landed(data.collect.txSignature)?.err).toBeNull();
+
+  // The bridge sends variables as text.
+  const withVariables = await callTool("query-graphql", {
+    query: "query Q($handle: String!) { wallet(handle: $handle) { address } }",
+    variables: `{"handle":"creator"}`,
+  });
+  expect(withVariables).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringMatching(/variables.*object/i) }],
+  });
+
+  const unknown = await query(`{ wallet(handle: "nobodyatall") { address } }`);
+  expect(unknown).toEqual({ isError: true, text: expect.stringContaining("SOCIAL_NOT_FOUND") });
+});
+
+it("an agent cannot collect when the operator does not allow mutations", async () => {
+  const { query } = await connect({ ALLOW_MUTATIONS: "false" });
+  const { id } = world.account("artist001");
+  const { isError, text } = await query(`mutation { collect(socialId: "${id}") { success } }`);
+  expect([isError, text]).toEqual([true, expect.stringContaining("Mutations are not allowed")]);
+  expect(world.sandbox.landedCollectsOf("artist001")).toEqual([]);
+});
