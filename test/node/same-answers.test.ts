@@ -47,12 +47,6 @@ const DIFFERENCES: readonly Difference[] = [
   })),
 
   // Here the sandbox answers as Agave, and Surfpool does not.
-  {
-    request: "simulateTransaction: ",
-    member: "value.preBalances",
-    sandbox: ["number"],
-    reason: "Surfpool's are null",
-  },
   ...[
     "getMultipleAccounts: 101 accounts",
     "getRecentPrioritizationFees: 129 accounts",
