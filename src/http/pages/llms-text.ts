@@ -7,8 +7,15 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import { codesOf, ERROR_CODES, type ErrorCode } from "../../contract/error-codes.ts";
-import { MAX_MINTS } from "../../contract/mint.ts";
+import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../../contract/mint.ts";
 import type { EndpointDescription } from "../../rest/endpoint-description.ts";
+import {
+  MAX_COLLECTS,
+  MAX_LISTED_COLLECTS,
+  MAX_MINTS_PER_OPERATION,
+  MAX_TRANSFERS,
+  MAX_WALLETS,
+} from "../../schema/field-metadata.ts";
 
 /** What the text describes. */
 export interface ApiDescription {
@@ -30,6 +37,8 @@ const LINKS = {
   graphql: "GraphiQL in a browser",
 };
 
+const MAXIMA = `A GraphQL operation has at most ${MAX_WALLETS} wallets, ${MAX_COLLECTS} fields \`collect\`, ${MAX_LISTED_COLLECTS} entries of \`collectMany\`, ${MAX_MINTS_PER_OPERATION} mints and ${MAX_TRANSFERS} transfers; a field ${MAX_MINTS} mints, and one wallet ${MAX_MINTS_PER_WALLET} different ones.`;
+
 /**
  * The text of `/llms.txt`, in the format of https://llmstxt.org. It describes, and never tells a reader to do
  * something: agents may take it for instructions.
@@ -43,9 +52,9 @@ export function createLlmsText({ basePath, publicUrl, schema, rest }: ApiDescrip
   const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL. REST also takes the other name.`;
   return `# Tributary
 
-> Finds the Solana address of a social-network account, shows its trading fees, and collects them to this address. An account has an address even if its owner has no wallet. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.
+> Finds the Solana address of a social-network account. A token launched with this address as its creator earns trading fees for the account's owner, who may have no wallet. Shows these fees, and collects them to the address. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.
 
-REST and GraphQL do the same. GraphQL also has many wallets in one request, transfers, and live balances.
+REST and GraphQL do the same. GraphQL also has many wallets in one request, transfers, and live balances. In \`balance\`, \`vault\` is what a collect moves, \`pda\` what is at the address, \`total\` both, and \`withdrawable\` what the owner would receive after a collect: \`total\` less the withdrawal fee of 2%.
 
 ## REST
 
@@ -57,9 +66,11 @@ ${rest.endpoints.map((endpoint) => describeEndpoint(basePath, endpoint)).join("\
 
 ${describeSchema(schema)}
 
+To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network. \`collectMany\` costs one request for each account. A subscription follows one account.
+
 ## Limits
 
-${toList([...rules, coins, ...describeCosts(schema)])}
+${toList([...rules, coins, MAXIMA, ...describeCosts(schema)])}
 
 ## Error codes
 

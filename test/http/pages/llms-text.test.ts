@@ -51,6 +51,52 @@ it("/llms.txt has REST requests that are answered as it says", async () => {
   expect(count).toBe(2);
 });
 
+it('/llms.txt says what the address is for, what "withdrawable" means, and how to follow many accounts', () => {
+  expect(text).toContain("A token launched with this address as its creator earns trading fees");
+  const [, percent] = /`withdrawable` .+: `total` less the withdrawal fee of (\d+)%/.exec(text)!;
+  const [, total, withdrawable] = /"total":"(.+?)","withdrawable":"(.+?)"/.exec(text)!;
+  expect(Number(total) * (1 - Number(percent) / 100)).toBeCloseTo(Number(withdrawable));
+  expect(section("GraphQL")).toMatch(/many accounts: `wallets` .+ `walletsById` /);
+});
+
+it("/llms.txt has the limits per operation: one more of anything is refused", async () => {
+  const [, wallets, collects, entries, mints, transfers] =
+    /at most (\d+) wallets, (\d+) fields `collect`, (\d+) entries of `collectMany`, (\d+) mints and (\d+) transfers/
+      .exec(section("Limits"))!
+      .map(Number);
+  const times = (count: number, toText: (i: number) => string) =>
+    Array.from({ length: count }, (_, i) => toText(i)).join(" ");
+  const mint = "So11111111111111111111111111111111111111112";
+  const toOperations: [max: number, toOperation: (count: number) => string][] = [
+    [wallets!, (count) => `{ walletsById(socialIds: [${times(count, (i) => `"${i + 1}"`)}]) { id } }`],
+    [
+      collects!,
+      (count) => `mutation { ${times(count, (i) => `c${i}: collect(socialId: "x") { success }`)} }`,
+    ],
+    [
+      entries!,
+      (count) =>
+        `mutation { collectMany(collects: [${times(count, () => `{ socialId: "x" }`)}]) { success } }`,
+    ],
+    [
+      mints!,
+      (count) =>
+        `{ ${times(count, (i) => `w${i}: walletById(socialId: "x") { balance(mints: ["${mint}"]) { vault } }`)} }`,
+    ],
+    [transfers!, (count) => `{ walletById(socialId: "x") { history(first: ${count}) { nodes { kind } } } }`],
+  ];
+  let callers = 0;
+  for (const [max, toOperation] of toOperations) {
+    const ask = async (count: number) => {
+      const headers = { "x-forwarded-for": `192.0.2.${++callers + 10}` };
+      return (await world.graphql(toOperation(count), {}, headers)).body.errors?.[0].message;
+    };
+    const refusal = expect.stringContaining(`${max + 1} requested, the maximum is ${max} per operation`);
+    expect(await ask(max)).not.toEqual(refusal);
+    expect(await ask(max + 1)).toEqual(refusal);
+  }
+});
+
 it("/llms.txt has the whole GraphQL schema", () => {
   const [, types] = /```graphql\n([^]+?)```/.exec(text)!;
   const built = buildSchema(
