@@ -1,5 +1,5 @@
 /** Starts the servers that bench/edge measures, and generates load with Debian's `wrk`. */
-import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { Keypair } from "@solana/web3.js";
 import manifest from "../../package.json" with { type: "json" };
 import { temporaryFolder } from "../../test/support/temporary-folder.ts";
+import { callerOf, repeat } from "../measure.ts";
 
 export const folder = import.meta.dirname;
 const started: ChildProcess[] = [];
@@ -15,15 +16,11 @@ const started: ChildProcess[] = [];
 export interface Server {
   readonly url: string;
   readonly child: ChildProcess;
-  readonly output: () => string;
 }
 
-/** Node's flags in `npm start`. */
-export const GATEWAY_FLAGS = manifest.scripts.start.split(" ").filter((word) => word.startsWith("--"));
-
-/** Starts the gateway on a CPU core, as `npm start` and the image do. */
-export const startGateway = (env: Record<string, string>, core = 0): Promise<Server> =>
-  start(core, `${folder}/../../src/main.ts`, env, GATEWAY_FLAGS);
+/** Starts the gateway of a checkout, this one by default, on core 0, with Node's flags in `npm start`. */
+export const startGateway = (env: Record<string, string>, checkout = `${folder}/../..`): Promise<Server> =>
+  start(0, `${checkout}/src/main.ts`, env, manifest.scripts.start.match(/--\S+/g)!);
 
 /** Starts a program on a CPU core; resolves once it prints its URL. Its output goes to a file, as in production. */
 export async function start(
@@ -32,69 +29,45 @@ export async function start(
   env: Record<string, string> = {},
   flags: readonly string[] = [],
 ): Promise<Server> {
-  const path = join(temporaryFolder(), "output");
-  const output = () => readFileSync(path, "utf8");
+  const output = join(temporaryFolder(), "output");
   const child = spawn("taskset", ["-c", String(core), process.execPath, ...flags, file], {
     env: { ...process.env, NODE_ENV: "production", ...env },
-    stdio: ["ignore", openSync(path, "w"), "inherit"],
+    stdio: ["ignore", openSync(output, "w"), "inherit"],
   });
   started.push(child);
   while (child.exitCode === null) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output())?.[0];
-    if (url) return { url, child, output };
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(readFileSync(output, "utf8"))?.[0];
+    if (url) return { url, child };
     await sleep(100);
   }
   throw new Error(`${file} did not start`);
 }
 
-export interface Result {
-  readonly requests: number;
-  readonly seconds: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly errors: number;
-  readonly refused: number;
-}
+const HANDLES = 1_000;
 
-/** Runs a case of load.lua with the first `handles` handles, as `client` sends it. */
+/** Runs a case of load.lua, as `client` sends it, on 50 connections. */
 export async function load(
   url: string,
   { name, client = "curl" }: { name: string; client?: string },
   seconds: number,
-  handles: number,
-  connections = 50,
-): Promise<Result> {
+) {
   const { stdout } = await promisify(execFile)("taskset", [
-    ...["-c", "1", "wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "--timeout", "30s", "--latency"],
-    ...["-s", `${folder}/load.lua`, url, "--", name, client, String(handles)],
+    ...["-c", "1", "wrk", "-t1", "-c50", `-d${seconds}s`, "--timeout", "30s"],
+    ...["-s", `${folder}/load.lua`, url, "--", name, client, String(HANDLES)],
   ]);
-  return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
+  return JSON.parse(stdout.trim().split("\n").at(-1)!) as {
+    requests: number;
+    seconds: number;
+    failed: number;
+  };
 }
 
-/** Runs a case of load.lua at full speed. V8 takes about 10 s of load to optimize a server. */
-export const warmUp = (
-  url: string,
-  one: { name: string; client?: string },
-  handles: number,
-): Promise<Result> => load(url, one, 12, handles);
-
-/** Looks every handle up once, 20 at a time, so that all are cached during the measurement. */
-export async function cacheHandles(url: string, count: number): Promise<void> {
-  let last = 0;
-  async function lookUp(): Promise<void> {
-    while (last < count) {
-      const i = ++last;
-      const headers = { "x-forwarded-for": `172.${16 + (i >> 14)}.${(i >> 6) & 255}.${i & 63}` };
-      await (await fetch(`${url}/wallet/lookup?handle=name${i}`, { headers })).text();
-    }
-  }
-  await Promise.all(Array.from({ length: 20 }, lookUp));
-}
-
-/** Moves this process to the core of the load generator and the fake upstreams. */
-export function moveToLoadCore(): void {
-  execFileSync("taskset", ["-acp", "1", String(process.pid)]);
-}
+/** Looks up every handle of load.lua, so that all are cached during the measurement. */
+export const cacheHandles = (url: string): Promise<void> =>
+  repeat({ count: HANDLES, inFlight: 20 }, async (i) => {
+    const headers = { "x-forwarded-for": callerOf(i) };
+    await (await fetch(`${url}/wallet/lookup?handle=name${i + 1}`, { headers })).text();
+  });
 
 /** A process's resident memory, in MB. */
 export const rssMb = ({ pid }: ChildProcess): number =>

@@ -1,13 +1,12 @@
 /**
  * Fakes both upstreams as cheaply as possible: a social network on which every name exists, and a chain on which
- * all accounts have the same balance. Prints its URL; `GET /counts` returns the number of calls of each. The chain
- * answers after `CHAIN_DELAY_MS`.
+ * all accounts have the same balance. Prints its URL; `GET /chain-calls` returns the number of calls to the chain.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 
-const DELAY_MS = Number(process.env.CHAIN_DELAY_MS ?? 0);
-const counts = { social: 0, chain: 0 };
+let chainCalls = 0;
 const ACCOUNT =
   '{"lamports":3100890880,"data":["","base64"],"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":0}';
 const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
@@ -20,41 +19,30 @@ const idOf = (name: string) =>
   String(10n ** 18n + BigInt(`0x${Buffer.from(name).toString("hex").slice(0, 14)}`));
 
 /** A method's result, as JSON. */
-function rpcResult(method: string, params: unknown[]): string {
-  switch (method) {
-    case "getMultipleAccounts":
-      return `{"context":{"slot":1},"value":[${(params[0] as string[]).map((key) => (key === RENT_SYSVAR ? RENT_ACCOUNT : ACCOUNT)).join(",")}]}`;
-    case "getMinimumBalanceForRentExemption":
-      return params[0] === 0 ? "890880" : "2039280";
-    default:
-      return "1";
-  }
+function rpcResult(method: string, [keys]: string[][]): string {
+  if (method !== "getMultipleAccounts") return "1";
+  const accounts = keys!.map((key) => (key === RENT_SYSVAR ? RENT_ACCOUNT : ACCOUNT));
+  return `{"context":{"slot":1},"value":[${accounts.join(",")}]}`;
 }
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? "/", "http://upstream");
-  const answer = (text: string) => {
+  const answer = (json: string) => {
     response
-      .writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(text) })
-      .end(text);
+      .writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(json) })
+      .end(json);
   };
-  if (url.pathname === "/counts") answer(JSON.stringify(counts));
+  if (url.pathname === "/chain-calls") answer(String(chainCalls));
   else if (url.pathname === "/2/users/by") {
-    counts.social++;
     const names = (url.searchParams.get("usernames") ?? "").split(",");
     const users = names.map((username) => ({ id: idOf(username), name: username, username }));
     answer(JSON.stringify({ data: users }));
-  } else {
-    let body = "";
-    request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
-    request.on("end", () => {
-      counts.chain++;
-      const { id, method, params } = JSON.parse(body) as { id: unknown; method: string; params: unknown[] };
-      const text = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${rpcResult(method, params)}}`;
-      if (DELAY_MS > 0) setTimeout(answer, DELAY_MS, text);
-      else answer(text);
+  } else
+    void text(request).then((body) => {
+      chainCalls++;
+      const { id, method, params } = JSON.parse(body) as { id: unknown; method: string; params: string[][] };
+      answer(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${rpcResult(method, params)}}`);
     });
-  }
 });
 server.keepAliveTimeout = 60_000;
 server.listen(0, "127.0.0.1", () => {

@@ -1,7 +1,239 @@
-import { CHAIN_ATTACKS } from "./chain-attacks.ts";
-import { GRAPHQL_ATTACKS } from "./graphql-attacks.ts";
-import { HTTP_ATTACKS } from "./http-attacks.ts";
-import type { Attack } from "./price-of.ts";
+import { randomBytes } from "node:crypto";
+import { getBase58Decoder } from "@solana/codecs-strings";
+import { openEventStream } from "../../test/support/event-stream.ts";
+import { HUNDRED_QUERIES } from "../../test/support/hundred-queries.ts";
+import { newMint } from "../../test/support/new-mint.ts";
+import { rpcResult } from "../../test/support/rpc-answers.ts";
+import { isMethod } from "../../test/support/sandbox.ts";
+import { callerOf } from "../measure.ts";
+import type { Attack, Target } from "./price-of.ts";
+
+const times = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+const join = (count: number, write: (i: number) => string) => times(count, write).join(" ");
+/** An object with as many members, whose names begin with `v`. */
+const members = (count: number, make: (i: number) => unknown) =>
+  Object.fromEntries(times(count, (i) => [`v${i}`, make(i)]));
+
+let sent = 0;
+
+/** Posts an operation. */
+const post =
+  (toBody: () => { query: string; operationName?: string; variables?: object }): Attack["send"] =>
+  ({ send }) =>
+    send("/graphql", {}, toBody());
+/** Posts an operation that no earlier request had, so that it is parsed and validated. */
+const postNew = (toBody: Parameters<typeof post>[0]) =>
+  post(() => {
+    const body = toBody();
+    return { ...body, query: `#${++sent}\n${body.query}` };
+  });
+
+const COLLECT_MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
+const collectMany = (c: readonly object[]) => post(() => ({ query: COLLECT_MANY, variables: { c } }));
+
+/** A caller that has five requests left. */
+const LIMITED = { "x-forwarded-for": "203.0.113.10" };
+/** About as many tokens and fields as a document may have. */
+const TEN_COLLECTS = `mutation { ${join(10, (i) => `c${i}: collect(socialId: "${i + 1}") { ${"success ".repeat(190)} }`)} }`;
+
+const THIRTY_MINTS = `query (${join(30, (i) => `$v${i}: String!`)}) {
+  walletsById(socialIds: [${join(100, (i) => `"${i + 1}"`)}]) {
+    ${join(3, (i) => `c${i}: coins(mints: [${join(10, (j) => `$v${10 * i + j}`)}]) { waiting }`)}
+  }
+}`;
+const KNOWN_MINT = newMint();
+
+const HUNDRED_COINS = `query (${join(100, (i) => `$v${i}: [String!]!`)}) {
+  ${join(100, (i) => `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $v${i}) { waiting } }`)}
+}`;
+
+const GRAPHQL_ATTACKS: readonly Attack[] = [
+  {
+    name: "330 equal fields in an operation that does not run",
+    send: postNew(() => ({
+      operationName: "Q",
+      query: `query Q { __typename } query Other { ${join(330, () => 'wallet(handle: "creator") { address }')} }`,
+    })),
+  },
+  ...Object.entries(HUNDRED_QUERIES).map(([kind, { query, newVariables }]) => ({
+    name: `100 new ${kind}`,
+    send: postNew(() => ({ query, variables: newVariables() })),
+  })),
+  { name: "`variables` with 9,000 unknown members", send: collectMany([members(9_000, () => 1)]) },
+  {
+    name: "Invalid `variables` of 90 kB",
+    send: collectMany(times(8, () => members(5, () => "\n".repeat(1_100)))),
+  },
+  {
+    name: "A new operation, refused for its cost",
+    prepare: ({ send }) => Promise.all(times(15, () => send("/wallet/lookup?handle=creator", LIMITED))),
+    send: ({ send }) => send("/graphql", LIMITED, { query: `#${++sent}\n${TEN_COLLECTS}` }),
+  },
+  {
+    name: "3,000 mints in a known operation for 100",
+    prepare: post(() => ({ query: THIRTY_MINTS, variables: members(30, () => KNOWN_MINT) })),
+    send: post(() => ({ query: THIRTY_MINTS, variables: members(30, newMint) })),
+  },
+  {
+    name: "100 wallets with a new mint each (counts as 3)",
+    send: postNew(() => ({ query: HUNDRED_COINS, variables: members(100, () => [newMint()]) })),
+  },
+];
+
+const TRANSACTIONS = 30;
+/** As many accounts as a transaction locks, and as many inner instructions as it may have. */
+const ACCOUNTS = 64;
+const INSTRUCTIONS = 60;
+const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+const CREATOR = "1523400000000000123";
+
+/** A transaction that pays an address, and names many accounts in many instructions of the launch platform. */
+function longTransaction(signature: string, address: string) {
+  const accountKeys = [address, PLATFORM, ...times(ACCOUNTS - 2, newMint)];
+  const indexes = accountKeys.map((_, i) => i);
+  const instruction = { programIdIndex: 1, accounts: indexes, data: "1".repeat(16), stackHeight: 2 };
+  const outer = { programIdIndex: 1, accounts: [0], data: "a", stackHeight: 1 };
+  return {
+    slot: 1,
+    blockTime: 1_700_000_000,
+    transaction: { signatures: [signature], message: { accountKeys, instructions: [outer] } },
+    meta: {
+      err: null,
+      fee: 5_000,
+      preBalances: indexes.map(() => 1_000),
+      postBalances: indexes.map(() => 200_000),
+      innerInstructions: [{ index: 0, instructions: times(INSTRUCTIONS, () => instruction) }],
+      loadedAddresses: { readonly: [], writable: [] },
+    },
+  };
+}
+
+/** Has the chain answer each history with new transactions that are expensive to read. */
+function writeLongHistories({ sandbox: { rpc } }: Target): void {
+  let address = "";
+  rpc.faults.add({
+    when: isMethod("getSignaturesForAddress"),
+    then(request) {
+      [address] = (JSON.parse(request.body) as { params: [string] }).params;
+      const transactions = times(TRANSACTIONS, () => ({
+        ...{ signature: getBase58Decoder().decode(randomBytes(64)), slot: 1, err: null, memo: null },
+        ...{ blockTime: 1_700_000_000, confirmationStatus: "finalized" },
+      }));
+      return rpcResult(transactions)(request);
+    },
+  });
+  rpc.faults.add({
+    when: isMethod("getTransaction"),
+    then(request) {
+      const { params } = JSON.parse(request.body) as { params: [string] };
+      return rpcResult(longTransaction(params[0], address))(request);
+    },
+  });
+}
+
+/** Has every simulation fail at its first sweep, so that a collect leaves out one coin after another. */
+function failSimulations({ sandbox: { rpc, chain } }: Target): void {
+  const err = { InstructionError: [2, { Custom: 1 }] };
+  const value = { err, logs: [], unitsConsumed: 1_000, accounts: null };
+  rpc.faults.add({
+    when: isMethod("simulateTransaction"),
+    then: (request) => rpcResult({ context: { slot: chain.slot("confirmed") }, value })(request),
+  });
+}
+
+/** Attacks through what strangers write on the chain. */
+const CHAIN_ATTACKS: readonly Attack[] = [
+  {
+    name: "A stream of a wallet with 10 new mints, until its first event",
+    async send({ url }) {
+      const query = `subscription { walletById(socialId: "${CREATOR}") { coins(mints: ${JSON.stringify(times(10, newMint))}) { waiting } } }`;
+      const stream = await openEventStream(url, { query }, { address: callerOf(++sent) });
+      while (stream.events().length === 0) await new Promise(setImmediate);
+      stream.close();
+    },
+  },
+  {
+    name: "A history of 30 transactions made for it (counts as 2)",
+    prepare: writeLongHistories,
+    send: post(() => ({
+      query: `{ walletById(socialId: "${CREATOR}") { history(first: ${TRANSACTIONS}) { nodes { signature } } } }`,
+    })),
+  },
+  {
+    name: "A collect of coins that all fail its simulation",
+    prepare: failSimulations,
+    send({ send, sandbox }) {
+      const { id, coins } = sandbox.accounts.find(({ handle }) => handle === "prolific")!;
+      return send("/collect", {}, { socialId: id, mints: coins.slice(0, 7).map(({ mint }) => mint) });
+    },
+  },
+];
+
+/** The caller that has used up its limit. */
+const REFUSED = { "x-forwarded-for": "203.0.113.9" };
+
+const CHUNKS = 100_000;
+const CHUNKS_PER_WRITE = 1_000;
+const PACKETS = 16_384;
+/** Ends the connection, once the body has been read. */
+const LAST_REQUEST = "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+async function useUpLimit({ send }: Target): Promise<void> {
+  while ((await send("/wallet/lookup", REFUSED)) !== 429);
+}
+
+const toHead = (start: string, headers: Record<string, string>) => {
+  const all = { "x-forwarded-for": callerOf(++sent), "content-type": "application/json", ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${start} HTTP/1.1\r\nHost: x\r\n${lines.join("")}\r\n`;
+};
+
+/** Sends a body in chunks of one byte. */
+function inChunks(start: string, headers?: Record<string, string>): Attack["send"] {
+  const chunks = times(CHUNKS / CHUNKS_PER_WRITE, () => "1\r\nx\r\n".repeat(CHUNKS_PER_WRITE));
+  const pieces = [...chunks, `0\r\n\r\n${LAST_REQUEST}`];
+  return ({ flood }) => flood(toHead(start, { "transfer-encoding": "chunked", ...headers }), pieces);
+}
+
+/** Sends a body in packets of one byte. */
+function inPackets(start: string): Attack["send"] {
+  const pieces = [...times(PACKETS, () => " "), LAST_REQUEST];
+  return ({ flood }) => flood(toHead(start, { "content-length": String(PACKETS) }), pieces);
+}
+
+const GRAPHQL = "/graphql?query={__typename}";
+/** An `Accept` header that no earlier request had. */
+const accept = (length: number) => ({ accept: `a/b${++sent}${",*/*".repeat(length / 4)}`.slice(0, length) });
+const withGzip = { "accept-encoding": "gzip" };
+
+const HTTP_ATTACKS: readonly Attack[] = [
+  { name: "One-byte chunks, unknown path", send: inChunks("POST /nowhere") },
+  { name: "One-byte chunks, wrong method", send: inChunks("POST /wallet/lookup") },
+  { name: "One-byte chunks above the limit", prepare: useUpLimit, send: inChunks("POST /collect", REFUSED) },
+  { name: "One-byte chunks, lookup", send: inChunks("GET /wallet/lookup?handle=creator") },
+  { name: "One-byte chunks, collect", send: inChunks("POST /collect") },
+  { name: "One-byte chunks, GraphQL", send: inChunks("POST /graphql") },
+  { name: "One-byte packets, unknown path", send: inPackets("POST /nowhere") },
+  { name: "One-byte packets, GraphQL", send: inPackets("POST /graphql") },
+  { name: "`Accept` of 500 bytes", send: ({ send }) => send(GRAPHQL, accept(500)) },
+  { name: "`Accept` of 15 kB", send: ({ send }) => send(GRAPHQL, accept(15_000)) },
+  {
+    name: "`Accept` of 15 kB above the limit",
+    prepare: useUpLimit,
+    send: ({ send }) => send(GRAPHQL, { ...accept(15_000), ...REFUSED }),
+  },
+  { name: "A request above the limit", prepare: useUpLimit, send: ({ send }) => send(GRAPHQL, REFUSED) },
+  { name: "`/`", send: ({ send }) => send("/", withGzip) },
+  { name: "`/?handle=`, a new one each time", send: ({ send }) => send(`/?handle=new${++sent}`, withGzip) },
+  { name: "`/openapi.json`", send: ({ send }) => send("/openapi.json") },
+  { name: "The largest asset", send: ({ send }) => send("/assets/graphiql-viewer.js", withGzip) },
+  {
+    name: "The largest asset above the limit",
+    prepare: useUpLimit,
+    send: ({ send }) => send("/assets/graphiql-viewer.js", { ...withGzip, ...REFUSED }),
+  },
+  { name: "`/metrics`, without `ADMIN_PORT`", send: ({ send }) => send("/metrics") },
+];
 
 /** All attacks on the CPU, in the order of the table in SECURITY.md. */
 export const ATTACKS: readonly Attack[] = [...GRAPHQL_ATTACKS, ...CHAIN_ATTACKS, ...HTTP_ATTACKS];

@@ -1,45 +1,96 @@
-import type { Target } from "./target.ts";
+import { connect } from "node:net";
+import { Agent, request } from "undici";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { callerOf, median } from "../measure.ts";
 
 /** A request that costs the gateway more than its caller. */
 export interface Attack {
   /** The row of the table in SECURITY.md. */
   readonly name: string;
   /** Called once, before the first request. */
-  readonly prepare?: (target: Target) => Promise<unknown>;
+  readonly prepare?: (target: Target) => unknown;
   /** Sends one request; resolves when the gateway has ended its work for it. */
   readonly send: (target: Target) => Promise<unknown>;
 }
 
-/** The CPU time of one request. */
-export interface Price {
-  readonly ms: number;
-  /** As a multiple of a lookup's in the same minute, so that it does not depend on the machine. */
-  readonly lookups: number;
+/** A gateway that requests are sent to, while the CPU time of its process is measured. */
+export type Target = ReturnType<typeof createTarget>;
+
+/** The gateway at `url` must trust this machine as a proxy, and serve `/metrics`. */
+export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "chain" | "rpc">) {
+  const { hostname, port } = new URL(url);
+  const dispatcher = new Agent({ connections: 1, pipelining: 1 });
+  let callers = 0;
+
+  return {
+    url,
+    /** The one that the gateway uses. */
+    sandbox,
+
+    /**
+     * Sends a request on a connection that stays open, as a new caller unless the headers name one; with `json` by POST.
+     * Returns the status.
+     */
+    async send(path: string, headers?: Record<string, string>, json?: object): Promise<number> {
+      const { statusCode, body } = await request(url + path, {
+        dispatcher,
+        headers: { "x-forwarded-for": callerOf(callers++), "content-type": "application/json", ...headers },
+        ...(json && { method: "POST", body: JSON.stringify(json) }),
+      });
+      await body.arrayBuffer();
+      return statusCode;
+    },
+
+    /**
+     * Writes the head of a request on a new connection, then the pieces of its body, each in a packet of its own.
+     * Resolves when the gateway has ended the connection.
+     */
+    async flood(head: string, pieces: Iterable<string>): Promise<void> {
+      // Keeps sending after the gateway has ended its side.
+      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+      const ended = new Promise((resolve) => socket.once("end", resolve).once("close", resolve));
+      socket.on("error", () => undefined).resume();
+      socket.write(head);
+      for (const piece of pieces) {
+        if (socket.destroyed) break;
+        socket.write(piece);
+        await new Promise(setImmediate);
+      }
+      await ended;
+      socket.destroy();
+    },
+
+    /** The CPU time of the gateway's process so far, in ms. */
+    async cpuMs(): Promise<number> {
+      const { body } = await request(`${url}/metrics`, { dispatcher });
+      return Number(/^process_cpu_seconds_total (.*)$/m.exec(await body.text())![1]) * 1_000;
+    },
+
+    close: () => dispatcher.close(),
+  };
 }
 
 const WARM_UP_LOOKUPS = 500;
 const WARM_UP_REQUESTS = 3;
 const LOOKUPS = 50;
 
-const lookUp = ({ send }: Target) => send("/wallet/lookup?handle=creator");
-
 const repeat = (count: number, run: () => Promise<unknown>) =>
   Promise.all(Array.from({ length: count }, run));
-
-const median = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+const lookUp = (count: number, { send }: Target) =>
+  repeat(count, () => send("/wallet/lookup?handle=creator"));
 
 /** Lets V8 optimize what a lookup runs. */
-export async function warmUp(target: Target): Promise<void> {
-  await repeat(WARM_UP_LOOKUPS, () => lookUp(target));
-}
+export const warmUp = (target: Target) => lookUp(WARM_UP_LOOKUPS, target);
 
-/** Plays an attack, and in turns with it lookups of a cached name, one at a time. `requests`: how many in a round. */
+/**
+ * The CPU time of an attack's request, as a multiple of a lookup's, so that it does not depend on the machine. Plays
+ * the attack, and in turns with it lookups of a cached name. `requests`: how many in a round.
+ */
 export async function priceOf(
   attack: Attack,
   target: Target,
   { rounds, requests }: { rounds: number; requests: number },
-): Promise<Price> {
+): Promise<number> {
   async function cpuOf(run: () => Promise<unknown>): Promise<number> {
     const before = await target.cpuMs();
     await run();
@@ -47,13 +98,12 @@ export async function priceOf(
   }
   await attack.prepare?.(target);
   await repeat(WARM_UP_REQUESTS, () => attack.send(target));
-  const prices: Price[] = [];
+  const prices: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const measuring = await cpuOf(() => Promise.resolve());
-    const lookups = (await cpuOf(() => repeat(LOOKUPS, () => lookUp(target)))) - measuring;
+    const lookups = (await cpuOf(() => lookUp(LOOKUPS, target))) - measuring;
     const attacks = (await cpuOf(() => repeat(requests, () => attack.send(target)))) - measuring;
-    const ms = Math.max(attacks, 0) / requests;
-    prices.push({ ms, lookups: (ms * LOOKUPS) / lookups });
+    prices.push((Math.max(attacks, 0) * LOOKUPS) / (requests * lookups));
   }
-  return { ms: median(prices.map(({ ms }) => ms)), lookups: median(prices.map(({ lookups }) => lookups)) };
+  return median(prices);
 }

@@ -47,8 +47,7 @@ const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 const MAX_BATCHES = 32;
 /**
  * The longest that wallets wait for a batch while another is in flight. Until calls are full, this makes at most
- * 50 calls/s to a node that takes 20 ms or longer, which fits the small plans of providers. `npm run bench:tail` shows
- * the latency.
+ * 50 calls/s to a node that takes 20 ms or longer, which fits the small plans of providers.
  */
 const MAX_WAIT_MS = 20;
 

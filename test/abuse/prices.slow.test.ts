@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
+import { printHead, printRow } from "../../bench/measure.ts";
 import { ATTACKS } from "../../bench/prices/attacks.ts";
-import { priceOf, warmUp } from "../../bench/prices/price-of.ts";
-import { createTarget } from "../../bench/prices/target.ts";
+import { createTarget, priceOf, warmUp } from "../../bench/prices/price-of.ts";
 import { startProduction } from "../support/production.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 
@@ -36,11 +36,15 @@ it("an attack's request costs the CPU time that SECURITY.md says", async () => {
   onTestFinished(() => target.close());
   await warmUp(target);
   const tooMuch: string[] = [];
+  const measured: [string, string][] = [];
   for (const attack of ATTACKS) {
-    const { lookups } = await priceOf(attack, target, ROUNDS);
+    const lookups = await priceOf(attack, target, ROUNDS);
+    measured.push([attack.name, lookups.toFixed(1)]);
     const { before, now } = stated.get(attack.name)!;
     const most = before > 2 * now ? Math.min(now * TOLERANCE, before * PART_OF_BEFORE) : now * TOLERANCE;
     if (lookups > most) tooMuch.push(`${attack.name}: ${lookups.toFixed(1)} lookups, not ${now}`);
   }
+  printHead("One request", "in lookups");
+  for (const row of measured) printRow(...row);
   expect(tooMuch).toEqual([]);
 });

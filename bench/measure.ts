@@ -1,0 +1,74 @@
+/** Shared by the benchmarks: numbers, tables, and a gateway in this process on a sandbox with slots of 10 ms. */
+import { readConfig } from "../src/config.ts";
+import { createGateway } from "../src/gateway.ts";
+import { createLogger } from "../src/observability/log.ts";
+import { startSandbox } from "../src/sandbox/sandbox.ts";
+
+export const median = (values: readonly number[]) =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+/** The time that `run` takes, in ms. */
+export async function timed(run: () => unknown): Promise<number> {
+  const startedAt = performance.now();
+  await run();
+  return performance.now() - startedAt;
+}
+
+/** Runs a function with 0, 1, ... `count` - 1, at most `inFlight` at a time. */
+export async function repeat(
+  { count, inFlight }: { count: number; inFlight: number },
+  run: (i: number) => unknown,
+): Promise<void> {
+  let next = 0;
+  const runNext = async () => {
+    while (next < count) await run(next++);
+  };
+  await Promise.all(Array.from({ length: inFlight }, runNext));
+}
+
+/** One of 16 million client addresses. */
+export const callerOf = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
+
+/** Prints a row of a Markdown table. */
+export const printRow = (...cells: readonly (string | number)[]) => {
+  console.log(`| ${cells.join(" | ")} |`);
+};
+
+/** Prints the head of a table. The cells of all columns but the first are numbers. */
+export function printHead(...titles: readonly string[]): void {
+  console.log();
+  printRow(...titles);
+  printRow("---", ...titles.slice(1).map(() => "--:"));
+}
+
+/** Starts the gateway without a server, and without limits that a benchmark could reach. */
+export async function startOnSandbox(env: Record<string, string> = {}) {
+  const sandbox = await startSandbox({ slotMs: 10, rpcPort: 0, socialPort: 0 });
+  const config = readConfig({
+    ...sandbox.env,
+    RATE_LIMIT_MAX: "1000000",
+    FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
+    ...env,
+  });
+  const gateway = createGateway(config, { log: createLogger("silent") });
+  await gateway.ready;
+  return {
+    sandbox,
+    config,
+    /** Collects as a caller; returns the signature of the transaction. Throws if nothing was collected. */
+    async collect(collect: { socialId: string; mints?: readonly string[] }, caller = 0): Promise<string> {
+      const body = JSON.stringify(collect);
+      const request = new Request("http://gateway/collect", { method: "POST", body });
+      const response = await gateway.fetch(request, { remoteAddress: callerOf(caller) });
+      const { txSignature, message } = (await response.json()) as { txSignature?: string; message?: string };
+      if (!txSignature) throw new Error(message);
+      return txSignature;
+    },
+    async close() {
+      gateway.drain();
+      await gateway.settled();
+      gateway.close();
+      await sandbox.close();
+    },
+  };
+}
