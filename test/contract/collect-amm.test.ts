@@ -49,16 +49,6 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.1993" });
   });
 
-  it("stay in place while they are less than a token account's rent: the AMM does not move them", async () => {
-    const { id, address } = world.account("creator");
-    await addFees([address, 1_000_000, "amm"]);
-    expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
-    const { body } = await world.collect(id);
-    expect(body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(callsAmm(body.txSignature)).toBe(false);
-    expect((await world.collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
-  });
-
   it("add the AMM's instruction only if there are any", async () => {
     const { body } = await world.collect(world.account("creator").id);
     expect(callsAmm(body.txSignature)).toBe(false);
