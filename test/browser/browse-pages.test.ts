@@ -43,6 +43,10 @@ describeWithBrowser("in a browser", (visit) => {
         expect(y + height).toBeLessThanOrEqual(page.viewportSize()!.height);
       });
 
+      await lookup.getByRole("button", { name: "Clear" }).press("Enter");
+      expect([await answer.count(), await hasFocus()]).toEqual([0, true]);
+      await page.keyboard.press("Enter");
+      await address.waitFor();
       await handle.fill("not a handle");
       await execute.focus();
       await page.keyboard.press("Enter");

@@ -73,13 +73,16 @@ describeWithBrowser("the pages for programs", (visit) => {
       expect(await seriousViolations(page)).toEqual([]);
     });
 
-    it("opens the operation that its address names", async () => {
+    it("opens the operation that its address names, and collects with the example", async () => {
       const page = await openAll();
       const url = page.url();
       expect(url).toMatch(/#\/default\/collectFees$/);
       const other = await visit(url);
-      await other.getByRole("button", { name: "Execute" }).waitFor();
-      expect(await other.getByRole("button", { name: "Execute" }).count()).toBe(1);
+      const execute = other.getByRole("button", { name: "Execute" });
+      await other.getByRole("textbox", { name: "Request body" }).waitFor();
+      expect(await execute.count()).toBe(1);
+      await execute.click();
+      await other.locator(".live-responses-table").getByText('"success": true').waitFor();
     });
   });
 

@@ -69,9 +69,15 @@ function onDemand({ React, getComponent }, summary, source) {
   );
 }
 
-/** Keeps the focus on the button, which Swagger UI disables for the time of a request, and brings the response in sight. */
+/**
+ * Keeps the focus on Execute, which Swagger UI disables for the time of a request, or moves it there from Clear, which
+ * removes itself. Brings the response in sight.
+ */
 function execution({ React }) {
   const withFocus = (Execute) => (props) => React.createElement(Execute, { ...props, disabled: false });
+  const onClick = ({ currentTarget }) => currentTarget.parentElement.querySelector(".execute").focus();
+  const withNextFocus = (Clear) => (props) =>
+    React.createElement("span", { onClick }, React.createElement(Clear, props));
   const setResponse = (original) => (path, method, response) => {
     requestAnimationFrame(() => {
       const shown = viewer.querySelector(`.opblock-${method} .live-responses-table pre`);
@@ -88,7 +94,7 @@ function execution({ React }) {
       return original(pathMethod);
     };
   return {
-    wrapComponents: { execute: withFocus },
+    wrapComponents: { execute: withFocus, clear: withNextFocus },
     statePlugins: { spec: { wrapActions: { setResponse, clearValidateParams } } },
   };
 }
