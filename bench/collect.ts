@@ -21,11 +21,11 @@ for (const artist of artists.slice(0, COLLECTS)) times.push(await timed(() => co
 printHead("collects", "median ms");
 printRow(`${COLLECTS}, one after another`, median(times).toFixed(0));
 
-const addressesOf = createAddresses(config.chain);
+const addressesOf = createAddresses(config);
 const ids = Array.from({ length: MANY }, (_, i) => String(10 ** 9 + i));
 for (const id of ids)
   chain.setBalance(addressesOf(id).creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
-const payer = config.secrets.feePayer.publicKey.toBase58();
+const payer = config.secrets.feePayerKeypair.publicKey.toBase58();
 const [balance, landed] = [chain.balance(payer), chain.ledger().length];
 const manyMs = await timed(() => Promise.all(ids.map((socialId, i) => collect({ socialId }, i))));
 printHead("accounts at once", "ms", "transactions", "lamports each");

@@ -6,24 +6,27 @@
  * For each mint it also prints what the coin uses once its fees are shared, except the shareholders: only the chain knows
  * them. Add `--maybe-clone` for each address in the coin's sharing config, since a distribution pays them all.
  *
- * Needs ESCROW_PROGRAM_ID, and reads the other variables of addresses.
+ * Needs ESCROW_PROGRAM_ID, and ESCROW_SEED if it is set.
  */
 import { PublicKey } from "@solana/web3.js";
 import { createAddresses } from "../src/chain/addresses.ts";
 import { deriveAddress } from "../src/chain/derive-address.ts";
 import { createCoinAddresses } from "../src/chain/launchpad/coin-addresses.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "../src/chain/launchpad/program-ids.ts";
 import type { Creator } from "../src/chain/launchpad/vaults.ts";
-import { Variables } from "../src/variables.ts";
+import { Settings } from "../src/variables.ts";
 
-const { shape } = Variables;
-const read = (name: "ESCROW_PROGRAM_ID" | "ESCROW_SEED" | `LAUNCHPAD_${string}PROGRAM_ID`) =>
-  shape[name as keyof typeof shape].parse(process.env[name]) as string;
+const { ESCROW_PROGRAM_ID, ESCROW_SEED } = Settings.shape;
 const programs = {
-  escrowProgramId: read("ESCROW_PROGRAM_ID"),
-  escrowSeed: read("ESCROW_SEED"),
-  launchpadProgramId: read("LAUNCHPAD_PROGRAM_ID"),
-  launchpadAmmProgramId: read("LAUNCHPAD_AMM_PROGRAM_ID"),
-  launchpadFeesProgramId: read("LAUNCHPAD_FEES_PROGRAM_ID"),
+  escrowProgramId: ESCROW_PROGRAM_ID.parse(process.env.ESCROW_PROGRAM_ID),
+  escrowSeed: ESCROW_SEED.parse(process.env.ESCROW_SEED),
+  launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+  launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
+  launchpadFeesProgramId: LAUNCHPAD_FEES_PROGRAM_ID,
 };
 const configOf = (program: string, seed: string) =>
   deriveAddress([Buffer.from(seed)], new PublicKey(program)).toBase58();

@@ -67,7 +67,8 @@ export function createGateway(
     waits?: Waits;
   } = {},
 ) {
-  const { redisUrls } = config.secrets;
+  const { redisUrl: redisUrls } = config.secrets;
+  const rateLimit = { max: config.rateLimitMax, windowSeconds: config.rateLimitWindowSeconds };
   const registry = new Registry();
   const warnings = createWarnings(log);
   const redis =
@@ -87,7 +88,7 @@ export function createGateway(
   const social = createSocialServices(common);
   const chain = createChainServices(common);
 
-  const format = handleFormat(config.allowUnderscore ?? false);
+  const format = handleFormat(config.handleAllowUnderscore ?? false);
   const { addressesOf } = chain;
   const namedCoins = createNamedCoins(chain.coinAddressesOf);
   const walletById = createWalletById({ addressesOf });
@@ -110,7 +111,7 @@ export function createGateway(
     schema,
     basePath: config.basePath,
     isOpenToAllPages: config.corsOrigins === undefined,
-    rateLimit: describeRateLimit(config.rateLimit),
+    rateLimit: describeRateLimit(rateLimit),
     endpoints,
   });
   const openApi = createStaticFile(JSON.stringify(openApiDocument), {
@@ -163,13 +164,13 @@ export function createGateway(
     "/readyz": { GET: health.readyz({ details: true }) },
     "/metrics": { GET: createMetricsHandler(registry) },
   };
-  const streams = createStreams(config.streams, registry);
+  const streams = createStreams(config, registry);
   const scopeNeeds = {
-    identifyClient: createIdentifyClient(config.trustedProxies, config.trustedCallers, () => {
+    identifyClient: createIdentifyClient(config.trustProxy, config.trustedCallers, () => {
       warnings.raise("proxy", FORGOTTEN_PROXY);
     }),
     cors: createCors(config.corsOrigins, config.publicUrl),
-    rateLimit: createRateLimit(config.rateLimit, redis),
+    rateLimit: createRateLimit(rateLimit, redis),
     takeChainCalls: createChainCalls({ redis, metrics: common.budgetMetrics }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,

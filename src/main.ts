@@ -199,7 +199,7 @@ async function run(
     firstSignalAt = performance.now();
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
-    const timer = setTimeout(end, graceMs + config.collect.timeoutMs, 0);
+    const timer = setTimeout(end, graceMs + config.collectTimeoutMs, 0);
     opened.push({
       close: () => {
         clearTimeout(timer);

@@ -58,13 +58,13 @@ export interface CommonNeeds {
 /** The parts that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
   const { config, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
-  const { apiUrl, timeoutMs, concurrency, queueMax, cacheSeconds, readsPerHour } = config.social;
-  const quota = createCallQuota({ apiUrl, timeoutMs, redis });
+  const { socialApiUrl, socialTimeoutMs } = config;
+  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
   budgetMetrics.watch("social_calls", quota.usedPart);
   const client = createSocialClient({
-    apiUrl,
+    socialApiUrl,
     token: config.secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ timeoutMs, log }),
+    circuitBreaker: createCircuitBreaker({ socialTimeoutMs, log }),
     quota,
     callUpstream,
     warnings,
@@ -72,13 +72,9 @@ export function createSocialServices(needs: CommonNeeds) {
   return {
     client,
     accountLookup: createAccountLookup({
+      ...config,
       client,
-      budget: createReadBudget({ readsPerHour, apiUrl, redis, metrics: budgetMetrics, log }),
-      concurrency,
-      queueMax,
-      timeoutMs,
-      cacheSeconds,
-      apiUrl,
+      budget: createReadBudget({ ...config, redis, metrics: budgetMetrics, log }),
       redis,
       metrics: { batches: batchMetrics("social"), budgets: budgetMetrics },
     }),
@@ -88,12 +84,13 @@ export function createSocialServices(needs: CommonNeeds) {
 /** The parts that read and write the chain. */
 export function createChainServices(needs: CommonNeeds) {
   const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
-  const { escrowProgramId, escrowSeed } = config.chain;
-  const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId } = config.chain;
-  const { rpcTimeoutMs, historyCallsPerHour, maxRent } = config.chain;
-  const { timeoutMs: collectTimeoutMs, minLamports, budgetLamportsPerHour } = config.collect;
-  const { priceFloor, pricePercentile, maxPriorityFee } = config.collect;
-  const { rpcUrls, feePayer: keypair } = config.secrets;
+  const { escrowProgramId, escrowSeed } = config;
+  const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId } = config;
+  const { rpcTimeoutMs, historyCallsPerHour, maxRentLamports: maxRent } = config;
+  const { collectTimeoutMs, minCollectLamports: minLamports } = config;
+  const { maxPriorityFeeLamports: maxPriorityFee, feeBudgetLamportsPerHour: budgetLamportsPerHour } = config;
+  const { priorityFeeFloorMicrolamports: priceFloor, priorityFeePercentile: pricePercentile } = config;
+  const { solanaRpcUrl: rpcUrls, feePayerKeypair: keypair } = config.secrets;
   const { pollMs, resendMs, rereadMs, agreeMs, reportMs, finalizedMaxAgeMs } = needs.waits ?? {};
   const { livePeriodMs, liveCallMs, balanceMaxAgeMs, deployPeriodMs } = needs.waits ?? {};
   const feePayerAddress = keypair.publicKey.toBase58();
@@ -218,7 +215,7 @@ export function createChainServices(needs: CommonNeeds) {
       rpc,
       floors,
       launchpadProgramId,
-      callsPerHour: historyCallsPerHour,
+      historyCallsPerHour,
       redis,
       metrics: budgetMetrics,
       log,

@@ -18,14 +18,16 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
 const IPV4_MAPPED_BITS = 96;
 
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
-export const Variables = z.object({
+export const Settings = z.object({
   PORT: integer(0, 65_535).default(4_000),
   HOST: z.string().default("127.0.0.1"),
   ADMIN_PORT: integer(0, 65_535).optional(),
+  /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
   BASE_PATH: z
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
     .default(""),
+  /** The home page's URL for its visitors, with a trailing slash. */
   PUBLIC_URL: z
     .string()
     .transform(parsedBy((text) => parseUrl(text.endsWith("/") ? text : `${text}/`)))
@@ -41,6 +43,57 @@ export const Variables = z.object({
       abort: true,
     })
     .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment"),
+  ESCROW_PROGRAM_ID: required("the address of the escrow program in base58")
+    .transform(parsedBy(parseAddress))
+    .refine(
+      (id) => !NO_ESCROW_PROGRAM_IDS.has(id),
+      expected("the escrow program, not one from whose addresses nobody can withdraw"),
+    ),
+  ESCROW_SEED: z
+    .string()
+    .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")
+    .default("social"),
+  /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
+  TRUST_PROXY: z
+    .string()
+    .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
+    .transform(splitList)
+    .default([]),
+  /** Addresses and CIDR ranges of callers without a rate limit and shares of budgets. */
+  TRUSTED_CALLERS: z
+    .string()
+    .refine(isCallerList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
+    .transform(splitList)
+    .default([]),
+  /** The origins whose pages may call the API, besides the service's own; undefined: all. */
+  CORS_ORIGINS: z.string().transform(parsedBy(parseOrigins)).optional(),
+  RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
+  /** Undefined: the operator has not decided; handles with an underscore are refused. */
+  HANDLE_ALLOW_UNDERSCORE: z
+    .enum(["true", "false"], expected("true or false"))
+    .transform((text) => text === "true")
+    .optional(),
+  /** The most handles that wait for a call. */
+  SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
+  SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
+  SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
+  /** The most accounts read from the network, which charges for each; 0: unlimited. */
+  SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
+  RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
+  COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
+  MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
+  MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
+  FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
+  STREAMS_MAX: integer(0, 1_000_000).default(1_000),
+  LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
+  NODE_ENV: z
+    .enum(["development", "test", "production"], expected("development, test or production"))
+    .optional(),
+  SANDBOX: z.enum(["true", "false"], expected("true or false")).optional(),
+});
+
+/** Never in a log, error or metric. RPC URLs are here because they often contain a key. */
+export const Secrets = z.object({
   SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API").regex(
     /^[\x21-\x7e]+$/,
     "expected printable ASCII without spaces (the value is not shown here)",
@@ -51,58 +104,35 @@ export const Variables = z.object({
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
     parsedBy(readKeypair),
   ),
-  ESCROW_PROGRAM_ID: address(required("the address of the escrow program in base58")).refine(
-    (id) => !NO_ESCROW_PROGRAM_IDS.has(id),
-    expected("the escrow program, not one from whose addresses nobody can withdraw"),
-  ),
-  ESCROW_SEED: z
-    .string()
-    .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")
-    .default("social"),
-  LAUNCHPAD_PROGRAM_ID: address().default(LAUNCHPAD_PROGRAM_ID),
-  LAUNCHPAD_AMM_PROGRAM_ID: address().default(LAUNCHPAD_AMM_PROGRAM_ID),
-  LAUNCHPAD_FEES_PROGRAM_ID: address().default(LAUNCHPAD_FEES_PROGRAM_ID),
-  // Redis, or a server that speaks its protocol, such as Valkey.
+  /**
+   * Where replicas share state: one server, or nodes of one cluster. Redis, or one that speaks its protocol, such as
+   * Valkey. Undefined: state stays in memory.
+   */
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
-  TRUST_PROXY: z
-    .string()
-    .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
-    .transform(splitList)
-    .default([]),
-  TRUSTED_CALLERS: z
-    .string()
-    .refine(isCallerList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
-    .transform(splitList)
-    .default([]),
-  CORS_ORIGINS: z.string().transform(parsedBy(parseOrigins)).optional(),
-  RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
-  RATE_LIMIT_WINDOW_SECONDS: integer(1, 86_400).default(60),
-  HANDLE_ALLOW_UNDERSCORE: z
-    .enum(["true", "false"], expected("true or false"))
-    .transform((text) => text === "true")
-    .optional(),
-  SOCIAL_CONCURRENCY: integer(1, 1_000).default(4),
-  SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
-  SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
-  SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
-  SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
-  HISTORY_CALLS_PER_HOUR: integer(0, 1e9).default(36_000),
-  RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
-  COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
-  MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
-  MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
-  PRIORITY_FEE_FLOOR_MICROLAMPORTS: integer(0, 1e12).default(1_000).transform(BigInt),
-  PRIORITY_FEE_PERCENTILE: integer(0, 100).default(75),
-  FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
-  MAX_RENT_LAMPORTS: integer(0, 1e15).default(3_000_000).transform(toLamports),
-  STREAMS_MAX: integer(0, 1_000_000).default(1_000),
-  STREAMS_PER_ADDRESS: integer(1, 1_000_000).default(20),
-  STREAM_SECONDS: integer(1, 86_400).default(600),
-  LOG_LEVEL: z.enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`)).default("info"),
-  NODE_ENV: z
-    .enum(["development", "test", "production"], expected("development, test or production"))
-    .optional(),
-  SANDBOX: z.enum(["true", "false"], expected("true or false")).optional(),
+});
+
+/** Variables of earlier versions. One that is set to another value stops the start: the operator relies on it. */
+export const Constants = z.object({
+  // The platform has the same programs on every cluster.
+  LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAM_ID),
+  LAUNCHPAD_AMM_PROGRAM_ID: constant(LAUNCHPAD_AMM_PROGRAM_ID),
+  LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_FEES_PROGRAM_ID),
+  // The contract's limit is per minute.
+  RATE_LIMIT_WINDOW_SECONDS: constant(60),
+  // At a call a second each, they use up the network's 300 calls in 15 minutes within 75 seconds: more are no use.
+  SOCIAL_CONCURRENCY: constant(4),
+  // The most calls for histories: ten a second, beside the 55 of the recommended plan.
+  HISTORY_CALLS_PER_HOUR: constant(36_000),
+  // Per compute unit. A collect of 10,000 units then pays 10 lamports above the base fee of 5,000.
+  PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(1_000n),
+  // Enough in three of four recent slots: a collect waits for a few slots rather than pay for the next one.
+  PRIORITY_FEE_PERCENTILE: constant(75),
+  // The most rent that one collect pays for sweeps: that of two token accounts, and little of the hour's budget.
+  MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
+  // As many as a caller may open in a minute.
+  STREAMS_PER_ADDRESS: constant(20),
+  // So that streams soon reach new replicas. To open one again costs the caller one request.
+  STREAM_SECONDS: constant(600),
 });
 
 /** A message that quotes the value. Not for secrets. */
@@ -123,8 +153,13 @@ function integer(min: number, max: number) {
     .transform(Number);
 }
 
-function address(text = z.string()) {
-  return text.transform(parsedBy(parseAddress));
+function constant<Value>(value: Value) {
+  const isValue = (text?: string) => text === undefined || text === String(value);
+  return z
+    .string()
+    .optional()
+    .refine(isValue, `no longer a variable, and always ${String(value)}. Remove it`)
+    .transform(() => value);
 }
 
 /** Reports an error of `parse` as the variable's problem. */

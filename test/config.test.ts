@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { readConfig, wantsSandbox } from "../src/config.ts";
+import { inCamelCase, readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
 import { temporaryFolder } from "./support/temporary-folder.ts";
 
 const keypair = Keypair.generate();
@@ -26,49 +26,57 @@ function messageFor(env: Record<string, string | undefined>): string {
   throw new Error("expected readConfig to find a problem");
 }
 
+/** Each with its only value. */
+const CONSTANTS = {
+  LAUNCHPAD_PROGRAM_ID: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+  LAUNCHPAD_AMM_PROGRAM_ID: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
+  LAUNCHPAD_FEES_PROGRAM_ID: "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
+  RATE_LIMIT_WINDOW_SECONDS: 60,
+  SOCIAL_CONCURRENCY: 4,
+  HISTORY_CALLS_PER_HOUR: 36_000,
+  PRIORITY_FEE_FLOOR_MICROLAMPORTS: 1_000n,
+  PRIORITY_FEE_PERCENTILE: 75,
+  MAX_RENT_LAMPORTS: 3_000_000n,
+  STREAMS_PER_ADDRESS: 20,
+  STREAM_SECONDS: 600,
+};
+
 describe("the variables", () => {
+  it("are 30", () => {
+    expect(VARIABLE_NAMES).toHaveLength(30);
+  });
+
   it("have the documented defaults", () => {
     const { secrets, ...config } = readConfig(complete);
     expect(config).toEqual({
-      host: "127.0.0.1",
       port: 4000,
+      host: "127.0.0.1",
       adminPort: undefined,
       basePath: "",
-      logLevel: "info",
-      trustedProxies: [],
+      publicUrl: undefined,
+      socialApiUrl: new URL("https://network.example"),
+      escrowProgramId: complete.ESCROW_PROGRAM_ID,
+      escrowSeed: "social",
+      trustProxy: [],
       trustedCallers: [],
-      rateLimit: { max: 20, windowSeconds: 60 },
-      isProduction: false,
-      allowUnderscore: undefined,
-      social: {
-        apiUrl: new URL("https://network.example"),
-        timeoutMs: 5000,
-        concurrency: 4,
-        queueMax: 1000,
-        cacheSeconds: 300,
-        readsPerHour: 10_000,
-      },
-      chain: {
-        escrowProgramId: complete.ESCROW_PROGRAM_ID,
-        escrowSeed: "social",
-        launchpadProgramId: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
-        launchpadAmmProgramId: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
-        launchpadFeesProgramId: "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
-        rpcTimeoutMs: 5000,
-        historyCallsPerHour: 36_000,
-        maxRent: 3_000_000n,
-      },
-      collect: {
-        timeoutMs: 60_000,
-        minLamports: 100_000n,
-        maxPriorityFee: 50_000n,
-        priceFloor: 1_000n,
-        pricePercentile: 75,
-        budgetLamportsPerHour: 50_000_000n,
-      },
-      streams: { max: 1_000, perAddress: 20, seconds: 600 },
+      corsOrigins: undefined,
+      rateLimitMax: 20,
+      handleAllowUnderscore: undefined,
+      socialQueueMax: 1000,
+      socialTimeoutMs: 5000,
+      socialCacheSeconds: 300,
+      socialReadsPerHour: 10_000,
+      rpcTimeoutMs: 5000,
+      collectTimeoutMs: 60_000,
+      minCollectLamports: 100_000n,
+      maxPriorityFeeLamports: 50_000n,
+      feeBudgetLamportsPerHour: 50_000_000n,
+      streamsMax: 1_000,
+      logLevel: "info",
+      nodeEnv: undefined,
+      ...inCamelCase(CONSTANTS),
     });
-    expect(secrets.rpcUrls.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
+    expect(secrets.solanaRpcUrl.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
   });
 
   it("accept the fee payer's key as a file path, as JSON and as base58", () => {
@@ -76,19 +84,28 @@ describe("the variables", () => {
     writeFileSync(file, `${keypairJson}\n`);
     for (const FEE_PAYER_KEYPAIR of [file, keypairJson, getBase58Decoder().decode(keypair.secretKey)]) {
       const { secrets } = readConfig({ ...complete, FEE_PAYER_KEYPAIR });
-      expect(secrets.feePayer.publicKey.toBase58()).toBe(keypair.publicKey.toBase58());
+      expect(secrets.feePayerKeypair.publicKey.toBase58()).toBe(keypair.publicKey.toBase58());
     }
   });
 
   it("accept one Redis, or the nodes of a cluster", () => {
     const hosts = (REDIS_URL: string) =>
-      readConfig({ ...complete, REDIS_URL }).secrets.redisUrls?.map(({ host, pathname }) => host + pathname);
+      readConfig({ ...complete, REDIS_URL }).secrets.redisUrl?.map(({ host, pathname }) => host + pathname);
     expect(hosts("rediss://user:pass@a:1/2")).toEqual(["a:1/2"]);
     expect(hosts("redis://:pass@a:1, redis://:pass@[::1]:2/")).toEqual(["a:1", "[::1]:2/"]);
   });
 
   it("count as absent when they are empty", () => {
     expect(readConfig({ ...complete, PORT: "", BASE_PATH: "", REDIS_URL: "" }).port).toBe(4000);
+  });
+});
+
+describe("a variable of an earlier version", () => {
+  it.each(Object.entries(CONSTANTS))("stops the start by name if its value is another: %s", (name, value) => {
+    expect(messageFor({ ...complete, [name]: "another" })).toContain(
+      `- ${name}: no longer a variable, and always ${value}. Remove it`,
+    );
+    expect(readConfig({ ...complete, [name]: String(value) })).toMatchObject(inCamelCase({ [name]: value }));
   });
 });
 
@@ -107,7 +124,6 @@ describe("an invalid variable", () => {
     ["RATE_LIMIT_MAX", "0", "expected a whole number from 1"],
     ["NODE_ENV", "prod", "expected development, test or production"],
     ["SANDBOX", "yes", "expected true or false"],
-    ["RATE_LIMIT_WINDOW_SECONDS", "-1", "expected a whole number"],
     ["HANDLE_ALLOW_UNDERSCORE", "yes", "expected true or false"],
     ["TRUSTED_CALLERS", "app.example", "expected addresses or CIDR ranges, but no /0"],
     ["TRUSTED_CALLERS", "1", "expected addresses or CIDR ranges"],
@@ -127,10 +143,6 @@ describe("an invalid variable", () => {
     ["SOLANA_RPC_URL", "https://rpc.example,", "expected a URL that starts with http"],
     ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
     ["ESCROW_SEED", "a-seed-that-is-longer-than-32-bytes", "at most 32 bytes"],
-    ["LAUNCHPAD_PROGRAM_ID", "abc", "expected an address"],
-    ["LAUNCHPAD_AMM_PROGRAM_ID", "abc", "expected an address"],
-    ["LAUNCHPAD_FEES_PROGRAM_ID", "abc", "expected an address"],
-    ["SOCIAL_CONCURRENCY", "0", "expected a whole number from 1"],
     ["SOCIAL_QUEUE_MAX", "many", "expected a whole number"],
     ["SOCIAL_TIMEOUT_MS", "0", "expected a whole number from 1"],
     ["RPC_TIMEOUT_MS", "5s", "expected a whole number"],
@@ -139,9 +151,6 @@ describe("an invalid variable", () => {
     ["SOCIAL_READS_PER_HOUR", "unlimited", "expected a whole number from 0"],
     ["MIN_COLLECT_LAMPORTS", "0", "expected a whole number from 1"],
     ["MAX_PRIORITY_FEE_LAMPORTS", "x", "expected a whole number"],
-    ["MAX_RENT_LAMPORTS", "-1", "expected a whole number"],
-    ["PRIORITY_FEE_FLOOR_MICROLAMPORTS", "-1", "expected a whole number"],
-    ["PRIORITY_FEE_PERCENTILE", "101", "expected a whole number from 0 to 100"],
     ["FEE_BUDGET_LAMPORTS_PER_HOUR", "x", "expected a whole number"],
     ["LOG_LEVEL", "loud", "expected one of trace"],
     ["REDIS_URL", "localhost:6379", "expected a URL that starts with redis:// or rediss://"],

@@ -21,7 +21,7 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
   const { accounts, failingCoins } = system;
   const sharedCoins = [...system.sharedCoins, ...failingCoins];
   const { chain, env } = system.sandbox;
-  const feePayer = readConfig(env).secrets.feePayer.publicKey.toBase58();
+  const feePayer = readConfig(env).secrets.feePayerKeypair.publicKey.toBase58();
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
   const rentMinimum = chain.rentExemptMinimum(0);
   const isOwn = (mint: string) => sharedCoins.every(({ coin }) => coin.mint !== mint);

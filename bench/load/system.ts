@@ -1,3 +1,4 @@
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { addAmmCreatorFees, addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -96,9 +97,9 @@ export async function startSystem(
   }
 
   function addVaultFees(creator: string, lamports: bigint, place: Place): void {
-    const { LAUNCHPAD_PROGRAM_ID: launchpadProgramId, LAUNCHPAD_AMM_PROGRAM_ID: ammProgramId } = sandbox.env;
+    const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
     const add = place === "amm" ? addAmmCreatorFees : addCreatorFees;
-    add(chain, { launchpadProgramId, ammProgramId }, creator, lamports);
+    add(chain, launchpad, creator, lamports);
   }
 
   return {

@@ -73,7 +73,7 @@ export const COLLECT_FAILURES = {
   }>({
     text: ({ err, programError }) =>
       `the simulation failed: ${programError === undefined ? "" : `${programError}: `}${JSON.stringify(err)}`,
-    hint: "the launch platform's programs refuse the collect: check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID",
+    hint: "the launch platform's programs refuse the collect: if they refuse every collect, they have changed, so install a new version",
   }),
   /** The account's last transaction failed on the chain. */
   "backing-off": failure<{ readonly leftMs: number }>({

@@ -29,15 +29,14 @@ export async function checkChain(needs: {
   /** Checks an endpoint further, and reports it with `text`, which says its cluster. */
   examineEndpoint?: (endpoint: Endpoint, text: string) => Promise<Finding>;
 }): Promise<Finding[]> {
-  const { rpc, setFeePayerBalance, examineEndpoint } = needs;
-  const { chain, collect, secrets } = needs.config;
+  const { config, rpc, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
-    ["ESCROW_PROGRAM_ID", chain.escrowProgramId],
-    ["LAUNCHPAD_PROGRAM_ID", chain.launchpadProgramId],
-    ["LAUNCHPAD_AMM_PROGRAM_ID", chain.launchpadAmmProgramId],
-    ["LAUNCHPAD_FEES_PROGRAM_ID", chain.launchpadFeesProgramId],
+    ["ESCROW_PROGRAM_ID", config.escrowProgramId],
+    ["LAUNCHPAD_PROGRAM_ID", config.launchpadProgramId],
+    ["LAUNCHPAD_AMM_PROGRAM_ID", config.launchpadAmmProgramId],
+    ["LAUNCHPAD_FEES_PROGRAM_ID", config.launchpadFeesProgramId],
   ] as const;
-  const feePayer = secrets.feePayer.publicKey.toBase58();
+  const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const ids = programs.map(([, id]) => id);
   const [endpoints, accounts] = await Promise.all([
     rpc.readClusters(),
@@ -60,16 +59,23 @@ export async function checkChain(needs: {
   function checkProgram([name, id]: (typeof programs)[number], { isDeployed, deploySlot }: Program): Finding {
     const when = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
     if (isDeployed) return good(name, `${id} is deployed${when}`);
+    const isPublic = CLUSTERS.has(genesisHash);
     const problem = `there is no program ${id} on ${cluster}`;
+    if (name !== "ESCROW_PROGRAM_ID")
+      return bad("SOLANA_RPC_URL", `${problem}, so the launch platform is not there: use another cluster`, {
+        isFatal: isPublic,
+      });
     // On a public cluster the variable is wrong; on a private one the program may be deployed later.
-    return CLUSTERS.has(genesisHash)
+    return isPublic
       ? bad(name, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, { isFatal: true })
       : bad(name, `${problem}: check the id, or deploy it`);
   }
 
   function checkFeePayer(lamports: Lamports): Finding {
     setFeePayerBalance?.(lamports);
-    const { collects, text } = describeBalance(feePayer, lamports, collect);
+    const { collects, text } = describeBalance(feePayer, lamports, {
+      maxPriorityFee: config.maxPriorityFeeLamports,
+    });
     if (collects >= FEW_COLLECTS) return good("FEE_PAYER_KEYPAIR", text);
     const state = collects > 0n ? poor : bad;
     return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });

@@ -37,7 +37,7 @@ export async function checkUpstreams(needs: {
     if (!isReported) log[state === "good" ? "info" : "warn"](message);
   }
 
-  if (config.isProduction && config.allowUnderscore === undefined) {
+  if (config.nodeEnv === "production" && config.handleAllowUnderscore === undefined) {
     const text =
       "not set, so handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning";
     report(poor("HANDLE_ALLOW_UNDERSCORE", text));
@@ -46,7 +46,7 @@ export async function checkUpstreams(needs: {
     checkChain(needs).then((findings) => {
       findings.forEach(report);
     }),
-    checkSocialNetwork(client, config.social.apiUrl).then(report),
+    checkSocialNetwork(client, config.socialApiUrl).then(report),
     redis?.ready.then((problem) => {
       if (problem !== undefined) report(bad("REDIS_URL", problem, { isFatal: true }));
     }),

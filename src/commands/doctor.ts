@@ -32,23 +32,22 @@ const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
  * print, in the order of the checks, and the variables at fault.
  */
 export async function examine(config: Config): Promise<{ text: string; atFault: string[] }> {
-  const { apiUrl, timeoutMs: socialTimeoutMs } = config.social;
-  const { rpcTimeoutMs: timeoutMs } = config.chain;
-  const { socialApiToken: token, rpcUrls: urls } = config.secrets;
+  const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs: timeoutMs } = config;
+  const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
   const client = createSocialClient({
-    apiUrl,
+    socialApiUrl,
     token,
-    circuitBreaker: createCircuitBreaker({ timeoutMs: socialTimeoutMs, log }),
-    quota: createCallQuota({ apiUrl, timeoutMs: socialTimeoutMs, redis: undefined }),
+    circuitBreaker: createCircuitBreaker({ socialTimeoutMs, log }),
+    quota: createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined }),
     callUpstream,
     warnings: createWarnings(log),
   });
   const rpc = createRpc({ urls, timeoutMs, callUpstream, log });
   const examineEndpoint = createExamineEndpoint({ callUpstream, timeoutMs });
   const checks = await Promise.all([
-    checkSocialNetwork(client, apiUrl),
+    checkSocialNetwork(client, socialApiUrl),
     checkChain({ config, rpc, examineEndpoint }),
     checkRedis(config),
   ]);
@@ -61,18 +60,18 @@ export async function examine(config: Config): Promise<{ text: string; atFault: 
   return { text: [...lines, last].join("\n"), atFault };
 }
 
-function checkProxies({ trustedProxies }: Config): Finding {
+function checkProxies({ trustProxy }: Config): Finding {
   return good(
     "TRUST_PROXY",
-    trustedProxies.length > 0
-      ? `trusts X-Forwarded-For from ${trustedProxies.join(", ")}`
+    trustProxy.length > 0
+      ? `trusts X-Forwarded-For from ${trustProxy.join(", ")}`
       : "not set: X-Forwarded-For is ignored, so all callers behind a proxy share one rate limit",
   );
 }
 
 /** Checks that Redis answers and accepts writes, its version, and that it evicts no keys. */
 async function checkRedis({ secrets }: Config): Promise<Finding> {
-  const { redisUrls } = secrets;
+  const { redisUrl: redisUrls } = secrets;
   if (!redisUrls) return good("REDIS_URL", "not set: right for one replica, wrong for several");
   const host = redisUrls.map((url) => url.host).join();
   let reason = "";

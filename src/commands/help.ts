@@ -1,9 +1,9 @@
 import { VERSION } from "../observability/version.ts";
-import { Variables } from "../variables.ts";
+import { Secrets, Settings } from "../variables.ts";
 
 /** The text of `npm start -- --help`: the commands, and each variable with its default. */
 export function helpText(): string {
-  const variables = Object.entries(Variables.shape).map(([name, variable]) => {
+  const variables = Object.entries({ ...Secrets.shape, ...Settings.shape }).map(([name, variable]) => {
     const { success, data } = variable.safeParse(undefined);
     return [name, success ? toText(data) : "required"] as const;
   });
@@ -17,7 +17,7 @@ export function helpText(): string {
   npm start -- --help        shows this text
   npm start -- --version     shows the version
 
-Variables, from the environment or a file .env (README.md explains them):
+Variables, from the environment or a file .env (docs/operating.md explains them):
 
 ${variables.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}
 `;

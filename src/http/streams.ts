@@ -8,12 +8,11 @@ import { toAddressBlock } from "./client-address.ts";
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 
-/** The operator's limits of streams. */
-export interface StreamLimits {
-  readonly max: number;
-  readonly perAddress: number;
+interface StreamLimits {
+  readonly streamsMax: number;
+  readonly streamsPerAddress: number;
   /** How long a stream lasts. */
-  readonly seconds: number;
+  readonly streamSeconds: number;
 }
 
 /** A caller's connection. */
@@ -42,8 +41,9 @@ type Refusal = (typeof REFUSALS)[number];
  * time is up breaks off, as all do when the service stops: clients take an orderly end for the last event, and
  * reconnect only after a broken one.
  */
-export function createStreams({ max, perAddress, seconds }: StreamLimits, registry: Registry) {
-  const partOf = (share: number) => Math.max(1, Math.floor(share * max));
+export function createStreams(limits: StreamLimits, registry: Registry) {
+  const { streamsMax, streamsPerAddress, streamSeconds } = limits;
+  const partOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
   const all = new Set<Entry>();
   /** By caller, address block and IPv6 /32, the oldest first. */
   const open = new Map<string, Set<Entry>>();
@@ -93,10 +93,10 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
         const message = "The service is stopping. Connect again.";
         refuse("stopping", new ContractError("SERVICE_BUSY", { message, retryAfterSeconds: 1 }));
       }
-      limitTo(perAddress, "address", "one address", caller);
+      limitTo(streamsPerAddress, "address", "one address", caller);
       limitTo(partOf(BLOCK_SHARE), "block", "one IPv4 /24 or IPv6 /48", block);
       if (wideBlock) limitTo(partOf(WIDE_BLOCK_SHARE), "block", "one IPv6 /32", wideBlock);
-      if (all.size >= max) {
+      if (all.size >= streamsMax) {
         const message = "Too many streams are open. Try again in 30 seconds.";
         refuse("total", new ContractError("SERVICE_BUSY", { message }));
       }
@@ -120,10 +120,10 @@ export function createStreams({ max, perAddress, seconds }: StreamLimits, regist
         close(connection.disconnect ? undefined : new StreamBroken("the stream has ended"));
       }
       const of = new Set([caller, block, ...(wideBlock ? [wideBlock] : [])]);
-      const entry: Entry = { of, end, endsAt: performance.now() + seconds * 1_000 };
+      const entry: Entry = { of, end, endsAt: performance.now() + streamSeconds * 1_000 };
       all.add(entry);
       for (const owner of of) open.set(owner, (open.get(owner) ?? new Set()).add(entry));
-      const timer = setTimeout(end, seconds * 1_000).unref();
+      const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) leave();
       else connection.signal.addEventListener("abort", leave, { once: true });
       return {

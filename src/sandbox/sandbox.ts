@@ -56,9 +56,6 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
   readonly FEE_PAYER_KEYPAIR: string;
   readonly ESCROW_PROGRAM_ID: string;
   readonly ESCROW_SEED: string;
-  readonly LAUNCHPAD_PROGRAM_ID: string;
-  readonly LAUNCHPAD_AMM_PROGRAM_ID: string;
-  readonly LAUNCHPAD_FEES_PROGRAM_ID: string;
 }
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
@@ -146,9 +143,6 @@ export async function startSandbox({
       FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
       ESCROW_PROGRAM_ID,
       ESCROW_SEED,
-      LAUNCHPAD_PROGRAM_ID,
-      LAUNCHPAD_AMM_PROGRAM_ID,
-      LAUNCHPAD_FEES_PROGRAM_ID,
     },
     chain,
     rpc,

@@ -51,27 +51,27 @@ const ENTRY = z.object({
 
 /**
  * Caches accounts by name: by lower-case handle or by id, never by both, because only a lookup of a handle says whose
- * it is now. Keeps accounts for `cacheSeconds`, "no such account" for 60 s at most. Each process has its own cache. With
+ * it is now. Keeps accounts for `socialCacheSeconds`, "no such account" for 60 s at most. Each process has its own cache. With
  * Redis, replicas also share their entries, which expire when the replica that wrote them says, or earlier if the
- * reader's `cacheSeconds` is lower.
+ * reader's `socialCacheSeconds` is lower.
  */
 export function createAccountCache({
   by,
-  apiUrl,
-  cacheSeconds,
+  socialApiUrl,
+  socialCacheSeconds,
   redis,
 }: {
   by: "handle" | "id";
-  apiUrl: URL;
-  cacheSeconds: number;
+  socialApiUrl: URL;
+  socialCacheSeconds: number;
   redis?: Redis | undefined;
 }) {
   const entries = new LRUCache<string, CachedAccount>({ max: MAX_ENTRIES, perf: performance });
   /** The hash tag puts all entries of a network on one node of a cluster, so that one script reads many. */
   const prefix = by === "handle" ? "v2:account" : "v2:account-by-id";
-  const toKey = (name: string) => `${prefix}:{${apiUrl.host}}:${name}`;
+  const toKey = (name: string) => `${prefix}:{${socialApiUrl.host}}:${name}`;
   const maxAgeMs = (isFound: boolean) =>
-    1000 * (isFound ? cacheSeconds : Math.min(cacheSeconds, MAX_NOT_FOUND_SECONDS));
+    1000 * (isFound ? socialCacheSeconds : Math.min(socialCacheSeconds, MAX_NOT_FOUND_SECONDS));
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
@@ -87,7 +87,7 @@ export function createAccountCache({
 
     /** Copies entries from Redis to this process's cache, so that `get` returns them. */
     async fetchFromRedis(names: readonly string[]): Promise<void> {
-      if (!redis || cacheSeconds === 0) return;
+      if (!redis || socialCacheSeconds === 0) return;
       const answer = await redis.run(READ, names.map(toKey), []);
       if (!answer) return;
       const [time, found] = answer;
@@ -105,7 +105,7 @@ export function createAccountCache({
 
     /** Caches the network's responses, in this process and for the other replicas. */
     store(answers: ReadonlyMap<string, CachedAccount>): void {
-      if (cacheSeconds === 0) return;
+      if (socialCacheSeconds === 0) return;
       const keys: string[] = [];
       const values: (string | number)[] = [];
       const now = performance.now();

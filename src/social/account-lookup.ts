@@ -25,7 +25,7 @@ export interface Caller {
 const MAX_WAIT_MS = 150;
 
 /**
- * Keys that have waited for this part of `timeoutMs` are refused: the rest would not be enough for the call.
+ * Keys that have waited for this part of `socialTimeoutMs` are refused: the rest would not be enough for the call.
  * Above the longest wait for a turn in the call quota.
  */
 const SEND_WITHIN = 0.9;
@@ -35,28 +35,28 @@ const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
  * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
- * up to 100 keys, at most `concurrency` in flight, and joins a call in flight for the same key if one of its callers
- * still waits. Each call waits for its turn in the call quota. When more than `queueMax` keys wait, keys of the
- * callers with the most fail with `queue-full`. A lookup takes at most `timeoutMs`, including the queue.
+ * up to 100 keys, at most `socialConcurrency` in flight, and joins a call in flight for the same key if one of its callers
+ * still waits. Each call waits for its turn in the call quota. When more than `socialQueueMax` keys wait, keys of the
+ * callers with the most fail with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
  *
  * Keys that are not cached are paid from the caller's part of the `budget`, or fail with `budget-used`. When
  * several callers request a key at once, the first pays.
  *
- * Accounts are cached for `cacheSeconds`, with `redis` for all replicas: by handle if found by handle, by id if found
+ * Accounts are cached for `socialCacheSeconds`, with `redis` for all replicas: by handle if found by handle, by id if found
  * by id.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "findByHandles" | "findByIds">;
   budget: ReadBudget;
-  concurrency: number;
-  queueMax: number;
-  timeoutMs: number;
-  cacheSeconds: number;
-  apiUrl: URL;
+  socialConcurrency: number;
+  socialQueueMax: number;
+  socialTimeoutMs: number;
+  socialCacheSeconds: number;
+  socialApiUrl: URL;
   redis?: Redis | undefined;
   metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
-  const { client, budget, concurrency, queueMax, timeoutMs, metrics } = needs;
+  const { client, budget, socialConcurrency, socialQueueMax, socialTimeoutMs, metrics } = needs;
   const caches = {
     handle: createAccountCache({ ...needs, by: "handle" }),
     id: createAccountCache({ ...needs, by: "id" }),
@@ -74,12 +74,12 @@ export function createAccountLookup(needs: {
     },
     idOf: ({ key }) => key,
     maxKeys: MAX_USERS_PER_CALL,
-    maxCalls: concurrency,
+    maxCalls: socialConcurrency,
     maxWaitMs: MAX_WAIT_MS,
     scarce: {
       turn: client.turn,
       groupOf: ({ by }) => by,
-      maxWaiting: queueMax,
+      maxWaiting: socialQueueMax,
       refuse() {
         metrics?.budgets.refused("social_calls", "SERVICE", 1);
         return new SocialError({ kind: "queue-full" });
@@ -103,7 +103,7 @@ export function createAccountLookup(needs: {
     while (!signal.aborted && reservationsOf(names).length > 0) await Promise.all(reservationsOf(names));
     if (signal.aborted) return names.map(() => signal.reason as Error);
 
-    const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * timeoutMs };
+    const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * socialTimeoutMs };
     const unique = new Map(names.map((name) => [name.key, name])).values();
     const { pending = [], fresh = [] } = Object.groupBy(unique, (name) =>
       batcher.isPending(name) ? "pending" : "fresh",
@@ -136,7 +136,7 @@ export function createAccountLookup(needs: {
       () => {
         deadline.abort(new SocialError({ kind: "lookup-timeout" }));
       },
-      startedAt + timeoutMs - performance.now(),
+      startedAt + socialTimeoutMs - performance.now(),
     );
     try {
       await cache.fetchFromRedis(names.filter((_, i) => !answers[i]));

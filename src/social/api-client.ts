@@ -78,7 +78,7 @@ const PROBLEM = z.object({ type: z.string() });
  * result; a failed call throws {@link SocialError}.
  */
 export function createSocialClient(needs: {
-  apiUrl: URL;
+  socialApiUrl: URL;
   token: string;
   circuitBreaker: CircuitBreaker;
   quota: Pick<CallQuota, "record" | "turn">;
@@ -86,7 +86,7 @@ export function createSocialClient(needs: {
   warnings: Warnings;
 }) {
   const { circuitBreaker, quota, callUpstream, warnings } = needs;
-  const base = needs.apiUrl.href.replace(/\/$/, "");
+  const base = needs.socialApiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
 
   async function get(
@@ -150,7 +150,7 @@ export function createSocialClient(needs: {
     if (!isOutage(error) || isOperatorProblem((error as SocialError).failure)) return;
     warnings.raise(
       AWAY,
-      `the social network does not answer at ${needs.apiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`,
+      `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`,
     );
   }
 

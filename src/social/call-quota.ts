@@ -31,21 +31,21 @@ interface Pace {
  * bucket that holds one. All replicas take turns while Redis is available; otherwise each spaces its own calls, by the
  * same headers.
  *
- * A turn comes after at most 5 s, and at most four fifths of `timeoutMs`, so that lookups that wait for it still have
+ * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`, so that lookups that wait for it still have
  * time for the call. If that is too often, calls run out before the reset.
  */
 export function createCallQuota({
-  apiUrl,
-  timeoutMs,
+  socialApiUrl,
+  socialTimeoutMs,
   redis,
 }: {
-  apiUrl: URL;
-  timeoutMs: number;
+  socialApiUrl: URL;
+  socialTimeoutMs: number;
   redis: Redis | undefined;
 }) {
-  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * timeoutMs));
+  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * socialTimeoutMs));
   const paces = new Map<CallKind, Pace>();
-  const buckets = createSharedBuckets({ name: `calls:${apiUrl.host}`, redis, partWithoutRedis: 1 });
+  const buckets = createSharedBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 

@@ -22,7 +22,7 @@ const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
 
 /** Makes calls to the network, or fails at once while it rate limits or fails repeatedly. */
 export interface CircuitBreaker {
-  /** A signal that aborts after `timeoutMs`; all calls and retries for one batch share it. */
+  /** A signal that aborts after `socialTimeoutMs`; all calls and retries for one batch share it. */
   newDeadline(): AbortSignal;
   /** Whether a call may fail at once, without being made. */
   isOpen(): boolean;
@@ -32,10 +32,16 @@ export interface CircuitBreaker {
 
 /**
  * Wraps the calls of all lookups; the check at start bypasses it. Retries a broken connection or a 5xx once, within
- * `timeoutMs` in total. After a 429 it makes no call before the reset. Five failures in a row open the circuit for a
+ * `socialTimeoutMs` in total. After a 429 it makes no call before the reset. Five failures in a row open the circuit for a
  * second; then a single trial call closes it, or opens it for longer, up to half a minute.
  */
-export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; log: Logger }): CircuitBreaker {
+export function createCircuitBreaker({
+  socialTimeoutMs,
+  log,
+}: {
+  socialTimeoutMs: number;
+  log: Logger;
+}): CircuitBreaker {
   /** When the circuit may close again: in `performance.now()` time, and in `Date.now()` time, as in the breaker itself. */
   let openUntil = 0;
   let openUntilDate = 0;
@@ -77,7 +83,7 @@ export function createCircuitBreaker({ timeoutMs, log }: { timeoutMs: number; lo
   }
 
   return {
-    newDeadline: () => AbortSignal.timeout(timeoutMs),
+    newDeadline: () => AbortSignal.timeout(socialTimeoutMs),
     isOpen: () => limitedUntil > performance.now() || breaker.state !== CircuitState.Closed,
 
     async call(call, deadline) {

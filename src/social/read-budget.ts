@@ -25,31 +25,31 @@ interface PaidReads {
 export type ReadBudget = ReturnType<typeof createReadBudget>;
 
 /**
- * Limits the accounts that are read from the network to `readsPerHour` (0: unlimited), over all replicas. Accounts
+ * Limits the accounts that are read from the network to `socialReadsPerHour` (0: unlimited), over all replicas. Accounts
  * that do not exist are free.
  */
 export function createReadBudget(needs: {
-  readsPerHour: number;
-  apiUrl: URL;
+  socialReadsPerHour: number;
+  socialApiUrl: URL;
   redis?: Redis | undefined;
   metrics?: BudgetMetrics | undefined;
   log: Logger;
 }) {
-  const { readsPerHour, apiUrl, redis, metrics, log } = needs;
+  const { socialReadsPerHour, socialApiUrl, redis, metrics, log } = needs;
   const budget = createBudget({
-    name: `reads:${apiUrl.host}`,
+    name: `reads:${socialApiUrl.host}`,
     label: "social_reads",
-    limit: readsPerHour,
+    limit: socialReadsPerHour,
     pool: { name: "all", ...SHARES, largest: TIERS[0].first },
     tiers: TIERS,
     redis,
     log,
   });
-  if (readsPerHour > 0) metrics?.watch("social_reads", budget.usedPart);
+  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedPart);
 
   /** Reserves reads of the accounts for a caller's address block, or of only the first if not all fit. */
   return async (names: readonly AccountName[], addressBlock: string): Promise<PaidReads> => {
-    if (readsPerHour === 0 || names.length === 0) return { paid: names, onEnd: () => undefined };
+    if (socialReadsPerHour === 0 || names.length === 0) return { paid: names, onEnd: () => undefined };
     const { amount, shortage, giveBack } = await budget.take(addressBlock, names.length, { least: 1 });
     let unread = 0;
     const onEnd: PaidReads["onEnd"] = (_name, answer) => {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { readConfig } from "../../src/config.ts";
 import { atOnce, from, type Answer } from "../support/client.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
@@ -32,7 +33,7 @@ function refill(accounts: ReturnType<typeof artists>, lamports: bigint): void {
 
 /** Every fee charged to the fee payer, also for failed transactions. */
 function fees(): bigint[] {
-  const feePayer = readConfig(world.sandbox.env).secrets.feePayer.publicKey.toBase58();
+  const feePayer = readConfig(world.sandbox.env).secrets.feePayerKeypair.publicKey.toBase58();
   return world.sandbox.chain
     .ledger()
     .filter(({ message }) => message.staticAccounts[0] === feePayer)
@@ -107,7 +108,7 @@ describe("an attacker", () => {
     const { id, creatorVault } = world.account("creator");
     const lamports = chain.balance(creatorVault);
     // The launch platform refuses a vault that another program owns.
-    const owner = world.sandbox.env.LAUNCHPAD_PROGRAM_ID;
+    const owner = LAUNCHPAD_PROGRAM_ID;
     chain.setAccount(creatorVault, { lamports, owner, data: new Uint8Array() });
     for (let i = 0; i < 10; i++) {
       const answers = await Promise.all(repeat(5, id).map((again) => world.collect(again)));
@@ -285,10 +286,10 @@ describe("attackers who refill vaults", () => {
 describe("SECURITY.md", () => {
   it("states what attackers can make the service pay in an hour at the default settings", async () => {
     world = await startWorld();
-    const { collect, rateLimit } = readConfig(world.sandbox.env);
-    const { budgetLamportsPerHour: budget, minLamports } = collect;
-    const highestFee = BASE_FEE + collect.maxPriorityFee;
-    const perAddress = BigInt((3_600 / rateLimit.windowSeconds) * rateLimit.max);
+    const config = readConfig(world.sandbox.env);
+    const { feeBudgetLamportsPerHour: budget, minCollectLamports: minLamports } = config;
+    const highestFee = BASE_FEE + config.maxPriorityFeeLamports;
+    const perAddress = BigInt((3_600 / config.rateLimitWindowSeconds) * config.rateLimitMax);
     const min = (a: bigint, b: bigint) => (a < b ? a : b);
     /** What addresses in 1, 9 and 1,000 blocks cost, with these limits for a block and for all. */
     const cost = (fee: bigint, share: bigint, limit: bigint) =>

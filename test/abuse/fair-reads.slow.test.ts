@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLogger } from "../../src/observability/log.ts";
 import { toAccountName } from "../../src/social/account.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
-import { createSimulation, social } from "../support/simulated-lookups.ts";
+import { config, createSimulation } from "../support/simulated-lookups.ts";
 
 const SECOND = 1_000;
 const HOUR_SECONDS = 3_600;
@@ -39,7 +39,7 @@ describe("in simulated time", () => {
     void visitor.request(3);
     for (let i = 0; i < 5; i++) await passTime(SECOND);
     expect(visitor.counts).toEqual({ found: 3 });
-    expect(meter.charged).toBeLessThan(0.2 * social.readsPerHour);
+    expect(meter.charged).toBeLessThan(0.2 * config.socialReadsPerHour);
   });
 
   it("the same 100 ids, requested again and again from five blocks, cost 100 accounts", async () => {
@@ -71,7 +71,7 @@ describe("in simulated time", () => {
       [["192.0.2.0/24"], 2_500],
       [Array.from({ length: 40 }, (_, i) => `2001:db8:${i}::/48`), 1_250],
     ] as const) {
-      const budget = createReadBudget({ ...social, redis: undefined, log: createLogger("silent") });
+      const budget = createReadBudget({ ...config, redis: undefined, log: createLogger("silent") });
       const names = Array.from({ length: 100 }, (_, i) => toAccountName("handle", `name${i}`));
       let got = 0;
       for (let second = 0; second < HOUR_SECONDS; second += 10) {
@@ -84,7 +84,7 @@ describe("in simulated time", () => {
   });
 
   it("a caller that asks for 1,000 names at once gets a third of them at once, and all within the hour", async () => {
-    const budget = createReadBudget({ ...social, redis: undefined, log: createLogger("silent") });
+    const budget = createReadBudget({ ...config, redis: undefined, log: createLogger("silent") });
     let missing = Array.from({ length: 1_000 }, (_, i) => toAccountName("handle", `name${i}`));
     const gotAt: number[] = [];
     for (let second = 0; missing.length > 0; second += 30) {
@@ -129,7 +129,7 @@ describe("SECURITY.md", () => {
     attackers: number,
     { isInBursts = false, areHonestCallersHere = true, isWide = false } = {},
   ) {
-    const budget = createReadBudget({ ...social, redis: undefined, log: createLogger("silent") });
+    const budget = createReadBudget({ ...config, redis: undefined, log: createLogger("silent") });
     const names = Array.from({ length: 400 }, (_, i) => toAccountName("handle", `name${i}`));
     let charged = 0;
     const ask = async (block: string, count: number): Promise<number> => {
@@ -177,7 +177,7 @@ describe("SECURITY.md", () => {
       results.push(await simulate(attackers), await simulate(attackers, { isInBursts: true }));
     const people = results.filter((_, i) => i % 2 === 0).map(({ parts }) => parts[0]);
     expect(people.map((part, i) => part >= [0.99, 0.99, 0.92, 0.85][i]!)).toEqual([true, true, true, true]);
-    for (const { charged } of results) expect(charged).toBeLessThanOrEqual(social.readsPerHour);
+    for (const { charged } of results) expect(charged).toBeLessThanOrEqual(config.socialReadsPerHour);
     const percents = ({ parts }: { parts: readonly number[] }) =>
       parts.map((part) => `${Math.floor(part * 100)}%`);
     expect(numbersIn("| Blocks |")).toEqual(["3", "200", "5,000"]);
@@ -200,10 +200,10 @@ describe("SECURITY.md", () => {
     const charged = [];
     for (const attackers of [1, 9, 1_000])
       charged.push((await simulate(attackers, { areHonestCallersHere: false })).charged);
-    for (const count of charged) expect(count).toBeLessThanOrEqual(social.readsPerHour);
+    for (const count of charged) expect(count).toBeLessThanOrEqual(config.socialReadsPerHour);
     // All but a part of what it holds, half of which is left in the end.
-    for (const count of charged.slice(1)) expect(count).toBeGreaterThan(0.9 * social.readsPerHour);
-    const limit = social.readsPerHour;
+    for (const count of charged.slice(1)) expect(count).toBeGreaterThan(0.9 * config.socialReadsPerHour);
+    const limit = config.socialReadsPerHour;
     const dollars = [limit / 4, limit, limit].map((accounts) => String(Math.ceil(accounts / 100)));
     expect(charged[0]).toBeGreaterThan(0.95 * (limit / 4));
     expect(numbersIn("| Charges:")).toEqual(dollars);

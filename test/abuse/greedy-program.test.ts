@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
+import type { Env } from "../support/configure.ts";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { isMethod, onNext, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
@@ -19,8 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-const create = (env: Record<string, string> = {}) =>
-  createSandboxCollector(sandbox, { withCoins: true, env });
+const create = (env: Env = {}) => createSandboxCollector(sandbox, { withCoins: true, env });
 /** Makes each sweep of the coin also take this much from its payer. */
 function setGreed(lamports: bigint): void {
   const curve = sandbox.chain.account(curveOf(mint))!;
@@ -72,7 +72,7 @@ describe("a program that takes more than it did in the simulation", () => {
 /** A caller's share at once covers the rent of 2,000,000 and two fees. */
 const RENT_AND_TWO_FEES = {
   FEE_BUDGET_LAMPORTS_PER_HOUR: "16100000",
-  MAX_RENT_LAMPORTS: "2005000",
+  MAX_RENT_LAMPORTS: 2_005_000n,
   MAX_PRIORITY_FEE_LAMPORTS: "0",
 };
 
@@ -80,7 +80,7 @@ describe("a program that takes rent in the simulation", () => {
   it.each([
     ["more than 2% of what the sweep moves", 100_000_001n, {}],
     ["more than MAX_RENT_LAMPORTS", 3_000_001n, {}],
-    ["more than a lower MAX_RENT_LAMPORTS", 50_001n, { MAX_RENT_LAMPORTS: "50000" }],
+    ["more than a lower MAX_RENT_LAMPORTS", 50_001n, { MAX_RENT_LAMPORTS: 50_000n }],
     ["ownership of the fee payer's account", TAKES_OWNERSHIP, {}],
   ])("gets nothing when it takes %s: its coins are left out", async (_, greed, env) => {
     setGreed(greed);

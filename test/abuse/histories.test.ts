@@ -40,7 +40,7 @@ it("a page looks at 30 transactions, or at `first`, and reads none of them twice
 });
 
 it("a block of addresses gets an eighth of the hour's calls for histories, and others are still served", async () => {
-  world = await startWorld({ HISTORY_CALLS_PER_HOUR: "2400" });
+  world = await startWorld({ HISTORY_CALLS_PER_HOUR: 2_400 });
   for (const handle of ["artist001", "artist002", "artist003"]) sendTo(handle, 40);
   // 21 of the 62 calls that the block has at once: one list, and 20 transactions.
   expect((await read("artist001", 20, "192.0.2.1")).body.errors).toBeUndefined();
@@ -58,7 +58,7 @@ it("a block of addresses gets an eighth of the hour's calls for histories, and o
 });
 
 it("a waiting read is charged to the first reader whose share has room", async () => {
-  world = await startWorld({ HISTORY_CALLS_PER_HOUR: "2400" });
+  world = await startWorld({ HISTORY_CALLS_PER_HOUR: 2_400 });
   for (const handle of ["artist001", "artist002"]) sendTo(handle, 50);
   const used = [];
   for (let i = 0; i < 15; i++) used.push((await read("artist001", 50, `192.0.2.${10 + i}`)).body);
@@ -80,7 +80,7 @@ it("a waiting read is charged to the first reader whose share has room", async (
 });
 
 it("when all blocks have used the budget, histories are refused and balances are answered", async () => {
-  world = await startWorld({ HISTORY_CALLS_PER_HOUR: "1920" });
+  world = await startWorld({ HISTORY_CALLS_PER_HOUR: 1_920 });
   const handles = Array.from({ length: 20 }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
   for (const handle of handles) sendTo(handle, 30);
   const answers = [];
@@ -95,7 +95,7 @@ it("when all blocks have used the budget, histories are refused and balances are
 });
 
 it("a budget too small for a page says so", async () => {
-  world = await startWorld({ HISTORY_CALLS_PER_HOUR: "0" });
+  world = await startWorld({ HISTORY_CALLS_PER_HOUR: 0 });
   const { body } = await read("artist001", 1, "192.0.2.1");
   expect(body).toMatchObject(refused("artist001", "SERVICE"));
   expect(body.errors[0].message).toBe(

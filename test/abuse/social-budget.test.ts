@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { atOnce, from, type Answer } from "../support/client.ts";
-import { createSimulation, rateLimit, social } from "../support/simulated-lookups.ts";
+import { config, createSimulation } from "../support/simulated-lookups.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SECOND = 1_000;
@@ -18,7 +18,7 @@ async function repeat(durationMs: number, everyMs: number, act: (timeMs: number)
     await sent();
     await vi.advanceTimersByTimeAsync(everyMs);
   }
-  await vi.advanceTimersByTimeAsync(social.timeoutMs);
+  await vi.advanceTimersByTimeAsync(config.socialTimeoutMs);
 }
 
 describe("in simulated time", () => {
@@ -39,7 +39,7 @@ describe("in simulated time", () => {
   });
 
   it("30 unknown handles per second are served as far as the network's limit allows", async () => {
-    const { newCaller } = createSimulation({ readsPerHour: 0 });
+    const { newCaller } = createSimulation({ socialReadsPerHour: 0 });
     const callers = Array.from({ length: 900 }, (_, i) => newCaller(`honest${i}`));
     let requests = 0;
     await repeat(15 * MINUTE, SECOND / 10, () => {
@@ -55,7 +55,7 @@ describe("in simulated time", () => {
     for (let i = 0; i < 2; i++) {
       void caller.request(1);
       await sent();
-      await vi.advanceTimersByTimeAsync(social.timeoutMs);
+      await vi.advanceTimersByTimeAsync(config.socialTimeoutMs);
     }
     for (let i = 0; i < 5; i++) await caller.request(1);
     expect([caller.counts, meter.calls]).toEqual([{ found: 1, "rate-limited": 6 }, 2]);
@@ -65,8 +65,8 @@ describe("in simulated time", () => {
     const { newCaller, meter } = createSimulation();
     const attacker = newCaller("attacker");
     await repeat(60 * MINUTE, 3 * SECOND, () => void attacker.request(HANDLES_PER_REQUEST));
-    expect(meter.charged).toBeLessThanOrEqual(social.readsPerHour / 4);
-    expect(meter.charged).toBeGreaterThan(0.23 * social.readsPerHour);
+    expect(meter.charged).toBeLessThanOrEqual(config.socialReadsPerHour / 4);
+    expect(meter.charged).toBeGreaterThan(0.23 * config.socialReadsPerHour);
     expect(attacker.counts["budget-used"]).toBeGreaterThan(50_000);
   });
 
@@ -76,9 +76,9 @@ describe("in simulated time", () => {
     await repeat(60 * MINUTE, 3 * SECOND, () => {
       for (const attacker of attackers) void attacker.request(HANDLES_PER_REQUEST);
     });
-    expect(meter.charged).toBeLessThanOrEqual(social.readsPerHour);
+    expect(meter.charged).toBeLessThanOrEqual(config.socialReadsPerHour);
     // Half of what the budget holds is left to others.
-    expect(meter.charged).toBeGreaterThan(0.9 * social.readsPerHour);
+    expect(meter.charged).toBeGreaterThan(0.9 * config.socialReadsPerHour);
   });
 
   it.each([
@@ -108,7 +108,7 @@ describe("in simulated time", () => {
       await repeat(7.5 * MINUTE, SECOND, (timeMs) => {
         void [honest, ...others][(timeMs / SECOND) % 4]!.request(1);
         if (paceMs && timeMs % paceMs > 0) return;
-        const requests = paceMs ? 1 : timeMs % MINUTE === 0 ? rateLimit.max : 0;
+        const requests = paceMs ? 1 : timeMs % MINUTE === 0 ? config.rateLimitMax : 0;
         for (const attacker of attackers)
           for (let i = 0; i < requests; i++) void attacker.request(handles, prefix);
       });

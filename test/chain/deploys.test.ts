@@ -1,12 +1,17 @@
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "../../src/chain/launchpad/program-ids.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 const PROGRAMS = {
-  LAUNCHPAD: "LAUNCHPAD_PROGRAM_ID",
-  AMM: "LAUNCHPAD_AMM_PROGRAM_ID",
-  FEES: "LAUNCHPAD_FEES_PROGRAM_ID",
+  LAUNCHPAD: LAUNCHPAD_PROGRAM_ID,
+  AMM: LAUNCHPAD_AMM_PROGRAM_ID,
+  FEES: LAUNCHPAD_FEES_PROGRAM_ID,
 } as const;
 
 let world: World;
@@ -24,8 +29,8 @@ async function shownSlots(): Promise<Record<string, number>> {
 
 /** Makes a program seem deployed in this slot. */
 function deploy(program: keyof typeof PROGRAMS, slot: number): void {
-  const { chain, env } = world.sandbox;
-  const id = new PublicKey(env[PROGRAMS[program]]);
+  const { chain } = world.sandbox;
+  const id = new PublicKey(PROGRAMS[program]);
   const [programData] = PublicKey.findProgramAddressSync([id.toBuffer()], new PublicKey(LOADER));
   const account = chain.account(programData.toBase58())!;
   const data = Buffer.from(account.data);

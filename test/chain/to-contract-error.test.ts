@@ -34,7 +34,7 @@ const CASES: {
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
   "simulation-failed": [
     { err: { InstructionError: [2, { Custom: 6_000 }] }, programError: "Program p failed: no" },
-    { message: COLLECT_FAILED, hint: "LAUNCHPAD_PROGRAM_ID" },
+    { message: COLLECT_FAILED, hint: "install a new version" },
   ],
   "coins-backing-off": [
     { leftMs: 41_500 },

@@ -1,6 +1,6 @@
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { inCamelCase, readConfig, type Config } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { PreflightError } from "../../src/checks/preflight.ts";
@@ -23,11 +23,11 @@ beforeEach(async () => {
 afterEach(() => sandbox.close());
 
 const envWith = (env: Record<string, string>) => ({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
-/** A gateway before its startup checks, with its log output. */
-function createGatewayWith(env: Record<string, string> = {}) {
+/** A gateway before its startup checks, with its log output. `changes` replace values of the configuration. */
+function createGatewayWith(env: Record<string, string> = {}, changes: Partial<Config> = {}) {
   const lines: string[] = [];
   const log = createLogger("trace", { write: (line) => void lines.push(line) });
-  const gateway = createGateway(readConfig(envWith(env)), { log });
+  const gateway = createGateway({ ...readConfig(envWith(env)), ...changes }, { log });
   return { ...gateway, output: () => lines.join("") };
 }
 const simulateMainnet = () =>
@@ -53,8 +53,9 @@ describe("a start", () => {
   it.each(PROGRAMS)("fails on a public cluster without %s", async (name) => {
     simulateMainnet();
     const id = Keypair.generate().publicKey.toBase58();
-    const start = createGatewayWith({ [name]: id }).start();
-    await expect(start).rejects.toThrow(`${name}: there is no program ${id} on mainnet-beta`);
+    const start = createGatewayWith({}, inCamelCase({ [name]: id })).start();
+    const atFault = name === "ESCROW_PROGRAM_ID" ? name : "SOLANA_RPC_URL";
+    await expect(start).rejects.toThrow(`${atFault}: there is no program ${id} on mainnet-beta`);
     await expect(start).rejects.toThrow(PreflightError);
   });
 

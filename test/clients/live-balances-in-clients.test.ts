@@ -10,7 +10,7 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ STREAM_SECONDS: "3", STREAMS_PER_ADDRESS: "2" });
+  world = await startWorld({ STREAM_SECONDS: 3, STREAMS_PER_ADDRESS: 2 });
 });
 afterAll(() => world.close());
 

@@ -284,7 +284,7 @@ describe("vaults that are missing", () => {
 });
 
 it("all rent of a collect is at most MAX_RENT_LAMPORTS, and another collect does the rest", async () => {
-  const stingy = await startWorld({ MAX_RENT_LAMPORTS: "100000" });
+  const stingy = await startWorld({ MAX_RENT_LAMPORTS: 100_000n });
   try {
     const { coins, landedCollects, chain } = stingy.sandbox;
     const { id, address } = stingy.account("creator");

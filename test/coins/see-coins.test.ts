@@ -226,7 +226,7 @@ describe("the rent of a sweep", () => {
   });
 
   it("may be at most MAX_RENT_LAMPORTS", async () => {
-    const stingy = await startWorld({ MAX_RENT_LAMPORTS: "76199" });
+    const stingy = await startWorld({ MAX_RENT_LAMPORTS: 76_199n });
     try {
       const { coins } = stingy.sandbox;
       const [free, growing] = [newMint(), newMint()];

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -16,7 +17,7 @@ const addFees = async (params: unknown[]) => {
 const callsAmm = (signature: string) =>
   world.sandbox.chain
     .landed(signature)!
-    .logs.some((line) => line.includes(`${world.sandbox.env.LAUNCHPAD_AMM_PROGRAM_ID} invoke`));
+    .logs.some((line) => line.includes(`${LAUNCHPAD_AMM_PROGRAM_ID} invoke`));
 
 describe("fees of tokens that have graduated from the bonding curve", () => {
   it("are included in the balance, and are collected with the other fees in one transaction", async () => {

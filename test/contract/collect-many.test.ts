@@ -4,7 +4,7 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "120", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+  world = await startWorld({ RATE_LIMIT_MAX: "120", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
 });
 afterAll(() => world.close());
 

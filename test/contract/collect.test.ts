@@ -209,7 +209,7 @@ describe("a fee payer that cannot pay", () => {
     ["has less than the fee", 650_240n + 4_999n],
     ["has only the rent-exempt minimum", 650_240n],
   ])("is INSUFFICIENT_FUNDS when it %s, unless the vault is empty", async (_name, lamports) => {
-    const { feePayer } = readConfig(world.sandbox.env).secrets;
+    const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
     const address = feePayer.publicKey.toBase58();
     const before = world.sandbox.chain.balance(address);
     world.sandbox.chain.setBalance(address, lamports);

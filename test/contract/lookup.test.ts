@@ -251,7 +251,7 @@ describe("a full queue", () => {
       /^tributary_queue_length\{upstream="social"\} (\d+)$/m.exec((await busy.request("/metrics")).body)?.[1],
     );
   beforeEach(async () => {
-    busy = await startWorld({ SOCIAL_CONCURRENCY: "1", SOCIAL_QUEUE_MAX: "1" });
+    busy = await startWorld({ SOCIAL_CONCURRENCY: 1, SOCIAL_QUEUE_MAX: "1" });
     release = hold(busy.sandbox.social);
     first = busy.lookup("artist001");
     await expect.poll(() => busy.sandbox.social.calls.length).toBe(1);

@@ -5,7 +5,7 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: "1" });
+  world = await startWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: 1 });
 });
 afterAll(() => world.close());
 
@@ -82,7 +82,7 @@ describe("/metrics", () => {
         0,
       ),
     });
-    const { feePayer } = readConfig(world.sandbox.env).secrets;
+    const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
     await expect
       .poll(async () => (await scrape()).get("tributary_fee_payer_lamports"))
       .toBe(Number(world.sandbox.chain.balance(feePayer.publicKey.toBase58())));

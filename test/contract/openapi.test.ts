@@ -8,7 +8,7 @@ import type { Answer } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 /** With a rate-limit window longer than any test run. */
-const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" };
+const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: 3_600 };
 
 let world: World;
 /** The document as served. */

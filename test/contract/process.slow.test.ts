@@ -4,6 +4,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { createAddresses } from "../../src/chain/addresses.ts";
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
@@ -182,7 +183,6 @@ describe("SIGTERM in the middle of a collect", () => {
 describe("the service", () => {
   it("works with other test doubles of its upstreams", async () => {
     const ESCROW_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
-    const LAUNCHPAD_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
     const feePayer = Keypair.generate();
     const accounts = [
       { id: "1600000000000000001", username: "Rich" },
@@ -212,7 +212,6 @@ describe("the service", () => {
         FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
         ESCROW_PROGRAM_ID,
         ESCROW_SEED: "other",
-        LAUNCHPAD_PROGRAM_ID,
       });
       const url = await program.address(/"url":"(http[^"]+)"/);
       expect((await get(`${url}/readyz`)).status).toBe(200);

@@ -5,7 +5,7 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_WINDOW_SECONDS: String(WINDOW_SECONDS) });
+  world = await startWorld({ RATE_LIMIT_WINDOW_SECONDS: WINDOW_SECONDS });
 });
 afterAll(() => world.close());
 
@@ -217,7 +217,7 @@ describe("RATE_LIMIT_MAX and RATE_LIMIT_WINDOW_SECONDS", () => {
   it("set another limit", async () => {
     const small = await startWorld({
       RATE_LIMIT_MAX: "2",
-      RATE_LIMIT_WINDOW_SECONDS: String(WINDOW_SECONDS),
+      RATE_LIMIT_WINDOW_SECONDS: WINDOW_SECONDS,
     });
     try {
       const caller = newCaller();
@@ -228,7 +228,7 @@ describe("RATE_LIMIT_MAX and RATE_LIMIT_WINDOW_SECONDS", () => {
   });
 
   it("let a new request pass after the window", async () => {
-    const small = await startWorld({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
+    const small = await startWorld({ RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: 1 });
     try {
       const caller = newCaller();
       const ask = () => small.lookup("creator", caller);

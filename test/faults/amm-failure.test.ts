@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { readConfig } from "../../src/config.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -30,7 +31,6 @@ describe("a failure of the AMM's part", () => {
     const { id } = world.account("graduate");
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "1.0000", newBalance: "1.7500" });
-    const { LAUNCHPAD_AMM_PROGRAM_ID } = world.sandbox.env;
     const { message } = world.sandbox.chain.landed(body.txSignature)!;
     expect(message.staticAccounts).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
     const [line] = world.logLines.filter((text) => text.includes("leaves out the AMM's fees"));
@@ -83,7 +83,7 @@ describe("a failure of the AMM's part", () => {
   });
 
   it("is not assumed when the fee payer cannot pay", async () => {
-    const { feePayer } = readConfig(world.sandbox.env).secrets;
+    const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
     world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 0n);
     const { body } = await world.collect(world.account("graduate").id);
     expect(body.error).toBe("INSUFFICIENT_FUNDS");

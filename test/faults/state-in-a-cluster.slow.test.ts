@@ -15,7 +15,7 @@ import { createRedis, type Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
 
-const apiUrl = new URL("http://network");
+const socialApiUrl = new URL("http://network");
 
 describeWithRedis("on a Redis Cluster, two replicas", () => {
   let cluster: RedisCluster;
@@ -52,7 +52,7 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
 
   it("share 100 accounts of one lookup, which are all on one node", async () => {
     const [one, other] = replicas.map((redis) =>
-      createAccountCache({ by: "handle", apiUrl, cacheSeconds: 300, redis }),
+      createAccountCache({ by: "handle", socialApiUrl, socialCacheSeconds: 300, redis }),
     );
     const accounts = new Map<string, CachedAccount>(
       Array.from({ length: 100 }, (_, i) => [
@@ -98,7 +98,11 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
 
   it("share the budgets for reading accounts of different networks", async () => {
     for (const host of ["network1", "network2", "network3"]) {
-      const needs = { readsPerHour: 66, apiUrl: new URL(`http://${host}`), log: createLogger("silent") };
+      const needs = {
+        socialReadsPerHour: 66,
+        socialApiUrl: new URL(`http://${host}`),
+        log: createLogger("silent"),
+      };
       const budgets = replicas.map((redis) => createReadBudget({ ...needs, redis }));
       const admissions = await Promise.all(
         Array.from({ length: 40 }, async (_, i) => {

@@ -65,7 +65,7 @@ it("1,000 open streams cause no storm of calls when the chain stops, and show th
 });
 
 it("of 10,000 subscriptions attempted from one address, only the allowed ones are open", async () => {
-  world = await startWorld({ STREAMS_PER_ADDRESS: "5" });
+  world = await startWorld({ STREAMS_PER_ADDRESS: 5 });
   const pool = new Pool(world.url, { connections: 50 });
   const headers = {
     accept: "text/event-stream",
@@ -92,7 +92,7 @@ it("of 10,000 subscriptions attempted from one address, only the allowed ones ar
 });
 
 it("a subscriber that never reads is disconnected when its time is up", async () => {
-  world = await startWorld({ STREAM_SECONDS: "1" });
+  world = await startWorld({ STREAM_SECONDS: 1 });
   const { port } = new URL(world.url);
   const body = JSON.stringify({ query: WATCH, variables: { id: world.account("creator").id } });
   const socket = connect(Number(port));

@@ -14,7 +14,7 @@ let world: World;
 let addressesOf: AddressesOf;
 beforeAll(async () => {
   world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-  addressesOf = createAddresses(readConfig(world.sandbox.env).chain);
+  addressesOf = createAddresses(readConfig(world.sandbox.env));
 });
 afterAll(() => world.close());
 

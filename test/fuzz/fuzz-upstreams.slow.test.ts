@@ -20,7 +20,7 @@ let addressesOf: AddressesOf;
 beforeAll(async () => {
   sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
   proxy = await startCorruptingProxy({ chainUrl: sandbox.rpc.url, socialUrl: sandbox.social.url });
-  addressesOf = createAddresses(readConfig(sandbox.env).chain);
+  addressesOf = createAddresses(readConfig(sandbox.env));
   sandbox.chain.setBalance(feePayer(), 10n ** 15n);
 });
 afterAll(async () => {
@@ -28,7 +28,7 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-const feePayer = () => readConfig(sandbox.env).secrets.feePayer.publicKey.toBase58();
+const feePayer = () => readConfig(sandbox.env).secrets.feePayerKeypair.publicKey.toBase58();
 
 /** A new gateway for one case, with empty caches, whose upstreams are corrupted. */
 function createTestGateway(applied: readonly Corruption[], env: Record<string, string> = {}) {

@@ -12,7 +12,7 @@ const SOL = 10n ** 9n;
 let world: World;
 let streams: EventStream[];
 beforeAll(async () => {
-  world = await startWorld({ STREAMS_MAX: "24", STREAMS_PER_ADDRESS: "3" });
+  world = await startWorld({ STREAMS_MAX: "24", STREAMS_PER_ADDRESS: 3 });
 });
 beforeEach(() => {
   streams = [];

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
@@ -82,8 +83,8 @@ beforeAll(async () => {
   template = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
   node = NODE_URL ? connectToSurfpool(NODE_URL) : await startSandboxNode();
   const { env } = template;
-  await node.deploy(env.LAUNCHPAD_PROGRAM_ID, programFile("launchpad.so"));
-  await node.deploy(env.LAUNCHPAD_AMM_PROGRAM_ID, programFile("amm.so"));
+  await node.deploy(LAUNCHPAD_PROGRAM_ID, programFile("launchpad.so"));
+  await node.deploy(LAUNCHPAD_AMM_PROGRAM_ID, programFile("amm.so"));
   await node.deploy(env.ESCROW_PROGRAM_ID, programFile("launchpad.so"));
   const feePayer = Keypair.fromSecretKey(Uint8Array.from(JSON.parse(env.FEE_PAYER_KEYPAIR) as number[]));
   const owner = SystemProgram.programId.toBase58();

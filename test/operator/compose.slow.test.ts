@@ -52,17 +52,17 @@ describe("the compose files", () => {
       const config = readConfig({ ...sandbox.env, ...environmentOf(gateway), FEE_PAYER_KEYPAIR });
       expect(config).toMatchObject({ host: "0.0.0.0", port: 4000, adminPort: 4001, basePath: "" });
       // As the manifests in `deploy` do.
-      expect(config.allowUnderscore).toBe(podEnv.HANDLE_ALLOW_UNDERSCORE === "true");
+      expect(config.handleAllowUnderscore).toBe(podEnv.HANDLE_ALLOW_UNDERSCORE === "true");
     }
     for (const { environment } of gatewaysOf(sandboxCompose)) {
-      expect(readConfig(environment).isProduction).toBe(true);
+      expect(readConfig(environment).nodeEnv).toBe("production");
     }
   });
 
   it("give a stopping process enough time", () => {
     for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)]) {
-      const { timeoutMs } = readConfig(sandbox.env).collect;
-      expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(timeoutMs / 1000 + 15);
+      const { collectTimeoutMs } = readConfig(sandbox.env);
+      expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(collectTimeoutMs / 1000 + 15);
     }
   });
 

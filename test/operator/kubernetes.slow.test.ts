@@ -75,7 +75,7 @@ describe("the Kubernetes manifests", () => {
     expect(VARIABLE_NAMES).toEqual(expect.arrayContaining(Object.keys(podEnv)));
     const { FEE_PAYER_KEYPAIR, ESCROW_PROGRAM_ID } = sandbox.env;
     const env = { ...podEnv, SOCIAL_API_TOKEN: "x", FEE_PAYER_KEYPAIR };
-    expect(readConfig({ ...env, ESCROW_PROGRAM_ID }).isProduction).toBe(true);
+    expect(readConfig({ ...env, ESCROW_PROGRAM_ID }).nodeEnv).toBe("production");
   });
 
   it("do not start before the operator has set the escrow program", async () => {
@@ -160,8 +160,10 @@ describe("the Kubernetes manifests", () => {
 
   it("give a stopping pod enough time", () => {
     const sleep = Number(container.lifecycle.preStop.exec.command[1]);
-    const { timeoutMs } = readConfig(sandbox.env).collect;
-    expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(sleep + timeoutMs / 1000 + 15);
+    const { collectTimeoutMs } = readConfig(sandbox.env);
+    expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+      sleep + collectTimeoutMs / 1000 + 15,
+    );
   });
 });
 

@@ -49,7 +49,7 @@ describe("a variable that no part of the service reads", () => {
   it("causes a warning without its value if it resembles a known one", async () => {
     const program = runMain({
       PORT: "0",
-      RATE_LIMIT_WINDOW: "a-value",
+      FEE_BUDGET_LAMPORTS: "a-value",
       SOLANA_RPC_URLS: "a-value",
       SOCIAL_TOKEN: "a-value",
       log_level: "a-value",
@@ -63,7 +63,7 @@ describe("a variable that no part of the service reads", () => {
     await program.exitCode();
     const warnings = [...program.output().matchAll(/"level":40.*"msg":"(\w+ is not a variable.*?)"/g)];
     expect(warnings.map(([, text]) => text)).toEqual([
-      "RATE_LIMIT_WINDOW is not a variable of this service and has no effect. Did you mean RATE_LIMIT_WINDOW_SECONDS?",
+      "FEE_BUDGET_LAMPORTS is not a variable of this service and has no effect. Did you mean FEE_BUDGET_LAMPORTS_PER_HOUR?",
       "SOLANA_RPC_URLS is not a variable of this service and has no effect. Did you mean SOLANA_RPC_URL?",
       "SOCIAL_TOKEN is not a variable of this service and has no effect. Did you mean SOCIAL_API_TOKEN?",
       "log_level is not a variable of this service and has no effect. Did you mean LOG_LEVEL?",
@@ -87,21 +87,14 @@ describe("ESCROW_PROGRAM_ID", () => {
     "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
     "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
     "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
+    "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
+    "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
   ])("is refused by start and doctor if nobody could withdraw from its addresses: %s", async (id) => {
     for (const args of [[], ["doctor"]]) {
       const program = runMain({ ...env, ESCROW_PROGRAM_ID: id }, args);
       expect(await program.exitCode()).toBe(1);
       expect(program.output()).toContain("  - ESCROW_PROGRAM_ID: expected the escrow program, not one");
     }
-  });
-
-  it("is refused if it is also the launch platform's", async () => {
-    const id = Keypair.generate().publicKey.toBase58();
-    const program = runMain({ ...env, ESCROW_PROGRAM_ID: id, LAUNCHPAD_AMM_PROGRAM_ID: id });
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toContain(
-      "  - ESCROW_PROGRAM_ID: expected another program than LAUNCHPAD_AMM_PROGRAM_ID",
-    );
   });
 });
 

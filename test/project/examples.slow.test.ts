@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
 import { MAX_WALLETS } from "../../src/schema/field-metadata.ts";
+import type { Env } from "../support/configure.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
@@ -77,7 +78,7 @@ describe("the examples", () => {
   });
 
   it("examples/indexer.ts: resolves handles once, reads by id, and collects what is worth it", async () => {
-    const limited = await startWorld({ RATE_LIMIT_MAX: "20", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+    const limited = await startWorld({ RATE_LIMIT_MAX: "20", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
     onTestFinished(() => limited.close());
     const artists = Array.from({ length: 100 }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
     const file = join(temporaryFolder(), "handles");
@@ -218,10 +219,7 @@ describe("a response that only other implementations of the contract give", () =
 
 describe.concurrent("when the service limits requests, or cannot confirm a collect", () => {
   /** Concurrent tests need the `onTestFinished` of their own context. */
-  async function start(
-    { onTestFinished }: Pick<TestContext, "onTestFinished">,
-    env: Record<string, string>,
-  ): Promise<World> {
+  async function start({ onTestFinished }: Pick<TestContext, "onTestFinished">, env: Env): Promise<World> {
     const world = await startWorld(env);
     onTestFinished(() => {
       world.sandbox.rpc.faults.clear();
@@ -242,14 +240,14 @@ describe.concurrent("when the service limits requests, or cannot confirm a colle
   });
 
   it("node examples/graphql/flow.ts: retries after the service's rate limit", async (context) => {
-    const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "1" });
+    const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: 1 });
     const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", "artist001", "artist002");
     expect(output.match(/: collected/g)).toHaveLength(2);
     expect(exitCode).toBe(0);
   });
 
   it("gives up with the reason when the wait is long", async (context) => {
-    const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: "3600" });
+    const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
     for (const command of commands) {
       const { exitCode, output } = await run(world, command, "creator");
       expect(output).toContain("RATE_LIMITED");

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
@@ -57,10 +58,10 @@ const finalize = () => {
   world.sandbox.chain.advanceSlots(32);
 };
 function addFees(lamports: bigint): void {
-  const { chain, env } = world.sandbox;
+  const { chain } = world.sandbox;
   const programs = {
-    launchpadProgramId: env.LAUNCHPAD_PROGRAM_ID,
-    ammProgramId: env.LAUNCHPAD_AMM_PROGRAM_ID,
+    launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
+    ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
   };
   addCreatorFees(chain, programs, account.address, lamports);
 }

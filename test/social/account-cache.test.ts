@@ -9,7 +9,7 @@ import type { RedisServer } from "../support/redis-server.ts";
 
 const profile = { name: "The Creator", verified: true, followers: 5, pictureUrl: "https://a.example/b.png" };
 const found = { id: "1523400000000000123", handle: "Creator", profile };
-const apiUrl = new URL("http://network");
+const socialApiUrl = new URL("http://network");
 const notFound = new SocialError({ kind: "not-found" });
 const unreachable = new SocialError({ kind: "unreachable" });
 
@@ -17,7 +17,12 @@ describe("the account cache", () => {
   it("keeps an account for the configured time and not-found for at most 60 s, and does not keep failures", () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1); // The cache treats a start time of 0 as unset.
-    const cache = createAccountCache({ by: "handle", apiUrl, cacheSeconds: 300, redis: undefined });
+    const cache = createAccountCache({
+      by: "handle",
+      socialApiUrl,
+      socialCacheSeconds: 300,
+      redis: undefined,
+    });
     cache.store(
       new Map<string, CachedAccount>([
         ["creator", found],
@@ -35,7 +40,7 @@ describe("the account cache", () => {
   });
 
   it("keeps nothing when the configured time is 0 s", () => {
-    const cache = createAccountCache({ by: "handle", apiUrl, cacheSeconds: 0, redis: undefined });
+    const cache = createAccountCache({ by: "handle", socialApiUrl, socialCacheSeconds: 0, redis: undefined });
     cache.store(new Map([["creator", found]]));
     expect(cache.get("creator")).toBeUndefined();
   });
@@ -51,7 +56,8 @@ describeWithRedis("the account cache in Redis", () => {
     server = newServer;
     redis = newRedis;
   });
-  const cacheOf = (cacheSeconds: number) => createAccountCache({ by: "handle", apiUrl, cacheSeconds, redis });
+  const cacheOf = (socialCacheSeconds: number) =>
+    createAccountCache({ by: "handle", socialApiUrl, socialCacheSeconds, redis });
   const fetched = async (...handles: string[]) => {
     const cache = cacheOf(300);
     await cache.fetchFromRedis(handles);
@@ -99,7 +105,7 @@ describeWithRedis("the account cache in Redis", () => {
     );
     const handles = ["creator", "nobody"];
     /** What a replica with this SOCIAL_CACHE_SECONDS reads, when the entries were written `ageSeconds` ago. */
-    const read = async (cacheSeconds: number, ageSeconds: number) => {
+    const read = async (socialCacheSeconds: number, ageSeconds: number) => {
       for (const handle of handles) {
         const key = `tributary:v2:account:{network}:${handle}`;
         const entry = JSON.parse(await server.command("GET", key));
@@ -107,7 +113,7 @@ describeWithRedis("the account cache in Redis", () => {
         const aged = { ...entry, writtenAt: (now - ageSeconds) * 1000 };
         await server.command("SET", key, JSON.stringify(aged), "KEEPTTL");
       }
-      const cache = cacheOf(cacheSeconds);
+      const cache = cacheOf(socialCacheSeconds);
       await cache.fetchFromRedis(handles);
       return handles.map((handle) => cache.get(handle) !== undefined);
     };
@@ -147,8 +153,8 @@ describeWithRedis("the account cache in Redis", () => {
     await store(new Map([["creator", found]]));
     const other = createAccountCache({
       by: "handle",
-      apiUrl: new URL("http://other"),
-      cacheSeconds: 300,
+      socialApiUrl: new URL("http://other"),
+      socialCacheSeconds: 300,
       redis,
     });
     await other.fetchFromRedis(["creator"]);

@@ -9,15 +9,15 @@ import { SocialError } from "../../src/social/social-error.ts";
 
 const defaults = {
   budget: createReadBudget({
-    readsPerHour: 0,
-    apiUrl: new URL("http://network"),
+    socialReadsPerHour: 0,
+    socialApiUrl: new URL("http://network"),
     log: createLogger("silent"),
   }),
-  concurrency: 4,
-  queueMax: 1000,
-  timeoutMs: 5_000,
-  cacheSeconds: 300,
-  apiUrl: new URL("http://network"),
+  socialConcurrency: 4,
+  socialQueueMax: 1000,
+  socialTimeoutMs: 5_000,
+  socialCacheSeconds: 300,
+  socialApiUrl: new URL("http://network"),
 };
 const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
@@ -77,7 +77,7 @@ describe("the account lookup", () => {
 
   it("sends a single lookup at once, and batches keys while its calls are in flight", async () => {
     const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, concurrency: 1, client });
+    const lookup = createAccountLookup({ ...defaults, socialConcurrency: 1, client });
     const first = lookup.findByHandles(["name0"]);
     await turn();
     const all = names(40).map((name) => lookup.findByHandles([name]));
@@ -182,7 +182,7 @@ describe("the account lookup", () => {
     const answer = (keys: readonly string[]) => Promise.resolve(answerAll(keys));
     const [findByHandles, findByIds] = [vi.fn(answer), vi.fn(answer)];
     const client = { turn: () => undefined, findByHandles, findByIds };
-    const lookup = createAccountLookup({ ...defaults, cacheSeconds: 0, client });
+    const lookup = createAccountLookup({ ...defaults, socialCacheSeconds: 0, client });
     await lookup.findByHandles(["known"]);
     await lookup.findByHandles(["known"]);
     expect(findByHandles).toHaveBeenCalledTimes(2);
@@ -210,7 +210,7 @@ describe("the budget for reading accounts", () => {
   /** A lookup with a budget of which a caller gets seven reads at once. */
   function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
     const { calls, client } = heldNetwork();
-    const budget = createReadBudget({ ...defaults, readsPerHour: 170, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, log: createLogger("silent") });
     const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
     const find = async (block: string, ...handles: string[]) =>
       results(await lookup.findByHandles(handles, caller(block)));
@@ -285,7 +285,7 @@ describe("the budget for reading accounts", () => {
   });
 
   it("neither asks for nor charges a handle whose caller leaves while another reserves it", async () => {
-    const budget = createReadBudget({ ...defaults, readsPerHour: 170, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, log: createLogger("silent") });
     const reserved: string[] = [];
     const slow = Promise.withResolvers<undefined>();
     const { calls, find, lookup } = createLimited({
@@ -329,7 +329,7 @@ describe("the budget for reading accounts", () => {
   });
 
   it("gets back what is reserved for a handle as soon as it is refused, though others of its request wait", async () => {
-    const { find, lookup, calls } = createLimited({ concurrency: 1, queueMax: 1 });
+    const { find, lookup, calls } = createLimited({ socialConcurrency: 1, socialQueueMax: 1 });
     void find("z", "first");
     await turn();
     void find("a", "waiting", ...names(5, "refused"));
@@ -341,7 +341,7 @@ describe("the budget for reading accounts", () => {
   });
 
   it("gets back what is reserved for handles that are never requested", async () => {
-    const { calls, lookup, find, findAnswered } = createLimited({ concurrency: 1, queueMax: 2 });
+    const { calls, lookup, find, findAnswered } = createLimited({ socialConcurrency: 1, socialQueueMax: 2 });
     const first = find("z", "first");
     await turn();
     const leaving = new AbortController();
@@ -368,7 +368,7 @@ describe("the budget for reading accounts", () => {
 it("a handle whose turn does not come before the caller's deadline is refused as if the queue were full", async () => {
   const { calls, client } = heldNetwork();
   const turn = () => new Promise(() => undefined);
-  const lookup = createAccountLookup({ ...defaults, client: { ...client, turn }, timeoutMs: 50 });
+  const lookup = createAccountLookup({ ...defaults, client: { ...client, turn }, socialTimeoutMs: 50 });
   expect(results(await lookup.findByHandles(["waiting"]))).toEqual(["queue-full"]);
   expect(calls).toEqual([]);
 });

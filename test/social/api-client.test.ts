@@ -15,9 +15,9 @@ const log = { error: vi.fn() };
 const record = vi.fn();
 const client = () =>
   createSocialClient({
-    apiUrl: new URL(`${network.url}/prefix/`),
+    socialApiUrl: new URL(`${network.url}/prefix/`),
     token: "the-token",
-    circuitBreaker: createCircuitBreaker({ timeoutMs: 60_000, log: createLogger("silent") }),
+    circuitBreaker: createCircuitBreaker({ socialTimeoutMs: 60_000, log: createLogger("silent") }),
     quota: { record, turn: () => undefined },
     callUpstream: createCallUpstream(new Registry()),
     warnings: createWarnings(log as unknown as Logger),

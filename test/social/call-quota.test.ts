@@ -4,8 +4,8 @@ import type { Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-const newQuota = (redis?: Redis, timeoutMs = 5_000) =>
-  createCallQuota({ apiUrl: new URL("http://network"), timeoutMs, redis });
+const newQuota = (redis?: Redis, socialTimeoutMs = 5_000) =>
+  createCallQuota({ socialApiUrl: new URL("http://network"), socialTimeoutMs, redis });
 const headers = (remaining: number, resetInSeconds: number, limit: string | null = "300") => ({
   "x-rate-limit-remaining": String(remaining),
   "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + resetInSeconds),
@@ -66,8 +66,8 @@ describe("the network's call quota", () => {
     [5_000, 4_000],
     [600_000, 5_000],
     [1_000, 800],
-  ])("with a timeout of %i ms lets no call wait longer than %i ms", async (timeoutMs, longest) => {
-    const quota = newQuota(undefined, timeoutMs);
+  ])("with a timeout of %i ms lets no call wait longer than %i ms", async (socialTimeoutMs, longest) => {
+    const quota = newQuota(undefined, socialTimeoutMs);
     quota.record("usernames", headers(1, 900));
     expect(await waits(quota, 3)).toEqual([0, longest, longest]);
     quota.record("usernames", headers(0, 900));

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const newBreaker = () => createCircuitBreaker({ timeoutMs: 5_000, log: createLogger("silent") });
+const newBreaker = () => createCircuitBreaker({ socialTimeoutMs: 5_000, log: createLogger("silent") });
 const refused = (status: number) => new SocialError({ kind: "refused", status, problem: "" });
 const limited = (retryAfterSeconds: number) => new SocialError({ kind: "rate-limited", retryAfterSeconds });
 const unreachable = () => new SocialError({ kind: "unreachable" });

@@ -20,7 +20,7 @@ beforeAll(async () => {
     describe: () => undefined,
   });
   client = createSocialClient({
-    apiUrl: new URL(network.url),
+    socialApiUrl: new URL(network.url),
     token: "the-token",
     // Never opens and never retries: each case is one call.
     circuitBreaker: {

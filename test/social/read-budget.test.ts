@@ -36,8 +36,8 @@ async function read(
 describeInMemoryAndInRedis("the budget for reads of accounts", (getRedis) => {
   const newBudget = () =>
     createReadBudget({
-      readsPerHour: READS_PER_HOUR,
-      apiUrl: new URL("http://network"),
+      socialReadsPerHour: READS_PER_HOUR,
+      socialApiUrl: new URL("http://network"),
       redis: getRedis(),
       log: createLogger("silent"),
     });
@@ -69,6 +69,10 @@ describeInMemoryAndInRedis("the budget for reads of accounts", (getRedis) => {
 });
 
 it("nothing is limited with SOCIAL_READS_PER_HOUR=0", async () => {
-  const needs = { readsPerHour: 0, apiUrl: new URL("http://network"), log: createLogger("silent") };
+  const needs = {
+    socialReadsPerHour: 0,
+    socialApiUrl: new URL("http://network"),
+    log: createLogger("silent"),
+  };
   expect(await read(createReadBudget(needs), "a", 10_000, () => account)).toBe(10_000);
 });

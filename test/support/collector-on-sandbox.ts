@@ -2,7 +2,6 @@ import { Registry } from "@prometheus-io/client";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
 import type { CollectCaller } from "../../src/chain/collect/collector.ts";
 import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
-import { readConfig } from "../../src/config.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";
@@ -11,6 +10,7 @@ import type { WalletWithCoins } from "../../src/chain/wallets.ts";
 import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
+import { configure, type Env } from "./configure.ts";
 import { SHORT_WAITS, type TestSandbox } from "./sandbox.ts";
 
 /** Longer than any test, so that only the collect functions with a passed deadline time out. */
@@ -25,14 +25,14 @@ export function createSandboxCollector(
   options: {
     rpcs?: readonly ChainRpc[];
     redis?: Redis;
-    env?: Record<string, string>;
+    env?: Env;
     /** Replace {@link SHORT_WAITS}. */
     waits?: Waits;
     withCoins?: boolean;
   } = {},
 ) {
   const { rpcs = [sandbox.rpc], redis, env, waits } = options;
-  const config = readConfig({
+  const config = configure({
     ...sandbox.env,
     SOLANA_RPC_URL: rpcs.map(({ url }) => url).join(),
     COLLECT_TIMEOUT_MS: String(TIMEOUT_MS),
@@ -72,7 +72,7 @@ export function createSandboxCollector(
     ...collector,
     collector,
     balances: chain.balances,
-    feePayer: config.secrets.feePayer.publicKey.toBase58(),
+    feePayer: config.secrets.feePayerKeypair.publicKey.toBase58(),
     logLines,
     /** Collects with the full deadline. Returns the outcome, or the failure of a CollectError. */
     collect: (handle: string, caller = CALLER) =>

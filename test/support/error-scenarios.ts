@@ -2,14 +2,15 @@ import { expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { ContractOperation, ERROR_CODES, ErrorCode } from "../../src/contract/error-codes.ts";
 import type { Answer } from "./client.ts";
+import type { Env } from "./configure.ts";
 import { startWorld, type World } from "./world.ts";
 
 /** Starts the world of the scenarios: each caller may make one request an hour, and no lookup may queue. */
-export const startScenarioWorld = (env: Record<string, string> = {}): Promise<World> =>
+export const startScenarioWorld = (env: Env = {}): Promise<World> =>
   startWorld({
     RATE_LIMIT_MAX: "1",
-    RATE_LIMIT_WINDOW_SECONDS: "3600",
-    SOCIAL_CONCURRENCY: "1",
+    RATE_LIMIT_WINDOW_SECONDS: 3_600,
+    SOCIAL_CONCURRENCY: 1,
     SOCIAL_QUEUE_MAX: "0",
     CORS_ORIGINS: "https://app.example",
     ...env,
@@ -78,7 +79,7 @@ export const SCENARIOS: {
     INVALID_MINT: (world) => world.collect(world.account("creator").id, {}, ["nonsense"]),
     NOTHING_TO_COLLECT: (world) => world.collect(world.account("newcomer").id),
     INSUFFICIENT_FUNDS: (world) => {
-      const { feePayer } = readConfig(world.sandbox.env).secrets;
+      const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
       world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 0n);
       return collectCreator(world);
     },

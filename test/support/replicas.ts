@@ -35,8 +35,6 @@ export async function startReplicas(
         PORT: "0",
         TRUST_PROXY: "127.0.0.1",
         REDIS_URL: redisUrl,
-        // Longer than a test on any machine.
-        RATE_LIMIT_WINDOW_SECONDS: "3600",
         ...env,
       },
       redisAnswerTimeoutMs,

@@ -1,4 +1,5 @@
 import { Keypair } from "@solana/web3.js";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Waits } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -42,7 +43,7 @@ export async function startTestSandbox({
   const returned = new Map<string, SandboxAccount>();
   const secondRpc = await createChainRpc({
     chain,
-    launchpad: { launchpadProgramId: env.LAUNCHPAD_PROGRAM_ID, ammProgramId: env.LAUNCHPAD_AMM_PROGRAM_ID },
+    launchpad: { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID },
     port: 0,
   });
   const timer = setInterval(() => {
@@ -62,9 +63,7 @@ export async function startTestSandbox({
 
   /** The landed collects, successful or not. */
   const landedCollects = () =>
-    chain
-      .ledger()
-      .filter(({ logs }) => logs.some((line) => line.includes(`${env.LAUNCHPAD_PROGRAM_ID} invoke`)));
+    chain.ledger().filter(({ logs }) => logs.some((line) => line.includes(`${LAUNCHPAD_PROGRAM_ID} invoke`)));
 
   return {
     ...sandbox,

@@ -1,5 +1,5 @@
 import { Keypair } from "@solana/web3.js";
-import { readConfig } from "../../src/config.ts";
+import { readConfig, type Config } from "../../src/config.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
@@ -12,7 +12,7 @@ import { SocialError } from "../../src/social/social-error.ts";
 import { createMeteredNetwork } from "./doubles/metered-network.ts";
 
 /** The default configuration. */
-export const { social, rateLimit } = readConfig({
+export const config = readConfig({
   SOCIAL_API_URL: "http://network",
   SOCIAL_API_TOKEN: "token",
   SOLANA_RPC_URL: "http://chain",
@@ -21,8 +21,8 @@ export const { social, rateLimit } = readConfig({
 });
 
 /** Lookups against a network with the real limits, in simulated time. `settings` override the defaults. */
-export function createSimulation(settings: Partial<typeof social> = {}, callsPerWindow?: number) {
-  const needs = { ...social, ...settings, redis: undefined, log: createLogger("silent") };
+export function createSimulation(settings: Partial<Config> = {}, callsPerWindow?: number) {
+  const needs = { ...config, ...settings, redis: undefined, log: createLogger("silent") };
   const { callUpstream, meter } = createMeteredNetwork(callsPerWindow);
   const quota = createCallQuota(needs);
   const circuitBreaker = createCircuitBreaker(needs);
@@ -30,7 +30,7 @@ export function createSimulation(settings: Partial<typeof social> = {}, callsPer
   const upstream = { quota, circuitBreaker, callUpstream, warnings };
   const client = createSocialClient({ ...needs, ...upstream, token: "token" });
   const lookup = createAccountLookup({ ...needs, client, budget: createReadBudget(needs) });
-  const admit = createRateLimit(rateLimit);
+  const admit = createRateLimit({ max: config.rateLimitMax, windowSeconds: config.rateLimitWindowSeconds });
   let handles = 0;
 
   /** A caller at its own address, who counts the answers it gets. */

@@ -19,7 +19,7 @@ const resetIn = (seconds: number) => String(Math.ceil(Date.now() / 1000) + secon
 const lookup = (world: World) => world.lookup("creator");
 const collect = (world: World) => world.collect(world.account("creator").id);
 const setFeePayer = (world: World, lamports: bigint) => {
-  const { feePayer } = readConfig(world.sandbox.env).secrets;
+  const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
   world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), lamports);
 };
 const untilCalled = (world: World, method: string) =>

@@ -1,10 +1,10 @@
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { vi } from "vitest";
 import type { Waits } from "../../src/services.ts";
-import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
+import { configure, type Env } from "./configure.ts";
 import { atOnce, createClient } from "./client.ts";
 import { hold, isMethod, SHORT_WAITS, startTestSandbox, type TestSandbox } from "./sandbox.ts";
 
@@ -20,11 +20,9 @@ export const AMPLE_DEADLINES = {
   COLLECT_TIMEOUT_MS: "600000",
 };
 
-type Env = Record<string, string>;
-
 /**
- * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `overrides` are variables of
- * the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits, and
+ * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `overrides` are variables and
+ * constants of the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits, and
  * `waits` replace {@link SHORT_WAITS}.
  */
 export async function startWorld(
@@ -36,7 +34,7 @@ export async function startWorld(
   let env = typeof overrides === "function" ? await overrides(sandbox) : overrides;
   if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)
     env = { ...env, SOLANA_RPC_URL: `${sandbox.rpc.url},${secondRpc.url}` };
-  const config = readConfig({
+  const config = configure({
     ...sandbox.env,
     ...AMPLE_DEADLINES,
     PORT: "0",

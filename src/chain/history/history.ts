@@ -50,7 +50,7 @@ export type History = ReturnType<typeof createHistory>;
  * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
  * but finalized transactions never change, so the last ones read are cached.
  *
- * All histories together make at most `callsPerHour` calls in any hour, over all replicas while Redis is up, and those
+ * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up, and those
  * that one address block reads an eighth of them. A second endpoint's list counts too; other calls to a second endpoint
  * do not.
  */
@@ -58,14 +58,14 @@ export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
   launchpadProgramId: string;
-  callsPerHour: number;
+  historyCallsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
   log: Logger;
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, callsPerHour, redis, metrics, log } = needs;
+  const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics, log } = needs;
   const { rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
@@ -74,7 +74,7 @@ export function createHistory(needs: {
   const budget = createBudget({
     name: "history",
     label: "history_calls",
-    limit: callsPerHour,
+    limit: historyCallsPerHour,
     pool: { name: "all", ...SHARES, largest: FEW_CALLS },
     tiers: [{ first: FEW_CALLS, mayUse: 1 }],
     redis,

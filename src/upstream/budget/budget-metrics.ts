@@ -32,7 +32,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   const budgets = new Map<BudgetName, () => number>();
   const usedParts = new Gauge({
     name: "tributary_budget_used_ratio",
-    help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories, of HISTORY_CALLS_PER_HOUR. social_calls: of the calls that the social network allows until its next reset.",
+    help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories, of 36,000. social_calls: of the calls that the social network allows until its next reset.",
     labelNames: ["budget"],
     registers: [registry],
     collect: () => void readUsedParts(),
@@ -63,7 +63,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
     const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
     log.warn(
       top,
-      "callers were refused in the last minute, most often because of this budget: see TributarySocialReadsNearlyUsed (social_reads), TributaryQueueFull (social_calls), TributaryFeeBudgetNearlySpent (fees) or HISTORY_CALLS_PER_HOUR (history_calls) in docs/operating.md",
+      "callers were refused in the last minute, most often because of this budget: see TributarySocialReadsNearlyUsed (social_reads), TributaryQueueFull (social_calls) or TributaryFeeBudgetNearlySpent (fees) in docs/operating.md; history_calls has a fixed limit",
     );
     lastMinute = new Map();
   }

@@ -33,7 +33,7 @@ async function start(
   });
   for (const endpoint of endpoints) endpoint.lie({ sendTransaction: () => "dropped" });
 
-  const { feePayer } = readConfig(sandbox.env).secrets;
+  const { feePayerKeypair: feePayer } = readConfig(sandbox.env).secrets;
   const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("confirmed");
   const { publicKey } = feePayer;
   const transfer = SystemProgram.transfer({ fromPubkey: publicKey, toPubkey: publicKey, lamports: 1 });

@@ -82,7 +82,7 @@ describe("collects of different accounts at the same moment", () => {
   });
 
   it("from 300 callers need at most 60 transactions, 1,100 lamports and 1.5 calls each, and lose nothing", async () => {
-    const addressesOf = createAddresses(readConfig(sandbox.env).chain);
+    const addressesOf = createAddresses(readConfig(sandbox.env));
     const accounts = Array.from({ length: 300 }, (_, i) => addressesOf(String(10 ** 9 + i)));
     for (const { creatorVault } of accounts)
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + FEES);

@@ -237,7 +237,7 @@ export function createSimulateAlone(needs: {
       const what = [...(hasAmm ? ["the AMM's fees"] : []), ...coins].join(" and ");
       log.warn(
         { address: candidate.prospect.wallet.account.address, mints: [...mints], err: error },
-        `a collect leaves out ${what}, because they fail its simulation or cost too much: if every collect does, check LAUNCHPAD_PROGRAM_ID and LAUNCHPAD_AMM_PROGRAM_ID`,
+        `a collect leaves out ${what}, because they fail its simulation or cost too much: if every collect does, the launch platform has changed, so install a new version`,
       );
     }
     return simulation;
