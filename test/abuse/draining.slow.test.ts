@@ -309,7 +309,7 @@ describe("SECURITY.md", () => {
       repeat(3, 0n),
       repeat(3, failures * highestFee),
       large(highestFee),
-      [budget / 4n, budget, budget],
+      [budget / 4n, budget, budget, BigInt(config.maxRentLamports)],
     ];
     const page = readFileSync(new URL("../../SECURITY.md", import.meta.url), "utf8");
     const rows = numbersInTable(page, "Attack");
