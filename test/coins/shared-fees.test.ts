@@ -221,6 +221,17 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(collects()).toHaveLength(1);
   });
 
+  it("is collected although a larger one, beside which it does not fit into the transaction, fails the simulation", async () => {
+    const withOthers = (count: number) => {
+      const others = Array.from({ length: count }, newAddress);
+      for (const other of others) chain.setBalance(other, SOL);
+      return Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    };
+    const failing = launch({ shares: { ...withOthers(8), [SYSVAR]: 1_000 }, onCurve: 10n * SOL });
+    const mint = launch({ shares: withOthers(9), onCurve: SOL });
+    expect(await collect("artist001", [failing, mint])).toMatchObject({ collected: "0.1000" });
+  });
+
   it("fits into a transaction with ten shareholders, also in a pool", async () => {
     const others = Array.from({ length: 9 }, newAddress);
     for (const other of others) chain.setBalance(other, SOL);

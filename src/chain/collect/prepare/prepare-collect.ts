@@ -125,10 +125,14 @@ export function createPrepareCollect(
     let isSigned = false;
     try {
       for (;;) {
-        const all = await prospects.read(wallet, {
-          leftOutMs: (sweep) => backoff.leftOutMs(address, sweep, block),
-          inTurn: (sweeps) => backoff.inTurn(address, sweeps),
-        });
+        const coins = wallet.coins.filter(({ mint }) => !leftOut.has(mint));
+        const all = await prospects.read(
+          { ...wallet, coins },
+          {
+            leftOutMs: (sweep) => backoff.leftOutMs(address, sweep, block),
+            inTurn: (sweeps) => backoff.inTurn(address, sweeps),
+          },
+        );
         const left = all.filter(({ id }) => !tried.has(id));
         const [prospect] = left;
         if (!prospect) return { kind: "nothing", missing };
@@ -146,6 +150,8 @@ export function createPrepareCollect(
           if (!prospect.isApart && all.length > 1) backoff.restTried(address);
           return { kind: "signed", signed, distributions };
         }
+        // Without the coins that it left out, others may fit into the transaction.
+        if (leftOut.size > wallet.coins.length - coins.length) continue;
         tried.add(prospect.id);
         missing ??= prospect.missing;
       }
