@@ -20,7 +20,7 @@ import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
 import type { CoinFindings } from "../coin-findings.ts";
 import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
-import { assertInTime, type SignedCollect } from "./prepare/plan.ts";
+import type { SignedCollect } from "./prepare/plan.ts";
 import { createPrepareCollect } from "./prepare/prepare-collect.ts";
 import type { Prospects } from "./prepare/prospect.ts";
 import type { Packer } from "./prepare/packer.ts";
@@ -160,7 +160,7 @@ export function createStartCollect(needs: CollectNeeds) {
       let unknown: string | undefined;
       let hasMovedNothing = false;
       for (;;) {
-        assertInTime(endsAt);
+        if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
         const lease = await locks.acquire(address, endsAt, wait);
         const acquiredAt = performance.now();
         floors.require(address, lease.landedSlot);

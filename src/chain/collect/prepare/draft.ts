@@ -145,7 +145,7 @@ export function createDrafts(needs: {
       if (part.sweeps.length > 0) {
         const costly = rent === undefined ? sweeps : findTooExpensive(part, rent);
         const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
-        if (costly.length > 0) leaveOut(costly, new Error(text));
+        leaveOut(costly, costly.length > 0 ? new Error(text) : undefined);
         if (costly.length > 0) return true;
       }
       for (const [vault, left] of leftInAmm)

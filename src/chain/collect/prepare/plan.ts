@@ -1,4 +1,3 @@
-import { PublicKey } from "@solana/web3.js";
 import type { LRUCache } from "lru-cache";
 import type { Logger } from "../../../observability/log.ts";
 import { memoize } from "../../../upstream/memoize.ts";
@@ -6,7 +5,7 @@ import { CollectError } from "../../collect-error.ts";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import { priorityFee } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
-import { isOfVersion, RpcError } from "../../rpc/rpc-error.ts";
+import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../sweeps.ts";
 import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
@@ -70,18 +69,7 @@ export function createPlanner(needs: {
   log: Logger;
 }) {
   const { rpc, createDraft, simulator, composer, versions, feePayer, priceFloor, pollMs, apart, log } = needs;
-  const getBlockhash = memoize(async () => {
-    const latest = await rpc.getLatestBlockhash();
-    assertReadable(latest.blockhash);
-    return latest;
-  }, BLOCKHASH_MAX_AGE * pollMs);
-
-  /** Whether each draft's price is far above the lowest of all. */
-  async function findExpensive(parts: readonly CollectPart[], unitLimit: number): Promise<boolean[]> {
-    const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], unitLimit)));
-    const lowest = prices.reduce((least, price) => (price < least ? price : least));
-    return prices.map((price) => price > MAX_PRICE_RATIO * lowest);
-  }
+  const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
 
   /** Signs the transaction for all drafts. Throws {@link AccountsRefused}, or as the fee payer does. */
   async function sign(
@@ -89,9 +77,8 @@ export function createPlanner(needs: {
     parts: readonly CollectPart[],
     simulated: Simulated,
     terms: Price,
+    { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<SignedCollect[]> {
-    const { blockhash, lastValidBlockHeight } = await getBlockhash();
-    for (const { candidate } of drafts) assertInTime(candidate.endsAt);
     const left = simulated.after(feePayer.publicKey.toBase58());
     const { rentMinimum } = drafts[0]!.candidate.prospect.fees.vaults;
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
@@ -147,6 +134,7 @@ export function createPlanner(needs: {
       const i = open.get(draft);
       if (i === undefined) return;
       open.delete(draft);
+      if (!(result instanceof Error)) draft.logLeftOut();
       answer(i, result);
     }
 
@@ -164,12 +152,9 @@ export function createPlanner(needs: {
 
     async function tryPlan(all: readonly Draft[], attempts: number): Promise<void> {
       const drafts = all.filter((draft) => {
-        const isLate = performance.now() > draft.candidate.endsAt;
-        if (!isLate && draft.part()) return true;
-        const failure = draft.failure();
-        if (!failure) draft.logLeftOut();
-        settle(draft, isLate ? new CollectError({ kind: "timed-out" }) : failure);
-        return false;
+        if (isLate(draft)) settle(draft, new CollectError({ kind: "timed-out" }));
+        else if (!draft.part()) settle(draft, draft.failure());
+        return open.has(draft);
       });
       if (drafts.length === 0) return;
       const groups = toGroups(drafts);
@@ -214,28 +199,22 @@ export function createPlanner(needs: {
       const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
       if (changed.length > 0) return separate(changed, "it would move too little");
       if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * priceFloor) {
-        const isExpensive = await findExpensive(parts, terms.unitLimit);
-        const expensive = drafts.filter((_, i) => isExpensive[i]);
+        const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], terms.unitLimit)));
+        const lowest = prices.reduce((least, price) => (price < least ? price : least));
+        const expensive = drafts.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
         if (expensive.length > 0) return separate(expensive, "its price is high");
       }
-      for (const draft of drafts) draft.logLeftOut();
-      try {
-        const signed = await sign(drafts, parts, simulated, terms);
-        drafts.forEach((draft, i) => {
-          settle(draft, signed[i]);
-        });
-      } catch (error) {
-        const reasons = error instanceof AccountsRefused ? error.reasons : [];
-        const isForAll = drafts.length === 1 || !(error instanceof AccountsRefused || isTimedOut(error));
-        if (isForAll) throw error;
-        drafts.forEach((draft, i) => {
-          if (reasons[i] !== undefined) settle(draft, reasons[i] as Error);
-        });
-        await plan(
-          drafts.filter((draft) => open.has(draft)),
-          attempts + 1,
-        );
-      }
+      const latest = await getBlockhash();
+      if (drafts.some(isLate)) return plan(drafts, attempts + 1);
+      const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
+        if (error instanceof AccountsRefused) return error.reasons as Error[];
+        throw error;
+      });
+      for (const [i, draft] of drafts.entries()) if (results[i]) settle(draft, results[i]);
+      await plan(
+        drafts.filter((draft) => open.has(draft)),
+        attempts + 1,
+      );
     }
 
     /** Splits drafts into groups that each fit into a transaction. */
@@ -265,27 +244,11 @@ function createBarrier(count: number): (isOk: boolean) => Promise<boolean> {
   };
 }
 
-/** Throws {@link CollectError} `timed-out` after `endsAt`, a `performance.now()` time. */
-export function assertInTime(endsAt: number): void {
-  if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
-}
-
-function isTimedOut(error: unknown): boolean {
-  return error instanceof CollectError && error.failure.kind === "timed-out";
-}
+const isLate = ({ candidate }: Draft): boolean => performance.now() > candidate.endsAt;
 
 /** Throws {@link CollectError} `fee-payer-short` if that is why a simulation failed. */
 function assertFeePayerPays(err: TransactionError): void {
   if (!isFeePayerShort(err)) return;
   const detail = `the simulation failed: ${JSON.stringify(err)}`;
   throw new CollectError({ kind: "fee-payer-short", detail });
-}
-
-/** An unreadable blockhash must not be shared by other transactions. */
-function assertReadable(blockhash: string): void {
-  try {
-    new PublicKey(blockhash);
-  } catch (cause) {
-    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
-  }
 }
