@@ -1,7 +1,9 @@
 /**
- * Measures the transactions that distribute a coin's shared fees, on the sandbox: bytes, of the 1,232 that fit into a
- * packet, and compute units, of which addresses need more or less; and how many coins of a collect fit into one.
+ * Measures the transactions that distribute a coin's shared fees, on the sandbox: bytes, of the 4,096 that one
+ * may have, and compute units, of which addresses need more or less; and how many coins of a collect fit into one, if no
+ * vault is missing: the rent of vaults has its own limit.
  */
+import { setAmmVault } from "../src/sandbox/chain/creator-fees.ts";
 import { newMint } from "../test/support/new-mint.ts";
 import { printHead, printRow, startOnSandbox } from "./measure.ts";
 
@@ -27,6 +29,9 @@ function launch(shareholders: number, places: (typeof PLACES)[number]): string {
     fees: places === "pool" ? 0n : SOL,
   });
   if (places !== "curve") coins.migrate(mint, { fees: SOL });
+  const { sharingConfig } = coins.addressesOf(mint);
+  chain.setBalance(sharingConfig.creatorVault, chain.rentExemptMinimum(0));
+  setAmmVault(chain, sharingConfig, 0n);
   return mint;
 }
 
@@ -44,7 +49,7 @@ for (const places of PLACES)
     const runs = [];
     for (let i = 0; i < RUNS; i++) runs.push(await distribute([launch(shareholders, places)]));
     const units = runs.map((run) => run.units).sort((a, b) => a - b);
-    const mints = Array.from({ length: 5 }, () => launch(shareholders, places));
+    const mints = Array.from({ length: 10 }, () => launch(shareholders, places));
     const { keys } = await distribute(mints);
     const fit = mints.filter((mint) => keys.includes(coins.addressesOf(mint).sharingConfig.address)).length;
     printRow(places, shareholders, runs[0]!.bytes, `${units[0]} to ${units.at(-1)}`, fit);

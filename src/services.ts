@@ -13,9 +13,12 @@ import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createLastCollects } from "./chain/collect/last-collects.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
+import { createVersionChoice } from "./chain/collect/message/version.ts";
+import { createDrafts } from "./chain/collect/prepare/draft.ts";
+import { createPacker } from "./chain/collect/prepare/packer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
-import { createSimulateAlone } from "./chain/collect/prepare/simulate-alone.ts";
 import { createSimulator } from "./chain/collect/prepare/simulator.ts";
+import { POLL_MS } from "./chain/collect/signature-poller.ts";
 import { createFloors } from "./chain/slots/floors.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
@@ -162,34 +165,35 @@ export function createChainServices(needs: CommonNeeds) {
     balanceMaxAgeMs,
   });
 
-  const composer = createComposer({ launchpad, feePayer: keypair.publicKey, version: () => "legacy" });
+  const versions = createVersionChoice({ log });
+  const composer = createComposer({ launchpad, feePayer: keypair.publicKey, version: versions.current });
   const prospects = createProspects({ balances, composer, minLamports, maxRent });
   const simulator = createSimulator({
     rpc,
     floors,
     composer,
     feePayer: keypair.publicKey,
-    minLamports,
     priceFloor,
     pricePercentile,
     maxPriorityFee,
+  });
+  const packer = createPacker({
+    rpc,
+    createDraft: createDrafts({ prospects, composer, minLamports, findings, maxRent, log }),
+    simulator,
+    composer,
+    versions,
+    feePayer,
+    priceFloor,
+    pollMs: pollMs ?? POLL_MS,
+    log,
   });
   const collector = createCollector({
     rpc,
     balances,
     prospects,
-    simulator,
-    simulateAlone: createSimulateAlone({
-      simulator,
-      composer,
-      prospects,
-      findings,
-      minLamports,
-      maxRent,
-      log,
-    }),
-    priceFloor,
-    composer,
+    packer,
+    versions,
     feePayer,
     locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
     backoff: createFailureBackoff(),

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { ammVaultOf, coinFees } from "../support/coin-balances.ts";
 import { curveOf, poolOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -98,7 +99,8 @@ describe("a collect that names a coin", () => {
     expect(rentPaid()).toBe(0n);
   });
 
-  it("moves ten coins in at most three collects, the largest first, and says what remains", async () => {
+  it("moves ten coins in at most three legacy collects, the largest first, and says what remains", async () => {
+    world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
     const mints = mintsOf("prolific");
     const before = chain.balance(world.account("prolific").address);
     expect(await vaultOf("prolific", mints)).toBe("6.7500");
@@ -110,12 +112,24 @@ describe("a collect that names a coin", () => {
       expect(await vaultOf("prolific", mints)).toBe(body.remaining);
       collects.push(body);
     }
+    expect(collects.length).toBeGreaterThan(1);
     expect(collects.at(-1)!.remaining).toBe("0.0000");
     for (const mint of mints) expect(waitingOn(mint)).toEqual({ curve: 0n, pool: 0n });
     // The service has paid for both vaults, whose rent stays there.
     expect(rentPaid()).toBe(650_240n + 1_488_440n);
     expect(chain.balance(world.account("prolific").address) - before).toBe(6_750_000_000n);
     expect(Number(collects[0]!.collected)).toBeGreaterThan(4);
+  });
+
+  it("moves ten coins in one transaction: five on curves, and five with fees in a pool and on their curve", async () => {
+    const coins = Array.from({ length: 10 }, () => launch("prolific", { fees: SOL }));
+    for (const mint of coins.slice(5)) world.sandbox.coins.migrate(mint, { fees: SOL });
+    const { body } = await collect("prolific", coins);
+    expect(body).toMatchObject({ success: true, remaining: "0.0000" });
+    for (const mint of coins) expect(waitingOn(mint)).toEqual({ curve: 0n, pool: 0n });
+    const { message, unitsConsumed } = landed(body.txSignature);
+    expect(message.version).toBe(1);
+    expect(unitsConsumed).toBeLessThan(700_000);
   });
 
   it("leaves out coins that never pay the address, and moves the rest", async () => {

@@ -1,6 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
@@ -240,6 +241,15 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.0999", remaining: "0.0000" });
     const both = launch({ shares, onCurve: SOL, inPool: SOL });
     expect(await vaultOf("artist001", [both])).toBe("0.1999");
+    expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1999", remaining: "0.0000" });
+  });
+
+  it("takes two legacy transactions with ten shareholders, curve and pool", async () => {
+    world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
+    const others = Array.from({ length: 9 }, newAddress);
+    for (const other of others) chain.setBalance(other, SOL);
+    const shares = Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    const both = launch({ shares, onCurve: SOL, inPool: SOL });
     expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0999" });
     expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0000" });
   });

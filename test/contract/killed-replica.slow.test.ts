@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { messageOf } from "../../src/chain/collect/message/message.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
@@ -79,6 +80,38 @@ describeWithRedis("a replica that is killed", () => {
     expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(new Set(sent()).size).toBe(1);
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
+  });
+
+  it("before a transaction of thirty accounts reaches a node loses nothing: another replica sends the same bytes", async () => {
+    const accounts = Array.from({ length: 30 }, newAccount);
+    const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+    sandbox.rpc.calls.length = 0;
+    const lost = accounts.map(({ id }) =>
+      replicas
+        .at(0)
+        .collect(id)
+        .catch(() => "lost"),
+    );
+    const keys = () =>
+      [...new Set(sent())].flatMap((base64) =>
+        messageOf(String(base64))!.staticAccountKeys.map((key) => key.toBase58()),
+      );
+    await expect
+      .poll(keys, { timeout: 60_000 })
+      .toEqual(expect.arrayContaining(accounts.map(({ address }) => address)));
+    const bytes = new Set(sent());
+    expect(bytes.size).toBeLessThan(30);
+    replicas.kill(0);
+    expect(await Promise.all(lost)).toEqual(Array(30).fill("lost"));
+    await replicas.restart(0);
+    lift();
+
+    const answers = await Promise.all(accounts.map(({ id }) => replicas.at(1).collect(id)));
+    expect(answers.map(({ body }) => body)).toMatchObject(
+      Array(30).fill({ success: true, collected: "3.1000", newBalance: "8.3000" }),
+    );
+    expect(new Set(sent())).toEqual(bytes);
+    for (const { handle } of accounts) expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("before signing blocks other collects of the account only until its lock expires", async () => {

@@ -23,7 +23,7 @@ function breakAmmVault() {
     data: Buffer.concat([data, Buffer.alloc(35)]),
   });
 }
-const AMM_REFUSES = { InstructionError: [1, "InvalidAccountData"] };
+const AMM_REFUSES = { InstructionError: [0, "InvalidAccountData"] };
 
 describe("a failure of the AMM's part", () => {
   it("does not keep the curve's fees from being collected, and is logged", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
@@ -241,6 +242,20 @@ describe("the history of a wallet", () => {
     finalize();
     for (let i = 0; i < 3; i++) expect((await history()).nodes).toHaveLength(5);
     expect(callsTo("getTransaction")).toBe(15);
+  });
+
+  it("has collects of both versions of transactions, with exact amounts", async () => {
+    addFees(SOL);
+    const first = await collect();
+    addFees(2n * SOL);
+    node.faults.add(REFUSES_VERSION_1);
+    const second = await collect();
+    const versionOf = ({ txSignature }: any) => world.sandbox.chain.landed(txSignature)!.message.version;
+    expect([first, second].map(versionOf)).toEqual([1, "legacy"]);
+    expect((await history()).nodes).toMatchObject([
+      { kind: "COLLECTED", amount: "2.0000", signature: second.txSignature },
+      { kind: "COLLECTED", amount: "1.0000", signature: first.txSignature },
+    ]);
   });
 
   it("fails alone while the chain cannot be read", async () => {

@@ -20,13 +20,11 @@ import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
 import type { CoinFindings } from "../coin-findings.ts";
 import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
-import { assertInTime, type SignedCollect } from "./prepare/sign-alone.ts";
+import type { SignedCollect } from "./prepare/plan.ts";
 import { createPrepareCollect } from "./prepare/prepare-collect.ts";
 import type { Prospects } from "./prepare/prospect.ts";
-import type { SimulateAlone } from "./prepare/simulate-alone.ts";
-import type { Simulator } from "./prepare/simulator.ts";
-import type { Composer } from "./message/composer.ts";
-import { POLL_MS } from "./signature-poller.ts";
+import type { Packer } from "./prepare/packer.ts";
+import type { VersionChoice } from "./message/version.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export interface InFlightCollect {
@@ -66,10 +64,8 @@ export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
   balances: Balances;
   prospects: Prospects;
-  simulator: Simulator;
-  simulateAlone: SimulateAlone;
-  priceFloor: bigint;
-  composer: Composer;
+  packer: Packer;
+  versions: VersionChoice;
   feePayer: FeePayer;
   locks: AccountLocks;
   lastCollects: LastCollects;
@@ -97,9 +93,8 @@ const ENDPOINTS_FOR_REFUND = 2;
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { feePayer, locks, lastCollects, backoff, floors, announceLanded, timeoutMs } = needs;
-  const { pollMs = POLL_MS } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
-  const prepare = createPrepareCollect({ ...needs, pollMs });
+  const prepare = createPrepareCollect(needs);
   const feePayerAddress = feePayer.publicKey.toBase58();
 
   return (
@@ -165,7 +160,7 @@ export function createStartCollect(needs: CollectNeeds) {
       let unknown: string | undefined;
       let hasMovedNothing = false;
       for (;;) {
-        assertInTime(endsAt);
+        if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
         const lease = await locks.acquire(address, endsAt, wait);
         const acquiredAt = performance.now();
         floors.require(address, lease.landedSlot);

@@ -11,7 +11,7 @@ import type { StoredTransaction } from "./locks/account-lock.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import type { LastCollect, LastCollects } from "./last-collects.ts";
-import type { SignedCollect } from "./prepare/sign-alone.ts";
+import type { SignedCollect } from "./prepare/plan.ts";
 import { hasAccount, type createConfirmation, type Landed } from "./send-and-confirm.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */

@@ -5,6 +5,7 @@ import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./locks/account-lock.ts";
 import { messageOf } from "./message/message.ts";
+import type { VersionChoice } from "./message/version.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
 /** A transaction is in a block, successfully or with `err`. */
@@ -55,8 +56,10 @@ const AGREE_MS = 20_000;
  * within 20 s, the outcome is unknown: an endpoint that is stuck or silent must not keep an account locked.
  * Failed calls prove nothing and are retried.
  */
-export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: Logger }) {
-  const { rpc, log, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
+export function createConfirmation(
+  needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice; log: Logger },
+) {
+  const { rpc, versions, log, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
   const watchSignature = createSignaturePoller(needs);
   const confirming = new Map<string, Promise<TransactionOutcome>>();
   const reading = new Map<string, Promise<LandedTransaction | undefined>>();
@@ -148,7 +151,10 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; log: L
       for (let shouldSend = !maybeSent; ; shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
         const outcome = (await orLanded(sleep(resendMs))) ?? (await orLanded(orUndefined(findOutcome())));
-        if (outcome) return outcome;
+        if (!outcome) continue;
+        const isVersion1 = messageOf(transaction.base64)?.version === 1;
+        if (isVersion1 && outcome.kind !== "unknown") versions.ended(outcome.kind);
+        return outcome;
       }
     } finally {
       stop();

@@ -11,7 +11,7 @@ import {
 } from "../slots/progress.ts";
 import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
-import { isOfSlot, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
+import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 
 /** All that is known of one endpoint. */
@@ -263,9 +263,11 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
-    /** Takes the error of a call, or "slow". An error for another slot says nothing about the endpoint's health. */
+    /** Takes the error of a call, or "slow". One for another slot, or a version, says nothing about its health. */
     failed(endpoint: Endpoint, reason: unknown): void {
-      if (reason === "slow" || (isRetryable(reason) && !isOfSlot(reason))) fail(of(endpoint), reason);
+      const isHealthy =
+        isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));
+      if (!isHealthy) fail(of(endpoint), reason);
     },
 
     /** Takes the success of a call. */

@@ -6,8 +6,8 @@ import { createEndpointJudge } from "./endpoint-judge.ts";
 import { createFailover } from "./failover.ts";
 import { createHeightCheck } from "../slots/height-check.ts";
 import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
-import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
-import { RpcError } from "./rpc-error.ts";
+import { createCallEndpoint, toEndpoints, type Attempt, type Endpoint } from "./rpc-endpoint.ts";
+import { isOfVersion, refusesVersion, RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
@@ -25,6 +25,8 @@ export interface LandedTransaction {
   readonly blockTime: number | undefined;
 }
 
+/** The first byte of a transaction of version 1. Source: SIMD-0385. */
+const VERSION_1 = 0x81;
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
@@ -62,6 +64,22 @@ export function createRpc(
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
     return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
+  }
+
+  /** Calls a method with a transaction. A refusal of version 1 is an error of its own. */
+  async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
+    endpoint: Endpoint,
+    method: M,
+    params: [transaction: string, options: object],
+    signal: AbortSignal,
+  ): Promise<RpcResult<M>> {
+    const isVersion1 = Buffer.from(params[0].slice(0, 4), "base64")[0] === VERSION_1;
+    try {
+      return await callEndpoint(endpoint, method, params, signal);
+    } catch (cause) {
+      if (!isVersion1 || !refusesVersion(cause)) throw cause;
+      throw new RpcError("version", method, endpoint.host, { cause });
+    }
   }
 
   async function readHeight(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
@@ -148,20 +166,33 @@ export function createRpc(
     /**
      * Simulates a transaction (base64, signed or not) on a state at least as new as `minSlot`, with its blockhash
      * replaced by a fresh one. `accounts` are those of `addresses` afterwards, `payerBefore` what the fee payer held
-     * before, in the same slot; undefined when the node omits them.
+     * before, in the same slot; undefined when the node omits them. Throws an error of which {@link isOfVersion} is true
+     * if all endpoints that answer refuse the transaction's version.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
-      const { value } = await call("simulateTransaction", [
-        transaction,
-        {
-          ...CONFIRMED,
-          ...toMinContextSlot(minSlot),
-          encoding: "base64",
-          sigVerify: false,
-          replaceRecentBlockhash: true,
-          accounts: { encoding: "base64", addresses },
-        },
-      ]);
+      const options = {
+        ...CONFIRMED,
+        ...toMinContextSlot(minSlot),
+        encoding: "base64",
+        sigVerify: false,
+        replaceRecentBlockhash: true,
+        accounts: { encoding: "base64", addresses },
+      };
+      let refusal: unknown;
+      const simulate: Attempt<RpcResult<"simulateTransaction">> = async (endpoint, signal) => {
+        try {
+          const method = "simulateTransaction";
+          const result = await callWithTransaction(endpoint, method, [transaction, options], signal);
+          if (result.value.err !== "UnsupportedVersion") return result;
+          throw new RpcError("version", method, endpoint.host);
+        } catch (error) {
+          if (isOfVersion(error)) refusal = error;
+          throw error;
+        }
+      };
+      const { value } = await failover.call(simulate).catch((error: unknown) => {
+        throw refusal ?? error;
+      });
       return {
         err: value.err,
         unitsConsumed: value.unitsConsumed ?? undefined,
@@ -174,7 +205,7 @@ export function createRpc(
     /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
     sendTransaction: (transaction: string) =>
       failover.callEverywhere((endpoint, signal) =>
-        callEndpoint(
+        callWithTransaction(
           endpoint,
           "sendTransaction",
           [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],

@@ -4,10 +4,11 @@ import { isTimeout } from "../../upstream/http.ts";
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is not 2xx (`status`),
  * the response is not valid JSON-RPC or cannot be true (`unreadable`), it is for a slot that is too old or that nothing
  * supports (`slot`), the node returned an error (`error`), the endpoint is on another cluster than the others
- * (`cluster`), or only some accounts of its answer cannot be used (`account`).
+ * (`cluster`), only some accounts of its answer cannot be used (`account`), or the node refuses a transaction for its
+ * version (`version`).
  */
 export type RpcFailure =
-  "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster" | "account";
+  "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster" | "account" | "version";
 
 /**
  * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, its
@@ -15,6 +16,12 @@ export type RpcFailure =
  * -32600, -32602 and -32003, for limits of their own. Source: JSON-RPC 2.0, and Solana's custom error codes.
  */
 const FINAL_ERROR_CODES = [-32700, -32002, -32015];
+
+/**
+ * How nodes refuse a transaction that they cannot decode, or whose version is not active: as invalid parameters, or by
+ * version. The first code also has other meanings. Source: Agave's rpc.rs.
+ */
+const VERSION_ERROR_CODES = [-32602, -32015];
 
 /** How providers refuse a call for its size. Each code also has other meanings. */
 const SIZE_ERROR_CODES = [-32600, -32602, -32003];
@@ -73,6 +80,11 @@ export function isBehind(error: unknown): boolean {
   return isOfSlot(error) || (error instanceof RpcError && error.code === NODE_UNHEALTHY);
 }
 
+/** Whether the endpoint works, and only does not take transactions of this version. */
+export function isOfVersion(error: unknown): boolean {
+  return error instanceof RpcError && error.failure === "version";
+}
+
 /** Whether the endpoint works, and only accounts of its answer cannot be used. */
 export function isOfAccount(error: unknown): boolean {
   return error instanceof RpcError && error.failure === "account";
@@ -83,6 +95,11 @@ export function refusesSize(error: unknown): boolean {
   if (!(error instanceof RpcError)) return false;
   const { failure, code = 0 } = error;
   return failure === "error" ? SIZE_ERROR_CODES.includes(code) : code === PAYLOAD_TOO_LARGE;
+}
+
+/** Whether a node may have refused a call for the version of its transaction. */
+export function refusesVersion(error: unknown): boolean {
+  return error instanceof RpcError && error.failure === "error" && VERSION_ERROR_CODES.includes(error.code!);
 }
 
 /** The error of a call that failed with `cause`, which may be an abort reason. */

@@ -1,6 +1,8 @@
+import { getBase58Encoder } from "@solana/codecs-strings";
 import { z } from "zod";
 import { toLamports, type Lamports } from "../lamports.ts";
 
+const base58 = getBase58Encoder();
 const lamports = z.int().nonnegative().transform(toLamports);
 /**
  * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name anyone's accounts, such as
@@ -71,6 +73,11 @@ const simulatedData = z
   .catch(Buffer.alloc(0));
 
 /** 64 bytes in base58. */
+/** 32 bytes: transactions share a blockhash, so an unreadable one would fail them all. */
+const blockhash = z
+  .string()
+  .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { abort: true })
+  .refine((text) => base58.encode(text).length === 32);
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
 /**
  * Only needed to tell the kind of a transfer, so an unreadable list counts as absent. A transaction may name thousands of
@@ -92,7 +99,7 @@ const withContext = <T extends z.ZodType>(value: T) =>
 /** The fields we use of each JSON-RPC method's result. */
 export const RPC_RESULTS = {
   getMultipleAccounts: withContext(accounts),
-  getLatestBlockhash: withContext(z.object({ blockhash: z.string(), lastValidBlockHeight: z.int() })),
+  getLatestBlockhash: withContext(z.object({ blockhash, lastValidBlockHeight: z.int() })),
   getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
   simulateTransaction: withContext(
     z.object({

@@ -1,7 +1,10 @@
+import { createPrivateKey, sign } from "node:crypto";
 import { Registry } from "@prometheus-io/client";
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { SystemProgram, TransactionMessage, VersionedTransaction } from "@solana/web3.js";
+import { SystemProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toTransaction } from "../../../src/chain/collect/message/message.ts";
+import { createVersionChoice } from "../../../src/chain/collect/message/version.ts";
 import { createConfirmation, type TransactionOutcome } from "../../../src/chain/collect/send-and-confirm.ts";
 import type { Waits } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
@@ -10,8 +13,10 @@ import { createLogger } from "../../../src/observability/log.ts";
 import { createCallUpstream } from "../../../src/upstream/http.ts";
 import { OTHER_CLUSTER, startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { eventually } from "../../support/eventually.ts";
+import { compileWithConfig } from "../../support/messages.ts";
 import { isMethod, NEVER_MS, SHORT_AGREE_MS, SHORT_WAITS, startTestSandbox } from "../../support/sandbox.ts";
 
+const PKCS8_ED25519 = Buffer.from("302e020100300506032b657004220420", "hex");
 /** The slots of a blockhash's life and the 32 until a block is finalized, and some more. */
 const SLOTS_PAST_BLOCKHASH = 250;
 
@@ -20,7 +25,7 @@ interface TestContext {
   onTestFinished: (close: () => Promise<void>) => void;
 }
 
-/** A signed transaction, and endpoints that accept and drop it. */
+/** A signed transaction of version 1, and endpoints that accept and drop it. */
 async function start(
   { onTestFinished }: TestContext,
   { endpoints: count = 2, repeat = 1, ...changed }: Waits & { endpoints?: number; repeat?: number } = {},
@@ -37,12 +42,12 @@ async function start(
   const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("confirmed");
   const { publicKey } = feePayer;
   const transfer = SystemProgram.transfer({ fromPubkey: publicKey, toPubkey: publicKey, lamports: 1 });
-  const message = { payerKey: publicKey, recentBlockhash: blockhash, instructions: [transfer] };
-  const signed = new VersionedTransaction(new TransactionMessage(message).compileToLegacyMessage());
-  signed.sign([feePayer]);
+  const bytes = compileWithConfig({ blockhash, computeUnitLimit: 1_000 }, publicKey, transfer);
+  const pkcs8 = Buffer.concat([PKCS8_ED25519, feePayer.secretKey.subarray(0, 32)]);
+  const signature = sign(null, bytes, createPrivateKey({ key: pkcs8, format: "der", type: "pkcs8" }));
   const transaction = {
-    base64: Buffer.from(signed.serialize()).toString("base64"),
-    signature: getBase58Decoder().decode(signed.signatures[0]!),
+    base64: toTransaction(bytes, publicKey.toBase58(), signature),
+    signature: getBase58Decoder().decode(signature),
     lastValidBlockHeight,
   };
 
@@ -51,7 +56,12 @@ async function start(
   const waits = { ...SHORT_WAITS, agreeMs: NEVER_MS, reportMs: NEVER_MS, ...changed };
   const callUpstream = createCallUpstream(new Registry());
   const rpc = createRpc({ ...waits, urls, timeoutMs: 60_000, callUpstream, log });
-  const { confirm, readLanded } = createConfirmation({ ...waits, rpc, log });
+  const { confirm, readLanded } = createConfirmation({
+    ...waits,
+    rpc,
+    versions: createVersionChoice({ log }),
+    log,
+  });
   return {
     chain,
     endpoints,

@@ -12,7 +12,7 @@ export interface StoredTransaction {
   readonly lastValidBlockHeight: number;
   /** Whether it collects several accounts. */
   readonly isShared?: boolean | undefined;
-  /** For each instruction, the mint of the coin that it sweeps, or null. Absent if it sweeps none. */
+  /** The mints of the coins that it sweeps; from replicas of older releases with repeats and nulls. */
   readonly sweptMints?: readonly (string | null)[] | undefined;
 }
 

@@ -23,6 +23,7 @@ import {
   budgetInstructions,
   compileMessage,
   fitsMessage,
+  MAX_UNIT_LIMIT,
   readMessage,
   type MessageBudget,
   type MessageVersion,
@@ -54,6 +55,19 @@ export interface Culprit {
 interface PlannedStep extends Culprit {
   readonly instruction: Instruction;
 }
+
+/**
+ * The lowest limits of a part's compute units. An instruction uses less when its vault is empty, the AMM's almost none:
+ * the simulation may see it empty, and fees may arrive before the transaction lands. On the sandbox a collect
+ * uses 5,000 to 12,000 units, depending on the addresses, and the AMM's part about 25,000 more.
+ */
+const LEAST_UNITS = 10_000;
+const LEAST_UNITS_WITH_AMM = 60_000;
+/** `npm run bench:shared-coins`: up to 52,000, and 112,000 with the pool. */
+const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
+const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
+/** What a sweep of one place uses at most, to count how many fit. */
+const MOST_UNITS_OF_SWEEP = 50_000;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
@@ -146,14 +160,10 @@ export function createComposer(needs: {
     /** Whether the parts fit into one transaction. Counted instead of compiled, which takes a hundred times as long. */
     fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
       const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
-      return fitsMessage(feePayerAddress, instructions, ofVersion);
+      const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
+      const units = leastUnitsOf(parts) + MOST_UNITS_OF_SWEEP * places.length;
+      return units <= MAX_UNIT_LIMIT && fitsMessage(feePayerAddress, instructions, ofVersion);
     },
-
-    /** For each instruction of a message, the mint of the coin that it sweeps, or null. */
-    sweptMints: (parts: readonly CollectPart[], terms: TransactionTerms): (string | null)[] => [
-      ...budgetInstructions(terms).map(() => null),
-      ...parts.flatMap(stepsOf).map(({ step }) => (step.kind === "sweep" ? step.sweep.coin.mint : null)),
-    ],
 
     /**
      * What made a transaction fail with `err`: one step, or all that can have left an account below its rent-exempt
@@ -180,6 +190,18 @@ export function createComposer(needs: {
       );
     },
   };
+}
+
+/** The least compute units that a transaction with these parts requests. */
+export function leastUnitsOf(parts: readonly CollectPart[]): number {
+  return parts
+    .flatMap(({ withAmm, sweeps }) => [
+      withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS,
+      ...distributionsOf(sweeps).map(({ withPool }) =>
+        withPool ? LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL : LEAST_UNITS_OF_DISTRIBUTION,
+      ),
+    ])
+    .reduce((sum, each) => sum + each, 0);
 }
 
 function accountsOf({ account }: CollectPart): string[] {

@@ -1,17 +1,13 @@
-import { PublicKey } from "@solana/web3.js";
-import { memoize } from "../../../upstream/memoize.ts";
 import type { Lamports } from "../../lamports.ts";
-import type { Rpc } from "../../rpc/rpc-client.ts";
-import { RpcError } from "../../rpc/rpc-error.ts";
 import { distributionsOf, type Sweep } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
 import type { FailureBackoff } from "../failure-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { AccountLocks, Lease, StoredTransaction } from "../locks/account-lock.ts";
 import { createDistributionLocks, type OnWait } from "../locks/distribution-locks.ts";
-import { createPacker } from "./packer.ts";
+import type { Packer } from "./packer.ts";
 import type { Prospect, Prospects } from "./prospect.ts";
-import type { SignedCollect } from "./sign-alone.ts";
+import type { SignedCollect } from "./plan.ts";
 
 /** A collect that is ready to send, or why it is not. */
 type PreparedCollect =
@@ -38,30 +34,14 @@ interface HeldLocks {
   release(landedSlot?: number): void;
 }
 
-/**
- * The part of the time between two polls for a landed transaction in which signed transactions share a blockhash.
- * Less than 1, so that an account's next transaction never has the same bytes as its last.
- */
-const BLOCKHASH_MAX_AGE = 3 / 4;
-
 /** Returns a function that reads what an account can collect, and simulates and signs it. Throws as the packer does. */
-export function createPrepareCollect(
-  needs: Omit<Parameters<typeof createPacker>[0], "getBlockhash"> & {
-    rpc: Pick<Rpc, "getLatestBlockhash">;
-    prospects: Prospects;
-    backoff: FailureBackoff;
-    locks: AccountLocks;
-    /** Between two polls for a landed transaction. */
-    pollMs: number;
-  },
-) {
-  const { rpc, prospects, backoff, locks, pollMs } = needs;
-  const getBlockhash = memoize(async () => {
-    const latest = await rpc.getLatestBlockhash();
-    assertReadable(latest.blockhash);
-    return latest;
-  }, BLOCKHASH_MAX_AGE * pollMs);
-  const packer = createPacker({ ...needs, getBlockhash });
+export function createPrepareCollect(needs: {
+  prospects: Prospects;
+  packer: Packer;
+  backoff: FailureBackoff;
+  locks: AccountLocks;
+}) {
+  const { prospects, packer, backoff, locks } = needs;
   const distributionLocks = createDistributionLocks(locks);
 
   return async ({
@@ -159,13 +139,4 @@ export function createPrepareCollect(
       if (!isSigned) distributions.release();
     }
   };
-}
-
-/** An unreadable blockhash must not be shared by other transactions. */
-function assertReadable(blockhash: string): void {
-  try {
-    new PublicKey(blockhash);
-  } catch (cause) {
-    throw new RpcError("unreadable", "getLatestBlockhash", "", { cause });
-  }
 }

@@ -1,0 +1,44 @@
+import type { Logger } from "../../../observability/log.ts";
+import type { MessageVersion } from "./message.ts";
+
+/** How long messages stay legacy once the cluster does not seem to accept version 1. */
+const LEGACY_MS = 3_600_000;
+/** One transaction may expire for other reasons, such as a low price. */
+const MAX_EXPIRED_IN_A_ROW = 2;
+
+export type VersionChoice = ReturnType<typeof createVersionChoice>;
+
+/**
+ * Chooses the version of new messages: 1, or legacy for an hour after all endpoints that answer have refused version 1,
+ * or two transactions of version 1 in a row have expired, as happens if nodes take them and leaders drop them.
+ */
+export function createVersionChoice({ log }: { log: Logger }) {
+  let legacyUntil = -Infinity;
+  let expiredInARow = 0;
+  const current = (): MessageVersion => (performance.now() < legacyUntil ? "legacy" : 1);
+
+  function useLegacy(reason: string): void {
+    expiredInARow = 0;
+    if (current() === "legacy") return;
+    legacyUntil = performance.now() + LEGACY_MS;
+    log.warn(
+      `${reason}: collects use legacy transactions for an hour, which hold fewer accounts and cost more each`,
+    );
+  }
+
+  return {
+    current,
+
+    /** All endpoints that answer refused a simulation for its version. */
+    refused(): void {
+      useLegacy("all chain endpoints that answer refuse transactions of version 1");
+    },
+
+    /** A transaction of version 1 has this outcome. */
+    ended(outcome: "landed" | "expired"): void {
+      expiredInARow = outcome === "expired" ? expiredInARow + 1 : 0;
+      if (expiredInARow >= MAX_EXPIRED_IN_A_ROW)
+        useLegacy(`${MAX_EXPIRED_IN_A_ROW} transactions of version 1 in a row have expired`);
+    },
+  };
+}
