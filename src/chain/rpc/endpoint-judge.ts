@@ -136,12 +136,9 @@ export function createEndpointJudge(needs: {
     }
   }
 
-  function inOrder(): readonly Standing[] {
-    if (isOnly) return all;
-    const rank = (each: Standing) =>
-      backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
-    return all.toSorted((a, b) => rank(a) - rank(b));
-  }
+  const orderOf = (each: Standing) =>
+    backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
+  const inOrder = () => (isOnly ? all : all.toSorted((a, b) => orderOf(a) - orderOf(b)));
 
   function fail(standing: Standing, cause: unknown): void {
     const { endpoint, failuresInARow } = standing;
@@ -262,6 +259,9 @@ export function createEndpointJudge(needs: {
     },
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
+
+    /** Whether it comes first, and nothing is wrong with it: it soon reaches what others have reached. */
+    isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
 
     /** Takes the error of a call, or "slow". An error for another slot says nothing about the endpoint's health. */
     failed(endpoint: Endpoint, reason: unknown): void {
