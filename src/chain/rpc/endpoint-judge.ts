@@ -251,6 +251,9 @@ export function createEndpointJudge(needs: {
   }
 
   return {
+    /** Whether it comes first, and nothing is wrong with it: it soon reaches what others have reached. */
+    isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
+
     /** The endpoints, the best first: those that are verified and have no fault, in order of preference. */
     inOrder(): readonly Endpoint[] {
       if (isOnly) return endpoints;
@@ -259,9 +262,6 @@ export function createEndpointJudge(needs: {
     },
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
-
-    /** Whether it comes first, and nothing is wrong with it: it soon reaches what others have reached. */
-    isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
 
     /** Takes the error of a call, or "slow". An error for another slot says nothing about the endpoint's health. */
     failed(endpoint: Endpoint, reason: unknown): void {

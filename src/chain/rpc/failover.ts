@@ -8,7 +8,7 @@ import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
 const SLOW_AFTER = 1 / 5;
 /** The wait before all endpoints are tried again; random, so that callers do not retry at the same time. */
 const RETRY_MS = [50, 150] as const;
-/** The wait while nodes are behind: about a slot. */
+/** The wait while nodes are behind: a slot or two. */
 const CATCH_UP_MS = [200, 400] as const;
 /** How often a call asks only the best endpoint while that is only behind: for about 1.2 s. */
 const TRIES_AT_BEST = 6;
