@@ -87,12 +87,12 @@ export function createEndpointJudge(needs: {
   callEndpoint: CallEndpoint;
   timeoutMs: number;
   log: Logger;
-  now?: () => number;
 }) {
-  const { endpoints, timeoutMs, log, now = () => performance.now() } = needs;
+  const { endpoints, timeoutMs, log } = needs;
+  const now = () => performance.now();
   const isOnly = endpoints.length === 1;
   const all = endpoints.map((endpoint): Standing => ({
-    ...{ endpoint, progress: createProgress({ isOnly, now }), genesisHash: undefined, isForeign: false },
+    ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
     ...{ failuresInARow: 0, backsOffUntil: -Infinity, logged: undefined },
   }));
