@@ -1,9 +1,10 @@
 /** An amount in the chain's smallest unit, 10^-9 SOL. */
 export type Lamports = bigint & { readonly __unit: "lamports" };
 
-const LAMPORTS_PER_SOL = 1_000_000_000n;
-/** One unit of the fourth decimal of SOL, the last that the contract shows. */
-const LAMPORTS_PER_SHOWN_UNIT = 100_000n;
+/** Of a SOL in lamports. */
+const DECIMALS = 9;
+/** The last that the contract shows. */
+const SHOWN_DECIMALS = 4;
 
 /**
  * Converts a number from JSON-RPC, or a bigint. Throws RangeError for a number that is not a safe integer,
@@ -30,6 +31,6 @@ export const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
  */
 export function formatSol(lamports: Lamports): string {
   if (lamports < 0n) throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);
-  const fraction = ((lamports % LAMPORTS_PER_SOL) / LAMPORTS_PER_SHOWN_UNIT).toString().padStart(4, "0");
-  return `${(lamports / LAMPORTS_PER_SOL).toString()}.${fraction}`;
+  const digits = lamports.toString().padStart(1 + DECIMALS, "0");
+  return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS, SHOWN_DECIMALS - DECIMALS)}`;
 }

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
+import { earlierClock, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -24,12 +25,15 @@ afterEach(async () => {
   await liar.close();
 });
 
-/** Lets the two clocks show this much later, or earlier. */
+const [wall, monotonic] = [Date.now.bind(Date), performance.now.bind(performance)];
+/** Lets the two clocks show this much later, or earlier, than they do. */
 function move(clocks: { wallMs: number; monotonicMs: number }): void {
-  const [wall, monotonic] = [Date.now.bind(Date), performance.now.bind(performance)];
   vi.spyOn(Date, "now").mockImplementation(() => wall() + clocks.wallMs);
   vi.spyOn(performance, "now").mockImplementation(() => monotonic() + clocks.monotonicMs);
 }
+
+const collect = () => world.collect(world.account("creator").id);
+const vault = async () => (await world.lookup("creator")).body.balance?.vault as unknown;
 
 it.each([
   ["while the clocks agree", { wallMs: 1_000, monotonicMs: 1_000 }],
@@ -37,6 +41,31 @@ it.each([
 ])("a wrong slot stops no lookup and no collect: %s", async (_, clocks) => {
   move(clocks);
   world.sandbox.chain.advanceSlots(1);
-  expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
-  expect((await world.collect(world.account("creator").id)).body).toMatchObject({ collected: "3.1000" });
+  expect(await vault()).toBe("3.1000");
+  expect((await collect()).body).toMatchObject({ collected: "3.1000" });
 });
+
+it.each([
+  ["set back", -150],
+  ["set forward", 150],
+])(
+  "a wrong slot stops lookups and collects for 10 s at most if the clock is %s by 150 s",
+  async (_, seconds) => {
+    // The sandbox's chain has the machine's time; a real one keeps its own.
+    liar.lie({
+      getMultipleAccounts(tellTruth, [keys]) {
+        const { context, value } = tellTruth();
+        const toOwnTime = (truth: unknown, i: number) =>
+          keys[i] === CLOCK_SYSVAR ? earlierClock(truth, seconds) : truth;
+        return { context, value: value.map(toOwnTime) };
+      },
+    });
+    move({ wallMs: seconds * 1_000, monotonicMs: 0 });
+    // Shows the endpoint's true slot, which may be refused.
+    await vault();
+    move({ wallMs: seconds * 1_000 + 10_000, monotonicMs: 10_000 });
+    world.sandbox.chain.advanceSlots(50);
+    expect(await vault()).toBe("3.1000");
+    expect((await collect()).body).toMatchObject({ collected: "3.1000" });
+  },
+);

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { MAX_MINTS_PER_WALLET } from "../../src/contract/mint.ts";
 import { refuse, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
@@ -128,6 +129,20 @@ describe("behind a provider of two nodes that are one slot apart", () => {
     expect((await first).body).toMatchObject({ success: true, collected: "3.1000" });
     for (const { body } of await Promise.all(others)) expect(body.error).not.toBe("COLLECT_FAILED");
     expect(Math.max(...reads().map((keys) => keys.length))).toBeLessThanOrEqual(100);
+  });
+
+  it("a wallet with as many coins as one may have is read, and so are those that are read with it", async () => {
+    await startApart();
+    const mints = newMints(MAX_MINTS_PER_WALLET);
+    const fields = Array.from({ length: Math.ceil(mints.length / 10) }, (_, i) => {
+      const some = JSON.stringify(mints.slice(i * 10, i * 10 + 10));
+      return `b${i}: balance(mints: ${some}) { vault }`;
+    });
+    const { body } = await world.graphql(
+      `{ large: wallet(handle: "creator") { ${fields.join(" ")} } small: wallet(handle: "artist001") { balance { vault } } }`,
+    );
+    expect(body.errors).toBeUndefined();
+    expect(body.data.large.b0).toEqual({ vault: "3.1000" });
   });
 
   it("a wallet that does not fit into one call fails alone", async () => {

@@ -1,4 +1,5 @@
 import { PublicKey, TransactionInstruction } from "@solana/web3.js";
+import type { Instruction } from "../../src/chain/launchpad/instructions.ts";
 
 // The launch platform's instructions, written from its documents and without src/chain:
 // https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md, CREATOR_FEE_SHARING.md and the
@@ -48,6 +49,12 @@ export function toInstruction(
     })),
     data: Buffer.from(data, "hex"),
   });
+}
+
+/** An instruction of src/chain in web3.js's form. */
+export function toTransactionInstruction({ program, accounts, data }: Instruction): TransactionInstruction {
+  const keys = accounts.map(({ address, ...flags }) => ({ pubkey: new PublicKey(address), ...flags }));
+  return new TransactionInstruction({ programId: new PublicKey(program), keys, data });
 }
 
 interface Listed {

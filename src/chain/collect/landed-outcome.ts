@@ -2,7 +2,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
 import type { CoinFindings } from "../coin-findings.ts";
-import type { LandedTransaction } from "../rpc/rpc-client.ts";
+import type { LandedTransaction } from "../rpc/transactions.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";

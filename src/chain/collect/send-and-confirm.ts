@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
-import type { LandedTransaction, Rpc } from "../rpc/rpc-client.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import type { LandedTransaction } from "../rpc/transactions.ts";
 import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./locks/account-lock.ts";

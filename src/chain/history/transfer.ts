@@ -1,14 +1,14 @@
 import type { AccountAddresses } from "../addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
-import type { AddressTransaction } from "../rpc/address-history.ts";
+import type { LandedTransaction } from "../rpc/transactions.ts";
 
 /** What a history needs of a transaction, for any of its accounts. */
 export interface HistoryTransaction {
   /** In seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
   /** The changed balances, by address. */
-  readonly changes: AddressTransaction["balances"];
+  readonly changes: LandedTransaction["balances"];
   /** The accounts of each instruction that the launch platform ran. */
   readonly launchpadAccounts: readonly (readonly string[])[];
   /** Those of them that distribute a coin's shared fees. */
@@ -17,10 +17,15 @@ export interface HistoryTransaction {
 
 /** Leaves out what no history needs: most of a transaction. A failed one changes nothing that a history shows. */
 export function toHistoryTransaction(
-  { hasFailed, blockTime, balances, instructions }: AddressTransaction,
+  {
+    err,
+    blockTime,
+    balances,
+    instructions,
+  }: Pick<LandedTransaction, "err" | "blockTime" | "balances" | "instructions">,
   launchpadProgramId: string,
 ): HistoryTransaction {
-  const changed = [...balances].filter(([, { before, after }]) => !hasFailed && before !== after);
+  const changed = [...balances].filter(([, { before, after }]) => err === null && before !== after);
   const ofLaunchpad = instructions.filter(({ program }) => program === launchpadProgramId);
   return {
     blockTime,

@@ -5,19 +5,7 @@ import { WRAPPED_SOL_MINT, wrappedSolAccountOf } from "../token-accounts.ts";
 import { DerivedCreator, type Creator, type VaultPrograms } from "./vaults.ts";
 
 /** The addresses of one coin on the launch platform, in base58. They never change. */
-export interface CoinAddresses {
-  readonly mint: string;
-  /** The bonding curve, on which the coin trades first. */
-  readonly curve: string;
-  /** The curve's account of wrapped SOL, which a sweep names but does not use. */
-  readonly curveTokens: string;
-  /** The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin. */
-  readonly pool: string;
-  /** The pool's account of wrapped SOL. */
-  readonly poolTokens: string;
-  /** The coin's creator once its fees are shared: the address of its sharing config, with vaults of its own. */
-  readonly sharingConfig: Creator;
-}
+export type CoinAddresses = Pick<DerivedCoinAddresses, keyof DerivedCoinAddresses>;
 
 /** Derives the addresses of the coin with this mint, in base58. */
 export type CoinAddressesOf = (mint: string) => CoinAddresses;
@@ -62,7 +50,7 @@ export function poolSeedsOf(
 }
 
 /** A class, because getters on a prototype cost no memory per coin. */
-class DerivedCoinAddresses implements CoinAddresses {
+class DerivedCoinAddresses {
   readonly mint: string;
   readonly #programs: Programs;
   #curve: string | undefined;
@@ -76,23 +64,28 @@ class DerivedCoinAddresses implements CoinAddresses {
     this.#programs = programs;
   }
 
+  /** The bonding curve, on which the coin trades first. */
   get curve(): string {
     return (this.#curve ??= this.#derive("bonding-curve", this.#programs.launchpad));
   }
 
+  /** The curve's account of wrapped SOL, which a sweep names but does not use. */
   get curveTokens(): string {
     return (this.#curveTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.curve))));
   }
 
+  /** The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin. */
   get pool(): string {
     const { launchpad, amm } = this.#programs;
     return (this.#pool ??= toAddress(deriveAddress(poolSeedsOf(new PublicKey(this.mint), launchpad), amm)));
   }
 
+  /** The pool's account of wrapped SOL. */
   get poolTokens(): string {
     return (this.#poolTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.pool))));
   }
 
+  /** The coin's creator once its fees are shared: the address of its sharing config, with vaults of its own. */
   get sharingConfig(): Creator {
     return (this.#sharingConfig ??= new DerivedCreator(
       this.#derive("sharing-config", this.#programs.fees),

@@ -1,5 +1,5 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
+import { PublicKey, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
 import { deriveAddress, toAddress } from "../derive-address.ts";
 import {
@@ -192,11 +192,6 @@ function deriveAccounts(program: string, configSeed: string) {
 const signer = (address: string): NamedAccount => ({ address, isSigner: true, isWritable: true });
 const writable = (address: string): NamedAccount => ({ address, isSigner: false, isWritable: true });
 const readOnly = (address: string): NamedAccount => ({ address, isSigner: false, isWritable: false });
-
-export function toTransactionInstruction({ program, accounts, data }: Instruction): TransactionInstruction {
-  const keys = accounts.map(({ address, ...flags }) => ({ pubkey: new PublicKey(address), ...flags }));
-  return new TransactionInstruction({ programId: new PublicKey(program), keys, data });
-}
 
 export function fromTransactionInstruction({ programId, keys, data }: TransactionInstruction): Instruction {
   const accounts = keys.map(({ pubkey, ...flags }) => ({ address: pubkey.toBase58(), ...flags }));

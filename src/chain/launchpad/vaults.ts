@@ -2,25 +2,17 @@ import { PublicKey } from "@solana/web3.js";
 import { deriveAddress, toAddress } from "../derive-address.ts";
 import { wrappedSolAccountOf } from "../token-accounts.ts";
 
-/** A creator of coins (`address`), and the accounts that hold its fees on the launch platform; in base58. */
-export interface Creator {
-  readonly address: string;
-  /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
-  readonly creatorVault: string;
-  /** Owns {@link ammVault}. */
-  readonly ammVaultAuthority: string;
-  /** The fees of the creator's tokens that trade on the AMM: a wrapped SOL account. */
-  readonly ammVault: string;
-}
-
 /** The launch platform's programs that keep vaults. */
 export interface VaultPrograms {
   readonly launchpad: PublicKey;
   readonly amm: PublicKey;
 }
 
+/** A creator of coins (`address`), and the accounts that hold its fees on the launch platform; in base58. */
+export type Creator = Pick<DerivedCreator, keyof DerivedCreator>;
+
 /** Derives each vault on first use. A class, because getters on a prototype cost no memory per creator. */
-export class DerivedCreator implements Creator {
+export class DerivedCreator {
   readonly address: string;
   readonly #programs: VaultPrograms;
   #creatorVault: string | undefined;
@@ -32,18 +24,21 @@ export class DerivedCreator implements Creator {
     this.#programs = programs;
   }
 
+  /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
   get creatorVault(): string {
     return (this.#creatorVault ??= toAddress(
       creatorVaultOf(new PublicKey(this.address), this.#programs.launchpad),
     ));
   }
 
+  /** Owns {@link ammVault}. */
   get ammVaultAuthority(): string {
     return (this.#ammVaultAuthority ??= toAddress(
       ammVaultAuthorityOf(new PublicKey(this.address), this.#programs.amm),
     ));
   }
 
+  /** The fees of the creator's tokens that trade on the AMM: a wrapped SOL account. */
   get ammVault(): string {
     return (this.#ammVault ??= toAddress(wrappedSolAccountOf(new PublicKey(this.ammVaultAuthority))));
   }

@@ -87,12 +87,12 @@ export function createEndpointJudge(needs: {
   callEndpoint: CallEndpoint;
   timeoutMs: number;
   log: Logger;
-  now?: () => number;
 }) {
-  const { endpoints, timeoutMs, log, now = () => performance.now() } = needs;
+  const { endpoints, timeoutMs, log } = needs;
+  const now = () => performance.now();
   const isOnly = endpoints.length === 1;
   const all = endpoints.map((endpoint): Standing => ({
-    ...{ endpoint, progress: createProgress({ isOnly, now }), genesisHash: undefined, isForeign: false },
+    ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
     ...{ failuresInARow: 0, backsOffUntil: -Infinity, logged: undefined },
   }));
@@ -136,12 +136,9 @@ export function createEndpointJudge(needs: {
     }
   }
 
-  function inOrder(): readonly Standing[] {
-    if (isOnly) return all;
-    const rank = (each: Standing) =>
-      backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
-    return all.toSorted((a, b) => rank(a) - rank(b));
-  }
+  const orderOf = (each: Standing) =>
+    backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
+  const inOrder = () => (isOnly ? all : all.toSorted((a, b) => orderOf(a) - orderOf(b)));
 
   function fail(standing: Standing, cause: unknown): void {
     const { endpoint, failuresInARow } = standing;
@@ -254,6 +251,9 @@ export function createEndpointJudge(needs: {
   }
 
   return {
+    /** Whether it comes first, and nothing is wrong with it: it soon reaches what others have reached. */
+    isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
+
     /** The endpoints, the best first: those that are verified and have no fault, in order of preference. */
     inOrder(): readonly Endpoint[] {
       if (isOnly) return endpoints;

@@ -8,8 +8,10 @@ import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
 const SLOW_AFTER = 1 / 5;
 /** The wait before all endpoints are tried again; random, so that callers do not retry at the same time. */
 const RETRY_MS = [50, 150] as const;
-/** The wait while nodes are behind: about a slot. */
+/** The wait while nodes are behind: a slot or two. */
 const CATCH_UP_MS = [200, 400] as const;
+/** How often a call asks only the best endpoint while that is only behind: for about 1.2 s. */
+const TRIES_AT_BEST = 6;
 
 export type Failover = ReturnType<typeof createFailover>;
 
@@ -20,14 +22,15 @@ export type Failover = ReturnType<typeof createFailover>;
  * A call that takes a fifth of the timeout also goes to the next endpoint; the first complete result counts and
  * the other attempts are aborted. After an error about the request itself no further endpoint is tried; the call
  * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
- * short wait; while they are only behind, until the timeout.
+ * short wait; while they are only behind, until the timeout. The best endpoint has about 1.2 s to catch up before the
+ * next one is asked: that may claim any slot, and would get the reads of each account that was just collected.
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none of them
  * has a complete one, it returns the incomplete one without waiting for slow endpoints.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
-  judge: Pick<EndpointJudge, "inOrder" | "backsOff" | "failed" | "succeeded" | "check">;
+  judge: Pick<EndpointJudge, "inOrder" | "isBest" | "backsOff" | "failed" | "succeeded" | "check">;
   timeoutMs: number;
 }) {
   const { endpoints, judge, timeoutMs } = needs;
@@ -37,6 +40,7 @@ export function createFailover(needs: {
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,
     deadline: AbortSignal,
+    waitsForBest: boolean,
   ): Promise<T> {
     const candidates = judge.inOrder();
     // Not AbortSignal.any, which would keep its sources from being garbage-collected.
@@ -94,7 +98,8 @@ export function createFailover(needs: {
             (reason: unknown) => {
               if (isSettled) return;
               judge.failed(endpoint, reason);
-              if (!isRetryable(reason)) next = candidates.length;
+              const waits = waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
+              if (!isRetryable(reason) || waits) next = candidates.length;
               // An endpoint that answers for another slot may be right soon.
               if (!isRetryable(reason) || !isOfSlot(failure)) failure = reason as Error;
               goOn();
@@ -132,18 +137,17 @@ export function createFailover(needs: {
     isComplete: (result: T) => boolean,
     deadline: AbortSignal,
   ): Promise<T> {
-    let hasRetried = false;
+    let tries = 0;
     for (let isLast = false; ;) {
       try {
-        const result = await tryAll(attempt, isComplete, deadline);
+        const result = await tryAll(attempt, isComplete, deadline, ++tries <= TRIES_AT_BEST);
         judge.check();
         return result;
       } catch (error) {
         if (isLast || !isRetryable(error) || deadline.aborted) throw error;
         const [least, most] = isBehind(error) ? CATCH_UP_MS : RETRY_MS;
         isLast = !isBehind(error);
-        if (hasRetried || !isOfSlot(error)) await sleep(least + Math.random() * (most - least));
-        hasRetried = true;
+        if (tries > 1 || !isOfSlot(error)) await sleep(least + Math.random() * (most - least));
       }
     }
   }

@@ -51,9 +51,9 @@ interface Group {
   readonly keys: readonly string[];
 }
 
-/** What one call reads, and for whom. */
+/** The indexes of what one call reads, by address, and for whom. */
 interface Call {
-  readonly keys: ReadonlySet<string>;
+  readonly indexes: ReadonlyMap<string, number>;
   readonly groups: readonly Group[];
 }
 
@@ -72,8 +72,8 @@ const LIMIT_MAX_AGE_MS = 3_600_000;
 const MAX_READS_OF_GROUP = 3;
 
 /**
- * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent. What
- * several groups of a call have in common is read once.
+ * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent. What several
+ * groups of a call have in common is read once.
  *
  * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes about half
  * of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
@@ -99,7 +99,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   }
 
   /** Reads all groups at one endpoint, and passes each to `give` as soon as its call is answered. */
-  function readAt(
+  async function readAt(
     endpoint: Endpoint,
     groups: readonly Group[],
     {
@@ -118,7 +118,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     const unreadable = (cause?: Error) =>
       new RpcError("unreadable", "getMultipleAccounts", endpoint.host, { cause });
 
-    async function call(keys: readonly string[], minSlot: number) {
+    async function ask(keys: readonly string[], minSlot: number) {
       onCall?.();
       const options = {
         commitment: "confirmed",
@@ -127,12 +127,8 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         dataSlice: { offset: 0, length },
       };
       try {
-        const { context, value } = await callEndpoint(
-          endpoint,
-          "getMultipleAccounts",
-          [keys, options],
-          signal,
-        );
+        const params = [keys, options];
+        const { context, value } = await callEndpoint(endpoint, "getMultipleAccounts", params, signal);
         if (value.length !== keys.length) throw unreadable();
         return { accounts: value.map((account) => withSlice(account, length)), slot: context.slot };
       } catch (error) {
@@ -141,58 +137,38 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       }
     }
 
-    /** An answer with an impossible price of storage is wrong as a whole. */
-    function rentIn(accounts: Accounts): Rent {
-      const rent = decodeRent(accounts[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
-      if (!rent) throw unreadable(new Error("the rent sysvar cannot be true"));
-      return rent;
-    }
-
-    /** Reads one group by several calls; undefined if they are never of one slot. */
-    async function readSplit(group: Group, readsLeft = MAX_READS_OF_GROUP): Promise<Found | undefined> {
+    /** Reads a call's groups. If the endpoint refuses the call for its size, reads them by smaller ones. */
+    async function readCall(call: Call, readsLeft = MAX_READS_OF_GROUP): Promise<void> {
+      const { indexes, groups } = call;
       const limit = limitOf(endpoint);
-      const keys = [...SYSVARS, ...group.keys];
-      const chunks = Array.from({ length: Math.ceil(keys.length / limit) }, (_, i) =>
-        keys.slice(i * limit, (i + 1) * limit),
-      );
-      try {
-        const parts = await Promise.all(chunks.map((chunk) => call(chunk, minSlotOf(group.index))));
-        const { slot } = parts[0]!;
-        if (parts.every((part) => part.slot === slot)) {
-          const all = parts.flatMap(({ accounts }) => accounts);
-          return { accounts: all.slice(SYSVARS.length), slot, rent: rentIn(all) };
-        }
-      } catch (error) {
-        if (limitOf(endpoint) >= limit) throw error;
-        return readSplit(group, readsLeft);
-      }
-      return readsLeft > 1 ? readSplit(group, readsLeft - 1) : undefined;
-    }
-
-    /** Reads groups by one call, or by smaller ones if the endpoint refuses it for its size. */
-    async function readTogether({ keys, groups }: Call): Promise<void> {
-      if (keys.size <= limitOf(endpoint)) {
-        try {
-          // No group of the call is refused for the sake of another.
-          const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
-          const asked = [...keys];
-          const { accounts, slot } = await call(asked, minSlot);
-          const rent = rentIn(accounts);
-          const byKey = new Map(asked.map((key, i) => [key, accounts[i]]));
-          for (const group of groups)
-            give(group, { accounts: group.keys.map((key) => byKey.get(key)), slot, rent });
-          return;
-        } catch (error) {
-          if (limitOf(endpoint) >= keys.size) throw error;
-        }
-      }
-      const [first, ...others] = groups;
-      if (others.length === 0) give(first!, await readSplit(first!));
       // After a refusal only one call at a time probes for the limit.
-      else for (const part of pack(groups, limitOf(endpoint))) await readTogether(part);
+      const readSmaller = async () => {
+        for (const smaller of pack(groups, limitOf(endpoint))) await readCall(smaller, readsLeft);
+      };
+      if (indexes.size > limit && groups.length > 1) return readSmaller();
+      // No group of the call is refused for the sake of another.
+      const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
+      let answers: Awaited<ReturnType<typeof ask>>[];
+      try {
+        answers = await Promise.all(chunksOf([...indexes.keys()], limit).map((keys) => ask(keys, minSlot)));
+      } catch (error) {
+        if (limitOf(endpoint) >= Math.min(limit, indexes.size)) throw error;
+        return readSmaller();
+      }
+      const { slot } = answers[0]!;
+      const isOfOneSlot = answers.every((answer) => answer.slot === slot);
+      if (!isOfOneSlot && readsLeft > 1) return readCall(call, readsLeft - 1);
+      const read = answers.flatMap(({ accounts }) => accounts);
+      const rent = decodeRent(read[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
+      // An answer with an impossible price of storage is wrong as a whole.
+      if (!rent) throw unreadable(new Error("the rent sysvar cannot be true"));
+      for (const group of groups) {
+        const accounts = group.keys.map((key) => read[indexes.get(key)!]);
+        give(group, isOfOneSlot ? { accounts, slot, rent } : undefined);
+      }
     }
 
-    return Promise.all(pack(groups, limitOf(endpoint)).map(readTogether)).then(() => undefined);
+    await Promise.all(pack(groups, limitOf(endpoint)).map((call) => readCall(call)));
   }
 
   /**
@@ -229,21 +205,19 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
  * that needs more has a call of its own.
  */
 function pack(groups: readonly Group[], limit: number): readonly Call[] {
-  const calls: { readonly keys: Set<string>; readonly groups: Group[] }[] = [];
+  const calls: { readonly indexes: Map<string, number>; readonly groups: Group[] }[] = [];
   for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
-    let call = calls.find(({ keys }) => hasRoom(keys, group, limit));
-    if (!call) calls.push((call = { keys: new Set(SYSVARS), groups: [] }));
-    for (const key of group.keys) call.keys.add(key);
+    const newTo = ({ indexes }: Call) => group.keys.filter((key) => !indexes.has(key)).length;
+    let call = calls.find((each) => each.indexes.size + newTo(each) <= limit);
+    if (!call) calls.push((call = { indexes: new Map(SYSVARS.map((key, i) => [key, i])), groups: [] }));
+    for (const key of group.keys) if (!call.indexes.has(key)) call.indexes.set(key, call.indexes.size);
     call.groups.push(group);
   }
   return calls;
 }
 
-function hasRoom(keys: ReadonlySet<string>, group: Group, limit: number): boolean {
-  let size = keys.size;
-  for (const key of group.keys) if (!keys.has(key)) size++;
-  return size <= limit;
-}
+const chunksOf = (keys: readonly string[], size: number) =>
+  Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));
 
 /** Requires no slot if it is 0, because every node has reached that. */
 export function toMinContextSlot(minContextSlot: number): { minContextSlot?: number } {

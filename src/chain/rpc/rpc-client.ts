@@ -1,7 +1,6 @@
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
-import { createAddressHistory, toBalances } from "./address-history.ts";
+import { toLamports } from "../lamports.ts";
 import { createEndpointJudge } from "./endpoint-judge.ts";
 import { createFailover } from "./failover.ts";
 import { createHeightCheck } from "../slots/height-check.ts";
@@ -11,19 +10,7 @@ import { isOfVersion, refusesVersion, RpcError } from "./rpc-error.ts";
 import type { RpcMethod, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
-import type { TransactionError } from "./transaction-error.ts";
-
-/** A landed transaction. */
-export interface LandedTransaction {
-  readonly err: TransactionError | null;
-  readonly fee: Lamports;
-  /** The balances of its accounts before and after it, by address, without those of 2^53 lamports or more. */
-  readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
-  /** The slot in which it was executed; 0 if the reported one is not credible. */
-  readonly slot: number;
-  /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
-  readonly blockTime: number | undefined;
-}
+import { createTransactions } from "./transactions.ts";
 
 /** The first byte of a transaction of version 1. Source: SIMD-0385. */
 const VERSION_1 = 0x81;
@@ -95,7 +82,6 @@ export function createRpc(
 
   const reads = { failover, callEndpoint, isReached: judge.isReached };
   const readAccounts = createReadAccounts(reads);
-  const { listTransactions, readTransaction } = createAddressHistory(reads);
   const statuses = createSignatureStatuses({
     ...needs,
     failover,
@@ -110,8 +96,7 @@ export function createRpc(
   });
 
   return {
-    listTransactions,
-    readTransaction,
+    ...createTransactions(reads),
 
     /** The newest slot of the answers that were used; 0 before the first. */
     newestSlot: judge.newestSlot,
@@ -226,30 +211,5 @@ export function createRpc(
 
     /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
-
-    /**
-     * A landed transaction with these static accounts; undefined while no endpoint knows it. The error, the fee and the
-     * balances are those that the node reports.
-     */
-    getTransaction: (signature: string, accountKeys: readonly string[]) =>
-      failover.call(
-        async (endpoint, signal): Promise<LandedTransaction | undefined> => {
-          const options = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
-          const found = await callEndpoint(endpoint, "getTransaction", [signature, options], signal);
-          if (!found) return undefined;
-          const { transaction, meta, slot, blockTime } = found;
-          const isOurs =
-            transaction.signatures[0] === signature &&
-            transaction.message.accountKeys.join() === accountKeys.join();
-          const { err, fee, preBalances, postBalances } = meta;
-          const counts = [preBalances.length, postBalances.length];
-          if (!isOurs || Math.min(...counts) < accountKeys.length)
-            throw new RpcError("unreadable", "getTransaction", endpoint.host);
-          const balances = toBalances(accountKeys, preBalances, postBalances);
-          const credibleSlot = judge.isReached(slot) ? slot : 0;
-          return { err, fee, balances, slot: credibleSlot, blockTime: blockTime ?? undefined };
-        },
-        (found) => found !== undefined,
-      ),
   };
 }

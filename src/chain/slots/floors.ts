@@ -61,9 +61,7 @@ export function createFloors({
 
   function isBelow(slot: number, amounts: readonly unknown[], floor: Floor | undefined): boolean {
     if (!floor) return slot < ifReached(forgottenSlot);
-    if (slot >= ifReached(floor.slot)) return false;
-    const shown = floor.amounts;
-    return shown?.length !== amounts.length || !shown.every((amount, i) => amount === amounts[i]);
+    return slot < ifReached(floor.slot) && !isShown(amounts, floor);
   }
 
   return {
@@ -78,7 +76,8 @@ export function createFloors({
         const kept = floor ?? { slot, amounts, landedSlot: 0 };
         if (slot >= ifReached(kept.slot)) {
           kept.slot = slot;
-          kept.amounts = amounts;
+          // Equal ones stay: each lookup would replace long-lived memory.
+          if (!isShown(amounts, kept)) kept.amounts = amounts;
         }
         keep(address, kept);
       }
@@ -112,3 +111,6 @@ export function createFloors({
     },
   };
 }
+
+const isShown = (amounts: readonly unknown[], { amounts: shown }: Floor) =>
+  shown?.length === amounts.length && shown.every((amount, i) => amount === amounts[i]);

@@ -34,9 +34,10 @@ export type Progress = ReturnType<typeof createProgress>;
  * A slot fits if it is at most five seconds' worth above what time explains since the highest one, and at most 15
  * seconds' worth below it. Time is this process's, or the chain's if that is right. A lower slot also fits if its clock is
  * right: then the higher one was wrong, or the cluster was rolled back. An answer that does not fit must be read again; if
- * the endpoint goes on there, it has moved. `isOnly`: no other endpoint can be asked instead. `now` is in ms.
+ * the endpoint goes on there, it has moved. `isOnly`: no other endpoint can be asked instead.
  */
-export function createProgress({ isOnly, now }: { isOnly: boolean; now: () => number }) {
+export function createProgress(isOnly: boolean) {
+  const now = () => performance.now();
   /** The highest slot, and when it was reached. */
   let place: Place | undefined;
   let elsewhere: (Place & { readonly since: number }) | undefined;

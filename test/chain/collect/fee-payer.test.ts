@@ -14,10 +14,10 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createLaunchpad, toTransactionInstruction } from "../../../src/chain/launchpad/instructions.ts";
+import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
 import { ammVaultAuthorityOf, creatorVaultOf } from "../../../src/chain/launchpad/vaults.ts";
 import { wrappedSolAccountOf } from "../../../src/chain/token-accounts.ts";
-import { FEES } from "../../support/launchpad-instructions.ts";
+import { FEES, toTransactionInstruction } from "../../support/launchpad-instructions.ts";
 import {
   compileLegacy,
   compileVersion0,

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { creatorVaultOf, sharingConfigOf } from "../../support/launchpad-instructions.ts";
 import { toHistoryTransaction, toTransfer } from "../../../src/chain/history/transfer.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
-import type { AddressTransaction } from "../../../src/chain/rpc/address-history.ts";
+import type { LandedTransaction } from "../../../src/chain/rpc/transactions.ts";
 
 const base58 = getBase58Decoder();
 const DISTRIBUTE = base58.decode(Buffer.from("a572670079cef751", "hex"));
@@ -22,10 +22,10 @@ const balances = (changes: Record<string, readonly [before: number, after: numbe
       { before: toLamports(before), after: toLamports(after) },
     ]),
   );
-const transfer = (transaction: Partial<AddressTransaction>) =>
+const transfer = (transaction: Partial<LandedTransaction>) =>
   toTransfer(
     toHistoryTransaction(
-      { hasFailed: false, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
+      { err: null, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
       PLATFORM,
     ),
     "sig",
@@ -100,7 +100,7 @@ describe("the transfer of a transaction", () => {
   });
 
   it.each([
-    ["a failed transaction", { hasFailed: true, balances: balances({ address: [0, 10 ** 9] }) }],
+    ["a failed transaction", { err: "AccountNotFound", balances: balances({ address: [0, 10 ** 9] }) }],
     ["a transaction that leaves the address as it was", { balances: balances({ address: [5, 5] }) }],
     ["received dust", { balances: balances({ address: [0, 99_999] }) }],
   ])("is left out for %s", (_name, transaction) => {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
+import { untilAborted } from "../../../src/chain/rpc/deadline.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
 import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
@@ -32,9 +33,9 @@ function startJudge(answers: Partial<Record<Host, string>>) {
   const lines: string[] = [];
   const states: Partial<Record<Host, () => { slot: number; clockMs: number }>> = {};
   let delayMs = 0;
-  const callEndpoint = (async ({ host }: Endpoint, method: string) => {
+  const callEndpoint = (async ({ host }: Endpoint, method: string, _params, signal) => {
     called.push(`${host} ${method}`);
-    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    if (delayMs > 0) await untilAborted(new Promise((resolve) => setTimeout(resolve, delayMs)), signal);
     const hash = hashes[host as Host];
     if (hash === undefined) throw new RpcError("error", method, host, { code: -32015 });
     if (method === "getGenesisHash") return hash;

@@ -98,15 +98,19 @@ describe("a call to the chain", () => {
     ["a missing method", rpcError({ code: -32601, message: "Method not found" })],
     ["a node without history", rpcError({ code: -32011, message: "Transaction history is not available" })],
     ["a node that is behind", rpcError({ code: -32005, message: "behind" })],
-    [
-      "a node that has not seen the slot yet",
-      rpcError({ code: -32016, message: "behind", data: { contextSlot: 1 } }),
-    ],
   ])("goes to the next endpoint on %s", async (_name, then) => {
     if (then === "hang") client = await startClient(5_000);
     nodes[0]!.faults.add({ when: isCall, then });
     expect(await client.getSlot()).toBe(7);
     expect(calls()).toEqual([1, 1]);
+  });
+
+  it("waits for a preferred endpoint that has not seen the slot yet, and then goes to the next one", async () => {
+    const behind = rpcError({ code: -32016, message: "behind", data: { contextSlot: 1 } });
+    nodes[0]!.faults.add({ when: isCall, then: behind, times: 3 });
+    expect([await client.getSlot(), calls()]).toEqual([7, [4, 0]]);
+    nodes[0]!.faults.add({ when: isCall, then: behind });
+    expect([await client.getSlot(), calls()[1]]).toEqual([7, 1]);
   });
 
   it("keeps the code of an error that every endpoint would return, and calls no other endpoint", async () => {

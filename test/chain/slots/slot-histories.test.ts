@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { createEndpointJudge, type EndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
 import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
-import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
+import { isOfSlot, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
 import { createFloors } from "../../../src/chain/slots/floors.ts";
 import type { State } from "../../../src/chain/slots/progress.ts";
@@ -17,6 +17,7 @@ const FIRST_SLOT = 1_000_000;
 const HISTORY_MS = 60_000;
 const TIMEOUT_MS = 5_000;
 const CATCH_UP_MS = 300;
+const TRIES_AT_BEST = 6;
 /** An answer is true if its state was at most this old when endpoints were last asked: an idle service makes no calls. */
 const TRUE_MS = 15_000 + 1_000;
 /** What cannot be told from the truth before the chain's rate is known: five seconds of ten slots, and the lookup's own time. */
@@ -150,29 +151,27 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     if (!state) return Promise.reject(new RpcError("unreachable", method, endpoint.host));
     return Promise.resolve({ context: { slot: state.slot }, value: [toClock(state.clock)] });
   }) as CallEndpoint;
-  judge = createEndpointJudge({
-    endpoints: endpointsOf,
-    callEndpoint,
-    timeoutMs: TIMEOUT_MS,
-    log,
-    now: () => time,
-  });
+  judge = createEndpointJudge({ endpoints: endpointsOf, callEndpoint, timeoutMs: TIMEOUT_MS, log });
   const shown = new Map<string, { slot: number; amount: number }>();
 
   /** The slot of the state that was shown, and whose it was; undefined if none was in time; or what is wrong. */
   async function read(account: string): Promise<{ slot: number; kind: Kind } | undefined | string> {
     const endsAt = time + TIMEOUT_MS;
-    for (let isFirst = true; time < endsAt; isFirst = false) {
+    const amountsIn = (slot: number) => [[account, [amountIn(slot)]]] as const;
+    for (let tries = 1; time < endsAt; tries++) {
       for (const endpoint of judge.inOrder()) {
         const slot = await judge.callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], SIGNAL).then(
           ({ context }) => context.slot,
           (error: unknown) => {
             judge.failed(endpoint, error);
+            return error as RpcError;
           },
         );
-        if (slot === undefined) continue;
+        const isBehind = slot instanceof RpcError ? isOfSlot(slot) : !floors.take(slot, amountsIn(slot));
+        // The failover waits for the best endpoint.
+        if (isBehind && tries <= TRIES_AT_BEST && judge.isBest(endpoint)) break;
+        if (isBehind || slot instanceof RpcError) continue;
         const amount = amountIn(slot);
-        if (!floors.take(slot, [[account, [amount]]])) continue;
         judge.succeeded(endpoint);
         const { kind } = of(endpoint);
         const before = shown.get(account);
@@ -185,7 +184,7 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
         judge.check();
         return { slot, kind };
       }
-      time += isFirst ? 1 : CATCH_UP_MS;
+      time += tries === 1 ? 1 : CATCH_UP_MS;
     }
     return undefined;
   }
@@ -197,12 +196,23 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
   let askedAt = 0;
   /** When a lookup first meets the chain that was rolled back. */
   let rolledBackAt = -Infinity;
+  let announcedLieAt = -Infinity;
   while (time < HISTORY_MS) {
     const pause = random() < 0.02 ? between(5_000, 15_000) : 0;
     time += pause + between(50, 2_500);
     lastTrueAt += pause;
     rolledBackAt += pause;
+    announcedLieAt += pause;
     if (rolledBackAt === -Infinity && time >= rollbackAt) rolledBackAt = time;
+    // Another replica has collected an account: what it announces is true, or a lie of one of its endpoints.
+    if (random() < 0.05) {
+      const lie = random() < 0.3 ? oneOf([40, 140, 4_000, 10 ** 12]) : 0;
+      if (lie > 0) announcedLieAt = time;
+      const account = oneOf(accounts);
+      floors.require(account, slotAt(time) + lie);
+      // What nobody has reached any more is forgotten.
+      if (shown.has(account) && shown.get(account)!.slot > judge.newestSlot()) shown.delete(account);
+    }
     const startedAt = time;
     const result = await read(oneOf(accounts));
     // The checks that the read has started.
@@ -210,14 +220,14 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     const describe = () =>
       `history ${seed} at ${slotsPerSecond} slots/s, ${kinds.join(", ")}, ms ${startedAt}, rollback at ${rollbackAt}`;
     if (typeof result === "string") return `${describe()}: ${result}`;
-    // What was shown before a rollback is above what is right after it, and is looked for elsewhere.
-    const isRolledBack = time < rolledBackAt + 15_000;
-    if (result && isLiar(result.kind) && kinds[0] === "right" && !isRolledBack)
+    // What was shown before a rollback, or announced by a lie, is above what is right, and is looked for elsewhere.
+    const isAboveRight = time < Math.max(rolledBackAt, announcedLieAt) + 15_000;
+    if (result && isLiar(result.kind) && kinds[0] === "right" && !isAboveRight)
       return `${describe()}: the liar is used, although the preferred endpoint is right`;
     const isTrue = result !== undefined && result.slot >= slotAt(askedAt) - slotsIn(TRUE_MS);
     askedAt = time;
     if (isTrue) lastTrueAt = time;
-    const since = Math.max(lastTrueAt, rolledBackAt);
+    const since = Math.max(lastTrueAt, rolledBackAt, announcedLieAt);
     if (!isWithRight || liesMatter || startedAt - since <= 10_000) continue;
     if (!isTrue && time - startedAt >= TIMEOUT_MS) return `${describe()}: no true answer since ${since}`;
     if (result !== undefined && !isTrue)

@@ -4,6 +4,7 @@ import type { Failover } from "./failover.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
+import type { TransactionError } from "./transaction-error.ts";
 
 /** A transaction in the history of an address. */
 export interface ListedTransaction {
@@ -22,9 +23,12 @@ interface Instruction {
 }
 
 /** What a transaction did to its accounts. Addresses are in base58. */
-export interface AddressTransaction {
-  readonly hasFailed: boolean;
-  /** In seconds since 1970; undefined when the node does not know. */
+export interface LandedTransaction {
+  readonly err: TransactionError | null;
+  readonly fee: Lamports;
+  /** The slot in which it was executed; 0 if the reported one is not credible. */
+  readonly slot: number;
+  /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
   /** Those below 2^53 lamports. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
@@ -40,13 +44,30 @@ const READ_TRANSACTION = { commitment: "confirmed", encoding: "json", maxSupport
  */
 const UNKNOWN_CURSOR = [-32020, -32019];
 
-/** Reads the transactions of any address. Throws {@link RpcError}. */
-export function createAddressHistory(needs: {
+/** Reads landed transactions, and lists those of any address. Throws {@link RpcError}. */
+export function createTransactions(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
 }) {
   const { failover, callEndpoint, isReached } = needs;
+
+  /** Undefined while no endpoint returns it. `isRight` checks its accounts, in their order. */
+  const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
+    failover.call(
+      async (endpoint, signal): Promise<LandedTransaction | undefined> => {
+        const method = "getTransaction";
+        const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
+        if (!found) return undefined;
+        const keys = keysOf(found);
+        const { preBalances, postBalances } = found.meta;
+        const isComplete = preBalances.length === keys.length && postBalances.length === keys.length;
+        if (found.transaction.signatures[0] !== signature || !isComplete || !isRight(keys))
+          throw new RpcError("unreadable", method, endpoint.host);
+        return toLanded(found, keys, isReached);
+      },
+      (found) => found !== undefined,
+    );
 
   const isKnown = (signature: string): Promise<boolean> =>
     failover.call(
@@ -101,34 +122,13 @@ export function createAddressHistory(needs: {
     },
 
     /** A transaction that names `address`; undefined while no endpoint returns it. */
-    readTransaction: (signature: string, address: string): Promise<AddressTransaction | undefined> =>
-      failover.call(
-        async (endpoint, signal) => {
-          const method = "getTransaction";
-          const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
-          const transaction = found ? toTransaction(found) : undefined;
-          const isRight =
-            found?.transaction.signatures[0] === signature && transaction?.balances.has(address);
-          if (found && !isRight) throw new RpcError("unreadable", method, endpoint.host);
-          return transaction;
-        },
-        (found) => found !== undefined,
-      ),
-  };
-}
+    readTransaction: (signature: string, address: string) =>
+      read(signature, (keys) => keys.includes(address)),
 
-/** The balances of `keys` that are known. */
-export function toBalances(
-  keys: readonly string[],
-  preBalances: readonly (Lamports | undefined)[],
-  postBalances: readonly (Lamports | undefined)[],
-): AddressTransaction["balances"] {
-  return new Map(
-    keys.flatMap((key, i) => {
-      const [before, after] = [preBalances[i], postBalances[i]];
-      return before === undefined || after === undefined ? [] : [[key, { before, after }]];
-    }),
-  );
+    /** A transaction with these static accounts; undefined while no endpoint returns it. */
+    getTransaction: (signature: string, accountKeys: readonly string[]) =>
+      read(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
+  };
 }
 
 /** Both lists as one, newest first. Within a slot, each keeps its order. */
@@ -150,29 +150,35 @@ function merge(
   return merged;
 }
 
-/** Undefined if the balances do not fit the accounts. */
-function toTransaction({
-  transaction: { message },
-  meta,
-  blockTime,
-}: NonNullable<RpcResult<"getTransaction">>): AddressTransaction | undefined {
+type RawTransaction = NonNullable<RpcResult<"getTransaction">>;
+
+/** The order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata". */
+function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
   const { writable, readonly } = meta.loadedAddresses ?? { writable: [], readonly: [] };
-  // The order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata".
-  const keys = [...message.accountKeys, ...writable, ...readonly];
-  const { preBalances, postBalances } = meta;
-  if (preBalances.length !== keys.length || postBalances.length !== keys.length) return undefined;
+  return [...transaction.message.accountKeys, ...writable, ...readonly];
+}
+
+function toLanded(
+  { transaction: { message }, meta, slot, blockTime }: RawTransaction,
+  keys: readonly string[],
+  isReached: (slot: number) => boolean,
+): LandedTransaction {
+  const balances: [string, { before: Lamports; after: Lamports }][] = [];
+  keys.forEach((key, i) => {
+    const [before, after] = [meta.preBalances[i], meta.postBalances[i]];
+    if (before !== undefined && after !== undefined) balances.push([key, { before, after }]);
+  });
   const inner = meta.innerInstructions?.flatMap(({ instructions }) => instructions) ?? [];
-  const instructions = [...(message.instructions ?? []), ...inner].map(
-    ({ programIdIndex, accounts, data }) => ({
+  return {
+    err: meta.err,
+    fee: meta.fee,
+    slot: isReached(slot) ? slot : 0,
+    blockTime: blockTime ?? undefined,
+    balances: new Map(balances),
+    instructions: [...(message.instructions ?? []), ...inner].map(({ programIdIndex, accounts, data }) => ({
       program: keys[programIdIndex] ?? "",
       accounts: accounts.map((index) => keys[index] ?? ""),
       data,
-    }),
-  );
-  return {
-    hasFailed: meta.err !== null,
-    blockTime: blockTime ?? undefined,
-    balances: toBalances(keys, preBalances, postBalances),
-    instructions,
+    })),
   };
 }
