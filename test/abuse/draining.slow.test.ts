@@ -317,7 +317,7 @@ describe("SECURITY.md", () => {
 
 /** The numbers in each row of the table whose first column has this heading. */
 function numbersInTable(page: string, heading: string): string[][] {
-  const [, table = ""] = page.split(`\n| ${heading} |`);
+  const [, table = ""] = page.split(`\n|${heading}|`);
   const [lines] = table.split("\n\n");
   return lines!
     .split("\n")

@@ -180,8 +180,8 @@ describe("SECURITY.md", () => {
     for (const { charged } of results) expect(charged).toBeLessThanOrEqual(config.socialReadsPerHour);
     const percents = ({ parts }: { parts: readonly number[] }) =>
       parts.map((part) => `${Math.floor(part * 100)}%`);
-    expect(numbersIn("| Blocks |")).toEqual(["3", "200", "5,000"]);
-    expect(COUNTS_OF_BLOCKS.map((attackers) => numbersIn(`| ${attackers} |`))).toEqual(
+    expect(numbersIn("|Blocks|")).toEqual(["3", "200", "5,000"]);
+    expect(COUNTS_OF_BLOCKS.map((attackers) => numbersIn(`|${attackers}|`))).toEqual(
       COUNTS_OF_BLOCKS.map((attackers, i) => {
         const [always, inBursts] = [percents(results[2 * i]!), percents(results[2 * i + 1]!)];
         return [String(attackers), ...always.flatMap((percent, kind) => [percent, inBursts[kind]!])];
