@@ -22,7 +22,7 @@ it("the tables of README.md and docs/operating.md have every variable once, and 
 function renderTables(): string {
   return FAULTS.map(({ title, rows }) => {
     const hasChain = rows.some(({ chain }) => chain !== "untouched");
-    const toRow = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+    const toRow = (cells: readonly string[]) => `|${cells.join("|")}|`;
     const byOutcome = Map.groupBy(rows, ({ answer, time, chain }) =>
       toRow([answer, time in AMPLE_DEADLINES ? `\`${time}\`` : time, ...(hasChain ? [chain] : [])]),
     );
@@ -32,7 +32,7 @@ function renderTables(): string {
       toRow(["Faults", "Answer", "Within", ...(hasChain ? ["Vault and chain afterwards"] : [])]),
       `|${"---|".repeat(hasChain ? 4 : 3)}`,
       ...[...byOutcome].map(
-        ([outcome, faults]) => `| ${faults.map(({ fault }) => fault).join("; ")} ${outcome}`,
+        ([outcome, faults]) => `|${faults.map(({ fault }) => fault).join("; ")}${outcome}`,
       ),
     ].join("\n");
   }).join("\n\n");
