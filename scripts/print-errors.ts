@@ -4,11 +4,15 @@ import { ERROR_CODES, rowOf, type ErrorCode } from "../src/contract/error-codes.
 
 const HEADING = "## Codes\n";
 
-/** A Markdown table with a row for each error code, in the order of ERROR_CODES. */
+/**
+ * A Markdown table with a row for each error code, in the order of ERROR_CODES. The end of a message that says when to
+ * try again is left out: the last column says it.
+ */
 export function errorTable(): string {
   const rows = (Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {
     const { status, message, retry } = rowOf(code);
-    return `| \`${code}\` | ${status} | ${escapeMarkdown(message)} | ${escapeMarkdown(retry)} |`;
+    const meaning = message.replace(/ Try again.*/, "");
+    return `| \`${code}\` | ${status} | ${escapeMarkdown(meaning)} | ${escapeMarkdown(retry)} |`;
   });
   return ["| Code | Status | Meaning | Retry |", "|---|--:|---|---|", ...rows, ""].join("\n");
 }

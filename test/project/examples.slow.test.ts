@@ -66,7 +66,7 @@ describe("the examples", () => {
   it.skipIf(!commands.includes("examples/flow.sh"))("print what examples/README.md shows", async () => {
     const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
     const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
-    expect(sessions).toHaveLength(4);
+    expect(sessions).toHaveLength(2);
     for (const [, line, shown] of sessions) {
       const here = line!
         .replace("http://127.0.0.1:4000", world.url)
