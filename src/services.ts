@@ -179,7 +179,7 @@ export function createChainServices(needs: CommonNeeds) {
   });
   const packer = createPacker({
     rpc,
-    createDraft: createDrafts({ prospects, composer, minLamports, findings, maxRent, log }),
+    createDraft: createDrafts({ prospects, minLamports, findings, maxRent, log }),
     simulator,
     composer,
     versions,
