@@ -11,7 +11,7 @@ import { rentOf, type WaitingFees } from "../../sweeps.ts";
 import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
 import type { StoredTransaction } from "../locks/account-lock.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
-import type { VersionChoice } from "../message/version.ts";
+import type { VersionChoice } from "../message/message-version.ts";
 import type { createDrafts, Draft } from "./draft.ts";
 import type { Candidate } from "./prospect.ts";
 import type { Price, Simulated, Simulator } from "./simulator.ts";
