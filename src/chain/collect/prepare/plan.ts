@@ -44,8 +44,6 @@ const MAX_ATTEMPTS = 3;
 /** An account whose price is more than this many times the lowest of the others gets its own transaction. */
 const MAX_PRICE_RATIO = 4n;
 
-export type Planner = ReturnType<typeof createPlanner>;
-
 /**
  * Returns a function that plans and signs a transaction for a list of candidates, usually one: drafts what it does for
  * each, simulates it once for all, leaves out what fails, and chooses the price. Candidates that do not fit together get
