@@ -13,7 +13,7 @@ import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createLastCollects } from "./chain/collect/last-collects.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
-import { createVersionChoice } from "./chain/collect/message/version.ts";
+import { createVersionChoice } from "./chain/collect/message/message-version.ts";
 import { createDrafts } from "./chain/collect/prepare/draft.ts";
 import { createPacker } from "./chain/collect/prepare/packer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
@@ -179,7 +179,7 @@ export function createChainServices(needs: CommonNeeds) {
   });
   const packer = createPacker({
     rpc,
-    createDraft: createDrafts({ prospects, composer, minLamports, findings, maxRent, log }),
+    createDraft: createDrafts({ prospects, minLamports, findings, maxRent, log }),
     simulator,
     composer,
     versions,

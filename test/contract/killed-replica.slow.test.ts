@@ -107,9 +107,9 @@ describeWithRedis("a replica that is killed", () => {
     lift();
 
     const answers = await Promise.all(accounts.map(({ id }) => replicas.at(1).collect(id)));
-    expect(answers.map(({ body }) => body)).toMatchObject(
-      Array(30).fill({ success: true, collected: "3.1000", newBalance: "8.3000" }),
-    );
+    // On a slow machine some ask after it has landed.
+    const amounts = answers.map(({ body }) => (body.success ? body : body.lastCollect));
+    expect(amounts).toMatchObject(Array(30).fill({ collected: "3.1000", newBalance: "8.3000" }));
     expect(new Set(sent())).toEqual(bytes);
     for (const { handle } of accounts) expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });

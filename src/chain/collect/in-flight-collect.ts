@@ -24,7 +24,7 @@ import type { SignedCollect } from "./prepare/plan.ts";
 import { createPrepareCollect } from "./prepare/prepare-collect.ts";
 import type { Prospects } from "./prepare/prospect.ts";
 import type { Packer } from "./prepare/packer.ts";
-import type { VersionChoice } from "./message/version.ts";
+import type { VersionChoice } from "./message/message-version.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export interface InFlightCollect {

@@ -6,7 +6,7 @@ import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./locks/account-lock.ts";
 import { messageOf } from "./message/message.ts";
-import type { VersionChoice } from "./message/version.ts";
+import type { VersionChoice } from "./message/message-version.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
 
 /** A transaction is in a block, successfully or with `err`. */

@@ -4,7 +4,7 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toTransaction } from "../../../src/chain/collect/message/message.ts";
-import { createVersionChoice } from "../../../src/chain/collect/message/version.ts";
+import { createVersionChoice } from "../../../src/chain/collect/message/message-version.ts";
 import { createConfirmation, type TransactionOutcome } from "../../../src/chain/collect/send-and-confirm.ts";
 import type { Waits } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";

@@ -250,10 +250,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     new Set(handles.flatMap((handle) => sandbox.landedCollectsOf(handle)));
 
   it("is sent and reported by the other when its signer cannot send it, each account with its own amount", async () => {
-    const handles = [
-      "artist002",
-      ...artists(30).filter((each) => !["artist002", "artist009"].includes(each)),
-    ];
+    const handles = artists(3);
     fill(handles);
     chain.setBalance(sandbox.account("artist002").creatorVault, chain.rentExemptMinimum(0) + 7_000_000n);
     const lift = rpc.faults.add({ when: isMethod("sendTransaction", "getSignatureStatuses"), then: BEHIND });
@@ -261,9 +258,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const all = collectAll(handles);
     await expect.poll(() => sentBy(rpc).size).toBe(2);
     const outcomes = await Promise.all(handles.map((handle) => other.collect(handle)));
-    const [first, ...others] = outcomes;
-    expect(first).toMatchObject({ kind: "collected", collected: 7_000_000n });
-    expect(others).toMatchObject(Array(28).fill(collected));
+    expect(outcomes).toMatchObject([collected, { kind: "collected", collected: 7_000_000n }, collected]);
     expect(signaturesOf(outcomes).size).toBe(1);
     lift();
     expect(await all).toEqual(outcomes);

@@ -44,17 +44,16 @@ export interface TransactionTerms extends MessageBudget {
   readonly guard: bigint;
 }
 
-type Step = { readonly kind: "sweep"; readonly sweep: Sweep } | { readonly kind: "amm" | "collect" };
-
-/** What made a transaction fail: a part, and in it a sweep, the AMM's part, or the collect itself. */
-export interface Culprit {
+/** One instruction of a part: for a sweep, the AMM's part, or the collect itself. */
+interface Step {
   readonly part: CollectPart;
-  readonly step: Step;
-}
-
-interface PlannedStep extends Culprit {
+  readonly kind: "sweep" | "amm" | "collect";
+  readonly sweep: Sweep | undefined;
   readonly instruction: Instruction;
 }
+
+/** A step that made a transaction fail. */
+export type Culprit = Omit<Step, "instruction">;
 
 /**
  * The lowest limits of a part's compute units. An instruction uses less when its vault is empty, the AMM's almost none:
@@ -97,18 +96,17 @@ export function createComposer(needs: {
    * missing, as `collectableWith` expects; those to the AMM's vault come before the AMM's part, which moves what they
    * swept.
    */
-  function stepsOf(part: CollectPart): PlannedStep[] {
+  function stepsOf(part: CollectPart): Step[] {
     const { account, sweeps, withAmm, withVaults } = part;
-    const steps: PlannedStep[] = [];
-    const add = (step: Step, instruction: Instruction) => steps.push({ part, step, instruction });
+    const steps: Step[] = [];
+    const add = (kind: Step["kind"], instruction: Instruction, sweep?: Sweep) =>
+      steps.push({ part, kind, sweep, instruction });
     for (const sweep of distributionsOf(sweeps))
-      for (const instruction of distribute(sweep)) add({ kind: "sweep", sweep }, instruction);
-    for (const sweep of SWEPT_VAULTS.flatMap((vault) => sweepsInto(vault, sweeps))) {
-      const instruction = launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin);
-      add({ kind: "sweep", sweep }, instruction);
-    }
-    if (withAmm) add({ kind: "amm" }, launchpad.transferCreatorFeesToPump(account));
-    if (withVaults) add({ kind: "collect" }, launchpad.collectCreatorFee(account));
+      for (const instruction of distribute(sweep)) add("sweep", instruction, sweep);
+    for (const sweep of SWEPT_VAULTS.flatMap((vault) => sweepsInto(vault, sweeps)))
+      add("sweep", launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin), sweep);
+    if (withAmm) add("amm", launchpad.transferCreatorFeesToPump(account));
+    if (withVaults) add("collect", launchpad.collectCreatorFee(account));
     return steps;
   }
 
@@ -179,14 +177,10 @@ export function createComposer(needs: {
       const index = accountBelowRent(err);
       const keys = index === undefined ? [] : readMessage(compose(parts, terms)).staticAccountKeys;
       const poor = keys[index ?? 0]?.toBase58() ?? "";
-      const paying = steps.filter(
-        ({ part, step }) => step.kind === "sweep" && othersPaidBy(step.sweep, part).includes(poor),
-      );
+      const paying = steps.filter(({ part, sweep }) => sweep && othersPaidBy(sweep, part).includes(poor));
       if (paying.length > 0) return paying;
-      return steps.filter(({ part, step }) =>
-        step.kind === "sweep"
-          ? writtenBy(step.sweep).includes(poor)
-          : step.kind === "collect" && accountsOf(part).includes(poor),
+      return steps.filter(({ part, kind, sweep }) =>
+        sweep ? writtenBy(sweep).includes(poor) : kind === "collect" && accountsOf(part).includes(poor),
       );
     },
   };

@@ -20,7 +20,7 @@ import {
   type Sweep,
   type WaitingFees,
 } from "../../sweeps.ts";
-import type { CollectPart, Composer, Culprit } from "../message/composer.ts";
+import type { CollectPart, Culprit } from "../message/composer.ts";
 import type { Candidate, Prospects } from "./prospect.ts";
 import type { Price, Simulated } from "./simulator.ts";
 
@@ -36,14 +36,13 @@ export type Draft = ReturnType<ReturnType<typeof createDrafts>>;
  */
 export function createDrafts(needs: {
   prospects: Prospects;
-  composer: Composer;
   minLamports: Lamports;
   findings: Pick<CoinFindings, "found" | "foundInAmm">;
   /** The most rent that one collect may pay. */
   maxRent: Lamports;
   log: Logger;
 }) {
-  const { prospects, composer, minLamports, findings, maxRent, log } = needs;
+  const { prospects, minLamports, findings, maxRent, log } = needs;
 
   /**
    * The sweep to leave out because the simulation shows more rent than expected. The sum does not show which
@@ -89,7 +88,7 @@ export function createDrafts(needs: {
     let sweeps = fees.sweeps.filter(mayDo);
     /** Sweeps to try, the last first, once nothing is left of `sweeps`. */
     let others: Sweep[][] = [];
-    let part = prospects.choosePart(account, sweeps, vaults);
+    let hasGivenUp = false;
     let failure: CollectError | undefined;
     let failed = 0;
     /** Why something is left out, for one line in the log: the last reason. */
@@ -161,25 +160,27 @@ export function createDrafts(needs: {
       return true;
     }
 
-    /** What it does after something is left out. */
-    function chooseAgain(): void {
-      part = prospects.choosePart(account, sweeps, vaults);
-      while (others.length > 0 && !(part && part.sweeps.length > 0)) {
+    /** The version of messages may have changed since the last choice, so it is made anew for each simulation. */
+    function choosePart(): CollectPart | undefined {
+      while (!hasGivenUp) {
+        const chosen = prospects.choosePart(account, sweeps, vaults);
+        if (others.length === 0 || chosen?.sweeps.length) return chosen;
         sweeps = others.pop()!;
-        part = prospects.choosePart(account, sweeps, vaults);
       }
+      return undefined;
+    }
+
+    function giveUp(reason: CollectError | undefined): void {
+      failure = reason;
+      hasGivenUp = true;
     }
 
     return {
       candidate,
       address,
 
-      /** What it does; undefined if nothing is left, or less than a collect must move. */
-      part(): CollectPart | undefined {
-        // The version of messages may have changed.
-        if (part && !composer.fits([part])) chooseAgain();
-        return part;
-      },
+      /** Chooses what it does now; undefined if nothing is left, or less than a collect must move. */
+      choosePart,
 
       /** Why nothing is left; undefined if the reason is that too little would move. */
       failure: () => failure,
@@ -187,28 +188,21 @@ export function createDrafts(needs: {
       movedBy,
 
       /** Leaves out what made a simulation fail, or all if it must not be tried again. `steps`: the culprits, if known. */
-      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Culprit["step"][]): void {
+      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Culprit[]): void {
         const error = new CollectError({
           ...{ kind: "simulation-failed", err: err!, programError: lastProgramError(logs) },
         });
-        const culprits = steps.flatMap((step) => (step.kind === "sweep" ? step.sweep : []));
-        const hasSweeps = part.sweeps.length > 0;
+        const culprits = steps.flatMap(({ sweep }) => sweep ?? []);
+        const { length: hasSweeps } = part.sweeps;
         failed++;
-        if (culprits.length === 0 && isReceiverBelowRent(err!)) {
-          giveUp(undefined);
-          return;
-        }
-        if (hasSweeps && failed >= MAX_FAILED) {
+        if (culprits.length === 0 && isReceiverBelowRent(err!)) giveUp(undefined);
+        else if (hasSweeps && failed >= MAX_FAILED) {
           leaveOut([...sweeps, ...others.flat()], error);
           [sweeps, others] = [[], []];
         } else if (culprits.length > 0) blame(culprits, error, err!);
         else if (part.withAmm && (steps[0]?.kind === "amm" || !hasSweeps)) leaveOutAmm(error);
         else if (hasSweeps) leaveOutHalf(part.sweeps, error, err!);
-        else {
-          giveUp(error);
-          return;
-        }
-        chooseAgain();
+        else giveUp(error);
       },
 
       /**
@@ -216,9 +210,9 @@ export function createDrafts(needs: {
        * something of it costs too much, or pays or moves too little.
        */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: Price): boolean {
-        if (leavesOutOf(part, simulated, terms)) chooseAgain();
-        else if (movedBy(part, simulated) < minLamports) giveUp(undefined);
-        else return false;
+        if (leavesOutOf(part, simulated, terms)) return true;
+        if (movedBy(part, simulated) >= minLamports) return false;
+        giveUp(undefined);
         return true;
       },
 
@@ -245,11 +239,6 @@ export function createDrafts(needs: {
         logged = undefined;
       },
     };
-
-    function giveUp(reason: CollectError | undefined): void {
-      failure = reason;
-      part = undefined;
-    }
   };
 }
 

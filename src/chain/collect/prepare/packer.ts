@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { createBatcher } from "../../../upstream/batcher.ts";
+import { memoize } from "../../../upstream/memoize.ts";
 import { createPlanner, type PlanResult, type SignedCollect } from "./plan.ts";
 import type { Candidate } from "./prospect.ts";
 
@@ -27,7 +28,8 @@ export function createPacker(needs: Omit<Parameters<typeof createPlanner>[0], "a
   const { feePayer } = needs;
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
   const plan = createPlanner({ ...needs, apart });
-  let gathering: Promise<void> | undefined;
+  /** Resolves at the same moment for all calls within `GATHER_MS`. */
+  const gather = memoize(() => sleep(GATHER_MS), GATHER_MS);
   const batcher = createBatcher<Candidate, Exclude<PlanResult, Error>>({
     ask: plan,
     // An account has at most one collect in flight.
@@ -36,14 +38,6 @@ export function createPacker(needs: Omit<Parameters<typeof createPlanner>[0], "a
     maxCalls: MAX_PREPARING,
     maxWaitMs: MAX_WAIT_MS,
   });
-
-  /** Resolves at the same moment for all calls within `GATHER_MS`. */
-  function gather(): Promise<void> {
-    gathering ??= sleep(GATHER_MS).then(() => {
-      gathering = undefined;
-    });
-    return gathering;
-  }
 
   return {
     /**

@@ -11,7 +11,7 @@ import { rentOf, type WaitingFees } from "../../sweeps.ts";
 import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
 import type { StoredTransaction } from "../locks/account-lock.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
-import type { VersionChoice } from "../message/version.ts";
+import type { VersionChoice } from "../message/message-version.ts";
 import type { createDrafts, Draft } from "./draft.ts";
 import type { Candidate } from "./prospect.ts";
 import type { Price, Simulated, Simulator } from "./simulator.ts";
@@ -111,9 +111,9 @@ export function createPlanner(needs: {
       fee: i === 0 ? fee : toLamports(0),
       hasSweeps,
       findCulprits(err) {
-        const steps = composer.findCulprits(parts, allTerms, err).map(({ step }) => step);
+        const culprits = composer.findCulprits(parts, allTerms, err);
         // A distribution has several steps.
-        return [...new Set(steps.flatMap((step) => (step.kind === "sweep" ? step.sweep.coin.mint : [])))];
+        return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
       },
       unwithdrawable: draft.candidate.prospect.fees.unwithdrawable,
       remaining: draft.remaining(parts[i]!),
@@ -149,14 +149,19 @@ export function createPlanner(needs: {
     }
 
     async function tryPlan(all: readonly Draft[], attempts: number): Promise<void> {
+      const parts: CollectPart[] = [];
       const drafts = all.filter((draft) => {
-        if (isLate(draft)) settle(draft, new CollectError({ kind: "timed-out" }));
-        else if (!draft.part()) settle(draft, draft.failure());
-        return open.has(draft);
+        const timedOut = isLate(draft) ? new CollectError({ kind: "timed-out" }) : undefined;
+        const part = timedOut ? undefined : draft.choosePart();
+        if (part) parts.push(part);
+        else settle(draft, timedOut ?? draft.failure());
+        return part !== undefined;
       });
       if (drafts.length === 0) return;
-      const groups = toGroups(drafts);
-      if (groups.length > 1) return planEach(groups, attempts);
+      let fitting = drafts.length;
+      while (fitting > 1 && !composer.fits(parts.slice(0, fitting))) fitting--;
+      if (fitting < drafts.length)
+        return planEach([drafts.slice(0, fitting), drafts.slice(fitting)], attempts);
       const singles = drafts.map((draft) => [draft]);
       if (drafts.length > 1 && attempts >= MAX_ATTEMPTS) return planEach(singles);
 
@@ -171,7 +176,6 @@ export function createPlanner(needs: {
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
 
-      const parts = drafts.map((draft) => draft.part()!);
       const simulated = await simulator.simulate(parts).catch((error: unknown) => {
         if (!isOfVersion(error)) throw error;
         versions.refused();
@@ -185,11 +189,7 @@ export function createPlanner(needs: {
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
         // Any of them may be the reason.
         if (i === -1) return planEach(singles);
-        drafts[i]!.leaveOutFailed(
-          parts[i]!,
-          simulated,
-          steps.map(({ step }) => step),
-        );
+        drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
         return separate([drafts[i]!], "it fails the simulation");
       }
 
@@ -213,17 +213,6 @@ export function createPlanner(needs: {
         drafts.filter((draft) => open.has(draft)),
         attempts + 1,
       );
-    }
-
-    /** Splits drafts into groups that each fit into a transaction. */
-    function toGroups(drafts: readonly Draft[]): Draft[][] {
-      const groups: Draft[][] = [];
-      for (const draft of drafts) {
-        const last = groups.at(-1);
-        if (last && composer.fits([...last, draft].map((each) => each.part()!))) last.push(draft);
-        else groups.push([draft]);
-      }
-      return groups;
     }
 
     await plan([...open.keys()]);

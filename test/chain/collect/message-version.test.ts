@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createVersionChoice } from "../../../src/chain/collect/message/version.ts";
+import { createVersionChoice } from "../../../src/chain/collect/message/message-version.ts";
 import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createSandboxCollector } from "../../support/collector-on-sandbox.ts";
