@@ -3,7 +3,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { LandedTransaction, Rpc } from "../rpc/rpc-client.ts";
 import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
-import type { StoredTransaction } from "./locks/account-lock.ts";
+import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
 import type { VersionChoice } from "./message/version.ts";
 import { createSignaturePoller } from "./signature-poller.ts";
