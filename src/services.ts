@@ -4,13 +4,12 @@ import { createAddresses } from "./chain/addresses.ts";
 import { createCoinFindings } from "./chain/coin-findings.ts";
 import { createDeployWatch, type DeployWaits } from "./chain/deploys.ts";
 import { createBalances } from "./chain/balances.ts";
-import { createAccountLocks } from "./chain/collect/locks/account-lock.ts";
+import { createClaims } from "./chain/collect/claims.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
-import { createFailureBackoff } from "./chain/collect/failure-backoff.ts";
+import { createCoinBackoff } from "./chain/collect/coin-backoff.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
-import { createLastCollects } from "./chain/collect/last-collects.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
 import { createVersionChoice } from "./chain/collect/message/message-version.ts";
@@ -195,10 +194,9 @@ export function createChainServices(needs: CommonNeeds) {
     packer,
     versions,
     feePayer,
-    locks: createAccountLocks({ feePayer: feePayerAddress, redis }),
-    backoff: createFailureBackoff(),
+    claims: createClaims({ feePayer: feePayerAddress, redis }),
+    backoff: createCoinBackoff(),
     findings,
-    lastCollects: createLastCollects({ feePayer: feePayerAddress, redis }),
     floors,
     announceLanded: landedSlots.announce,
     metrics,

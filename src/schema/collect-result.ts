@@ -1,4 +1,4 @@
-import type { LastCollect } from "../chain/collect/last-collects.ts";
+import type { LastCollect } from "../chain/collect/claims.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";

@@ -116,7 +116,7 @@ describeWithRedis("a replica that is killed", () => {
 
   it("before signing blocks other collects of the account only until its lock expires", async () => {
     const { id, handle, address } = newAccount();
-    const lock = `tributary:v2:collect:{${sandbox.feePayer}:${address}}`;
+    const lock = `tributary:v3:claim:{${sandbox.feePayer}:${address}}`;
     const lift = sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "hang" });
     sandbox.rpc.calls.length = 0;
     const lost = replicas

@@ -168,8 +168,8 @@ describeWithRedis("with Redis", () => {
     await start({ withHonest: true, env: { REDIS_URL: redis.url, RPC_TIMEOUT_MS: "5000" } });
     await world.gateway.start();
     const { chain, feePayer } = world.sandbox;
-    const key = `tributary:v2:landed:{${feePayer}:${world.account("creator").address}}`;
-    await redis.command("SET", key, chain.slot("confirmed") + 1_000);
+    const key = `tributary:v3:known:{${feePayer}:${world.account("creator").address}}`;
+    await redis.command("HSET", key, "slot", chain.slot("confirmed") + 1_000);
     expect(await vaultOf("creator")).toBe("3.1000");
     expect((await collect("creator")).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(await vaultOf("creator")).toBe("0.0000");

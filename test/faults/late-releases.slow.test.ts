@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { createAccountLocks } from "../../src/chain/collect/locks/account-lock.ts";
+import { createClaims } from "../../src/chain/collect/claims.ts";
 import type { Redis } from "../../src/upstream/redis.ts";
 import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-const KEY = "tributary:v2:collect:{payer:address}";
+const KEY = "tributary:v3:claim:{payer:address}";
 const SET = { text: "return redis.call('SET', KEYS[1], ARGV[1])", answer: z.unknown() };
 
 let server: RedisServer;
@@ -20,13 +20,13 @@ describeWithRedis("while Redis is frozen", () => {
     expect.poll(async () => redis.run({ text: "return 1", answer: z.int() }, [], [])).toBe(undefined);
 
   it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
-    const locks = createAccountLocks({ feePayer: "payer", redis });
-    const lease = await locks.acquire("address", Infinity);
+    const claims = createClaims({ feePayer: "payer", redis });
+    const claim = await claims.take("address", Infinity);
     // It would not expire during the test.
     await server.command("PERSIST", KEY);
     server.freeze();
     await isDown();
-    lease.release();
+    claim.settle();
     // Nothing waits for it when the process stops.
     expect(redis.unwritten()).toBe(0);
     server.thaw();

@@ -1,6 +1,4 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createLastCollects } from "../../src/chain/collect/last-collects.ts";
-import { toLamports } from "../../src/chain/lamports.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
@@ -97,7 +95,7 @@ describeWithRedis("a caller who asks again at another replica", () => {
     await server.stop();
   });
   const keyOf = (handle: string) =>
-    `tributary:v2:last-collect:{${replicas.sandbox.feePayer}:${replicas.sandbox.account(handle).address}}`;
+    `tributary:v3:known:{${replicas.sandbox.feePayer}:${replicas.sandbox.account(handle).address}}`;
 
   it("hears what the last collect moved", async () => {
     const { id } = replicas.sandbox.account("creator");
@@ -120,31 +118,5 @@ describeWithRedis("a caller who asks again at another replica", () => {
     expect((await replicas.at(1).collect(id)).body).not.toHaveProperty("lastCollect");
     await server.command("DEL", keyOf("artist001"));
     expect((await replicas.at(1).collect(id)).body).not.toHaveProperty("lastCollect");
-  });
-});
-
-describe("the last collect of an account", () => {
-  const collectAt = (at: Date, signature: string) => ({
-    collected: toLamports(1),
-    newBalance: toLamports(2),
-    signature,
-    at,
-  });
-  const secondsAgo = (seconds: number) => new Date(Date.now() - 1000 * seconds);
-
-  it("is not replaced by an older one that becomes known late, and ends an hour after its block", async () => {
-    const last = createLastCollects({ feePayer: "payer", redis: undefined });
-    last.record("a", collectAt(secondsAgo(10), "newer"));
-    last.record("a", collectAt(secondsAgo(20), "older"));
-    last.record("b", collectAt(secondsAgo(3_601), "old"));
-    expect(await last.read("a")).toMatchObject({ signature: "newer" });
-    expect(await last.read("b")).toBeUndefined();
-  });
-
-  it("takes bounded memory", async () => {
-    const last = createLastCollects({ feePayer: "payer", redis: undefined });
-    for (let i = 0; i <= 10_000; i++) last.record(`account${i}`, collectAt(secondsAgo(0), "signature"));
-    expect(await last.read("account0")).toBeUndefined();
-    expect(await last.read("account10000")).toBeDefined();
   });
 });

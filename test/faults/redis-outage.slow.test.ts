@@ -141,7 +141,7 @@ describeWithRedis("a Redis outage", () => {
       const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
       const collect = replicas.at(0).collect(account.id);
       await expect.poll(() => sandbox.landedCollectsOf(account.handle)).toHaveLength(1);
-      expect(await redis.command("KEYS", `tributary:v2:collect:*:${account.address}}`)).toHaveLength(1);
+      expect(await redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`)).toHaveLength(1);
       return { ...account, collect, lift };
     }
 

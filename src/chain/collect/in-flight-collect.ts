@@ -3,19 +3,17 @@ import type { Balances } from "../balances.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { WalletWithCoins } from "../wallets.ts";
-import type { AccountLocks, Lease, StoredTransaction } from "./locks/account-lock.ts";
+import type { Claim, Claims, Landing, StoredTransaction } from "./claims.ts";
 import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import type { LastCollects } from "./last-collects.ts";
 import {
   createConfirmation,
   hasAccount,
   type ConfirmationWaits,
-  type Landed,
   type TransactionOutcome,
 } from "./send-and-confirm.ts";
 import { createSuccessRule } from "./success.ts";
-import type { FailureBackoff } from "./failure-backoff.ts";
+import type { CoinBackoff } from "./coin-backoff.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { FeePayer } from "./fee-payer.ts";
 import type { CoinFindings } from "../coin-findings.ts";
@@ -53,12 +51,6 @@ type Progress =
   /** Confirmed; its amounts are being read. */
   | { readonly kind: "landed"; readonly signature: string };
 
-interface Followed {
-  readonly outcome: TransactionOutcome;
-  /** Whether it had landed when this collect found it. */
-  readonly isEarlier: boolean;
-}
-
 /** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
@@ -67,9 +59,8 @@ export interface CollectNeeds extends ConfirmationWaits {
   packer: Packer;
   versions: VersionChoice;
   feePayer: FeePayer;
-  locks: AccountLocks;
-  lastCollects: LastCollects;
-  backoff: FailureBackoff;
+  claims: Claims;
+  backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
   floors: Floors;
   /** Tells the other replicas in which slot an account's transaction landed. */
@@ -92,7 +83,7 @@ const ENDPOINTS_FOR_REFUND = 2;
  * starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { feePayer, locks, lastCollects, backoff, floors, announceLanded, timeoutMs } = needs;
+  const { feePayer, claims, backoff, floors, announceLanded, timeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const prepare = createPrepareCollect(needs);
   const feePayerAddress = feePayer.publicKey.toBase58();
@@ -113,6 +104,8 @@ export function createStartCollect(needs: CollectNeeds) {
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
     let progress: Progress = { kind: "preparing" };
+    /** The account's last collect. */
+    let lastCollect: Claim["lastCollect"] = () => undefined;
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
 
@@ -122,68 +115,58 @@ export function createStartCollect(needs: CollectNeeds) {
       success.readSlot();
     }
 
-    /** Follows the transaction of a lease to its end, and releases it. `find` reads whether it has landed already. */
+    /**
+     * Follows the transaction of a claim until it has an outcome. `isOld`: it had landed when this collect found it.
+     */
     async function follow(
-      lease: Lease,
+      claim: Claim,
       transaction: StoredTransaction,
-      find: (transaction: StoredTransaction) => Promise<Awaited<ReturnType<typeof findLanded>> | undefined>,
-    ): Promise<Followed> {
+      find?: (transaction: StoredTransaction) => Promise<Awaited<ReturnType<typeof findLanded>> | undefined>,
+    ): Promise<{ readonly outcome: TransactionOutcome; readonly isOld: boolean }> {
       mayBeInFlight = true;
       const askedAt = performance.now();
-      const found = await find(transaction);
-      if (found?.landed) {
-        floors.require(address, found.landed.slot);
-        lease.release(found.landed.slot);
-        success.landed(found.landed.slot);
-        return { outcome: found.landed, isEarlier: true };
-      }
+      const found = await find?.(transaction);
       // Statuses are of the node's newest slot, in which the transaction may still land.
-      if (found) success.add(askedAt, found.slot - 1);
-      const outcome = await land(lease, transaction);
+      if (found && !found.landed) success.add(askedAt, found.slot - 1);
+      const outcome = found?.landed ?? (await land(claim, transaction));
+      if (found?.landed) floors.require(address, found.landed.slot);
       success.landed(outcome.kind === "landed" ? outcome.slot : 0);
-      return { outcome, isEarlier: false };
+      return { outcome, isOld: found?.landed !== undefined };
     }
 
-    const toEarlier = async (
-      transaction: StoredTransaction,
-      landed: Landed,
-    ): Promise<EarlierTransaction> => ({
-      ...transaction,
-      landed: landed.transaction,
-      isSuccess: landed.err === null,
-      isCurrent: await success.isFor(startedAt),
-    });
-
     async function run(): Promise<CollectOutcome> {
+      /** The last transaction that this collect followed. */
       let earlier: EarlierTransaction | undefined;
-      /** The last transaction of unknown outcome that this collect followed, and that may have paid the account. */
+      /** The last one of unknown outcome, if it may have paid the account. */
       let unknown: string | undefined;
       let hasMovedNothing = false;
       for (;;) {
         if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
-        const lease = await locks.acquire(address, endsAt, wait);
-        const acquiredAt = performance.now();
-        floors.require(address, lease.landedSlot);
+        const claim = await claims.take(address, endsAt, wait);
+        const takenAt = performance.now();
+        lastCollect = claim.lastCollect;
+        floors.require(address, claim.landedSlot);
 
-        const { openTransaction } = lease;
+        const { openTransaction } = claim;
         if (openTransaction) {
-          const { outcome, isEarlier } = await follow(
-            lease,
+          const { outcome, isOld } = await follow(
+            claim,
             openTransaction,
-            lease.isEarlier ? findLanded : () => Promise.resolve(undefined),
+            claim.isEarlier ? findLanded : undefined,
           );
           if (outcome.kind === "unknown") unknown = openTransaction.signature;
           if (outcome.kind !== "landed") continue;
-          const followed = await toEarlier(openTransaction, outcome);
-          const isWhole = !lease.isEarlier && coins.length === 0 && followed.isCurrent;
-          if (!isEarlier && (outcome.err !== null || isWhole)) {
-            const result = await landedOutcome.read(account, openTransaction, outcome, undefined);
+          const isCurrent = await success.isFor(startedAt);
+          const isWhole = !claim.isEarlier && coins.length === 0 && isCurrent;
+          if (!isOld && (outcome.err !== null || isWhole)) {
+            const result = await landedOutcome.read(account, claim, openTransaction, outcome);
             if (result !== "failed-together") return result;
             collectAlone();
             continue;
           }
           // It may have landed before this collect began, or without these coins: collect what waits now.
-          earlier = followed;
+          claim.settle({ slot: outcome.slot });
+          earlier = { transaction: openTransaction, landed: outcome, isCurrent };
           progress = { kind: "preparing" };
           continue;
         }
@@ -191,51 +174,55 @@ export function createStartCollect(needs: CollectNeeds) {
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
         const prepared = await prepare({
-          ...{ wallet, payers, block, leftOut, endsAt, isAlone },
+          ...{ wallet, claim, payers, block, leftOut, endsAt, isAlone },
           onWait(transaction) {
             wait();
             progress = { kind: "waiting", transaction };
           },
         }).catch((error: unknown) => {
-          lease.release();
+          claim.settle();
           throw error;
         });
+        if (prepared.kind !== "signed") claim.settle();
         if (prepared.kind === "other") {
-          lease.release();
-          const { transaction } = prepared;
-          const { outcome } = await follow(prepared.lease, transaction, (each) =>
+          const transaction = prepared.claim.openTransaction!;
+          const { outcome } = await follow(prepared.claim, transaction, (each) =>
             findLanded(each).catch(() => undefined),
           );
           progress = { kind: "preparing" };
-          if (outcome.kind === "landed" && outcome.err === null)
-            earlier = await toEarlier(transaction, outcome);
+          if (outcome.kind === "landed") {
+            prepared.claim.settle({ slot: outcome.slot });
+            if (outcome.err === null)
+              earlier = { transaction, landed: outcome, isCurrent: await success.isFor(startedAt) };
+          }
           if (outcome.kind === "unknown" && hasAccount(transaction, address)) unknown = transaction.signature;
           continue;
         }
         if (prepared.kind === "nothing") {
-          lease.release();
           // The transaction that this collect followed may have moved everything.
           if (unknown !== undefined && !earlier?.isCurrent)
             throw new CollectError({ kind: "unknown", signature: unknown });
-          return earlier ? landedOutcome.readEarlier(account, earlier, endsAt) : prepared;
+          return earlier ? landedOutcome.readEarlier(account, claim, earlier, endsAt) : prepared;
         }
         const { signed, distributions } = prepared;
         const { transaction } = signed;
         const signedAt = performance.now();
+        const settleAll = (landing?: Landing) => {
+          for (const each of [...distributions.values(), claim]) each.settle(landing);
+        };
         mayBeInFlight = true;
-        if (!(await storeToSend(lease, signed))) {
+        if (!(await storeToSend([claim, ...distributions.values()], signed))) {
           signed.close({ refund: !transaction.isShared }); // Another of its accounts may send it.
-          distributions.release();
-          // What another replica signs, it signs after it took the lock from this collect.
-          if (lease.isInRedis) success.add(acquiredAt, landedBefore);
+          settleAll();
+          // What another replica signs, it signs after it took the claim from this collect.
+          if (claim.isInRedis) success.add(takenAt, landedBefore);
           continue;
         }
-        await distributions.store(transaction);
-        const outcome = await land(lease, transaction);
+        const outcome = await land(claim, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
-          backoff.expired(distributions.mints());
-          distributions.release();
+          backoff.expired([...distributions.keys()]);
+          settleAll();
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // Equal bytes, which have one signature, may have landed before.
@@ -243,9 +230,9 @@ export function createStartCollect(needs: CollectNeeds) {
         success.landed(outcome.slot);
         // After a failure, the collects that wait must see that the coin backs off.
         const result = await landedOutcome
-          .read(account, transaction, outcome, { ...signed, block })
+          .read(account, claim, transaction, outcome, { ...signed, block })
           .finally(() => {
-            distributions.release(outcome.slot);
+            for (const each of distributions.values()) each.settle({ slot: outcome.slot });
           });
         if (result === "failed-together") collectAlone();
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
@@ -257,15 +244,15 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     /**
-     * Stores a signed transaction under the lock of each of its accounts. False if it must not be sent: another replica
-     * has acquired one of the locks.
+     * Stores a signed transaction under all its claims. False if it must not be sent: another replica has taken one of
+     * them.
      */
-    async function storeToSend(lease: Lease, signed: SignedCollect): Promise<boolean> {
-      const isStored = await lease.store(signed.transaction);
-      if (await signed.isStoredForAll(isStored)) return true;
-      if (!isStored) return false;
-      // A replica that waits for this lock may have received the transaction, and sends it: then it is in flight.
-      return !(await lease.withdraw());
+    async function storeToSend(held: readonly Claim[], signed: SignedCollect): Promise<boolean> {
+      const areStored = await Promise.all(held.map((claim) => claim.store(signed.transaction)));
+      if (await signed.isStoredForAll(!areStored.includes(false))) return true;
+      // A replica that waits for a claim may have received the transaction, and sends it: then it is in flight.
+      const areFree = await Promise.all(held.map((claim, i) => !areStored[i] || claim.withdraw()));
+      return areFree.includes(false);
     }
 
     function collectAlone(): void {
@@ -273,11 +260,11 @@ export function createStartCollect(needs: CollectNeeds) {
       progress = { kind: "preparing" };
     }
 
-    /** Sends a stored transaction until it has landed or no longer can; then releases the lock. */
-    async function land(lease: Lease, transaction: StoredTransaction): Promise<TransactionOutcome> {
+    /** Sends a stored transaction until it has landed or no longer can; if it did not land, settles the claim. */
+    async function land(claim: Claim, transaction: StoredTransaction): Promise<TransactionOutcome> {
       const { signature } = transaction;
       progress = { kind: "sent", signature };
-      const outcome = await confirm(transaction, { maybeSent: lease.openTransaction !== undefined });
+      const outcome = await confirm(transaction, { maybeSent: claim.openTransaction !== undefined });
       if (outcome.kind === "landed") {
         // Its coins too: all who share their fees see them.
         const swept = coins.filter(({ mint }) => transaction.sweptMints?.includes(mint));
@@ -285,11 +272,10 @@ export function createStartCollect(needs: CollectNeeds) {
           floors.require(changed, outcome.slot);
           announceLanded(changed, outcome.slot);
         }
-        lease.release(outcome.slot);
         progress = { kind: "landed", signature };
         return outcome;
       }
-      lease.release();
+      claim.settle();
       if (outcome.kind === "expired") progress = { kind: "preparing" };
       log.warn({ signature, address }, COLLECT_FAILURES[outcome.kind].hint);
       return outcome;
@@ -301,8 +287,8 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     return {
-      outcome: run().then(async (outcome) =>
-        outcome.kind === "nothing" ? { ...outcome, lastCollect: await lastCollects.read(address) } : outcome,
+      outcome: run().then((outcome) =>
+        outcome.kind === "nothing" ? { ...outcome, lastCollect: lastCollect() } : outcome,
       ),
       leftOut,
       signature,

@@ -7,10 +7,9 @@ import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import type { WaitingFees } from "../sweeps.ts";
-import type { StoredTransaction } from "./locks/account-lock.ts";
+import type { Claim, Landing, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import type { FailureBackoff } from "./failure-backoff.ts";
-import type { LastCollect, LastCollects } from "./last-collects.ts";
+import type { CoinBackoff } from "./coin-backoff.ts";
 import type { SignedCollect } from "./prepare/plan.ts";
 import { hasAccount, type createConfirmation, type Landed } from "./send-and-confirm.ts";
 
@@ -34,12 +33,10 @@ export type CollectOutcome =
       readonly lastCollect?: LastCollect | undefined;
     };
 
-/** A transaction that another replica stored, and that landed before this collect signed its own. */
-export interface EarlierTransaction extends StoredTransaction {
-  /** Undefined if it is still to be read. */
-  readonly landed: LandedTransaction | undefined;
-  /** Whether it landed successfully, as far as its status says. */
-  readonly isSuccess: boolean;
+/** A transaction of another collect, which landed before this collect signed its own. */
+export interface EarlierTransaction {
+  readonly transaction: StoredTransaction;
+  readonly landed: Landed;
   /** Whether it landed after the collect's first caller asked. */
   readonly isCurrent: boolean;
 }
@@ -56,9 +53,8 @@ type ReadLanded = ReturnType<typeof createConfirmation>["readLanded"];
 export function createLandedOutcome(needs: {
   readLanded: ReadLanded;
   balances: Balances;
-  backoff: FailureBackoff;
+  backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
-  lastCollects: LastCollects;
   /** The fee payer's address. */
   feePayer: string;
   metrics: CollectMetrics;
@@ -66,13 +62,14 @@ export function createLandedOutcome(needs: {
   timeoutMs: number;
   log: Logger;
 }) {
-  const { readLanded, balances, backoff, findings, lastCollects, feePayer, metrics, timeoutMs, log } = needs;
+  const { readLanded, balances, backoff, findings, feePayer, metrics, timeoutMs, log } = needs;
 
   async function toOutcome(
     account: AccountAddresses,
     signature: string,
-    landed: Awaited<ReturnType<ReadLanded>>,
-    own: Own | undefined,
+    landed: LandedTransaction | undefined,
+    landing: Landing,
+    own?: Own,
   ): Promise<CollectOutcome> {
     const { address } = account;
     const { before, after } = landed?.balances.get(address) ?? {};
@@ -88,12 +85,12 @@ export function createLandedOutcome(needs: {
     // Anyone may collect directly on the chain, and may have moved the fees to this address first.
     if (collected <= 0n) return { kind: "nothing" };
     const newBalance = saturatingSubtract(after, unwithdrawable);
-    lastCollects.record(address, { collected, newBalance, signature, at: toTime(landed?.blockTime) });
+    landing.collect = { collected, newBalance, signature, at: toTime(landed?.blockTime) };
     return { kind: "collected", collected, newBalance, signature, remaining: own?.remaining ?? [] };
   }
 
   /** Counts what a landed transaction cost. */
-  function countCosts(own: Own, landed: Awaited<ReturnType<ReadLanded>>): void {
+  function countCosts(own: Own, landed: LandedTransaction | undefined): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     metrics.paid(landed && landed.fee < own.fee ? landed.fee : own.fee);
     const { before, after } = landed?.balances.get(feePayer) ?? {};
@@ -105,33 +102,42 @@ export function createLandedOutcome(needs: {
 
   return {
     /**
-     * The outcome of a transaction that landed. Its `err` counts only if the transaction itself cannot be read. `own` is
-     * undefined when another replica signed it: that replica counts the fee, and can name the coins that made it fail.
-     * `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
+     * The outcome of a transaction that landed; settles its claim. Its `err` counts only if the transaction itself cannot
+     * be read. `own` is undefined when another replica signed it: that replica counts the fee, and can name the coins that
+     * made it fail. `failed-together`: it failed and was about several accounts; any of them may be the reason. Throws
      * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
      */
     async read(
       account: AccountAddresses,
+      claim: Claim,
       transaction: StoredTransaction,
       outcome: Landed,
-      own: Own | undefined,
+      own?: Own,
     ): Promise<CollectOutcome | "failed-together"> {
       const { address } = account;
       const { signature } = transaction;
-      const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
-      const err = landed ? landed.err : outcome.err;
-      if (own) countCosts(own, landed);
-      if (err !== null) {
+      const landing: Landing = { slot: outcome.slot };
+      try {
+        const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
+        const err = landed ? landed.err : outcome.err;
+        if (own) countCosts(own, landed);
+        const mints = toMints(transaction);
+        if (err === null) {
+          landing.hasFailed = false;
+          backoff.succeeded(address, mints);
+          const feePayerBalance = landed?.balances.get(feePayer)?.after;
+          if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
+          return await toOutcome(account, signature, landed, landing, own);
+        }
         log.warn({ signature, address, error: err }, "a collect's transaction failed");
         if (isFeePayerShort(err)) {
           const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
           throw new CollectError({ kind: "fee-payer-short", detail });
         }
         if (transaction.isShared) return "failed-together";
-        const mints = toMints(transaction);
         const culprits = own?.findCulprits(err) ?? [];
         if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: own?.block });
-        else backoff.failed(address);
+        else landing.hasFailed = true;
         // Otherwise the sharing may have been paused meanwhile.
         if (isReceiverBelowRent(err))
           for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
@@ -142,33 +148,37 @@ export function createLandedOutcome(needs: {
           err,
           mints: named.length > 0 ? named : undefined,
         });
+      } finally {
+        claim.settle(landing);
       }
-      backoff.succeeded(address, toMints(transaction));
-      const feePayerBalance = landed?.balances.get(feePayer)?.after;
-      if (feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
-      return toOutcome(account, signature, landed, own);
     },
 
     /**
-     * The outcome of an earlier transaction that has landed, if nothing else waits: `nothing`, unless it is current. Reads until `endsAt`, a `performance.now()` time. Throws {@link CollectError}
+     * The outcome of an earlier transaction, if nothing else waits: `nothing`, unless it is current. Reads until `endsAt`,
+     * a `performance.now()` time. Records in the account's claim what it moved. Throws {@link CollectError}
      * `landed-unreadable`.
      */
     async readEarlier(
       account: AccountAddresses,
-      transaction: EarlierTransaction,
+      claim: Claim,
+      { transaction, landed: { err, slot, transaction: known }, isCurrent }: EarlierTransaction,
       endsAt: number,
     ): Promise<CollectOutcome> {
-      const landed = transaction.landed ?? (await readLanded(transaction, endsAt - performance.now()));
+      const landed = known ?? (await readLanded(transaction, endsAt - performance.now()));
       // A distribution may have been signed before the account was one of those that share the fees.
-      if (!hasAccount(transaction, account.address)) return { kind: "nothing" };
-      const { signature, isCurrent, isSuccess } = transaction;
-      // Throws if it cannot be read: it may have paid the account.
-      if (isCurrent && (landed ? landed.err === null : isSuccess))
-        return toOutcome(account, signature, landed, undefined);
-      // Read only to remember it, so a failure is no reason to fail.
-      if (landed?.err === null && landed.blockTime !== undefined)
-        await toOutcome(account, signature, landed, undefined).catch(() => undefined);
-      return { kind: "nothing" };
+      const isSuccess = (landed ? landed.err : err) === null && hasAccount(transaction, account.address);
+      if (!isSuccess || (!isCurrent && landed?.blockTime === undefined)) return { kind: "nothing" };
+      const landing: Landing = { slot };
+      try {
+        const outcome = await toOutcome(account, transaction.signature, landed, landing);
+        return isCurrent ? outcome : { kind: "nothing" };
+      } catch (error) {
+        // It may have paid the account. One that is not current is read only to remember it.
+        if (isCurrent) throw error;
+        return { kind: "nothing" };
+      } finally {
+        if (landing.collect) claim.settle(landing);
+      }
     },
   };
 }

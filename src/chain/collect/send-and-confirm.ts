@@ -4,7 +4,7 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
 import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
-import type { StoredTransaction } from "./locks/account-lock.ts";
+import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
 import type { VersionChoice } from "./message/message-version.ts";
 import { createSignaturePoller } from "./signature-poller.ts";

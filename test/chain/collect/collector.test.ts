@@ -480,7 +480,7 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
     const slowCollect = slow.collect("creator");
     await wasCalled("getLatestBlockhash");
     const id = `${slow.feePayer}:${sandbox.account("creator").address}`;
-    await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
+    await server.command("DEL", `tributary:v3:claim:{${id}}`, `tributary:collect:${id}`);
     return { slow, fast, removeFault, slowCollect };
   }
   /** The time in ms in which the budget is full again; 60,000 for one fee. */

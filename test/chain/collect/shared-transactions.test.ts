@@ -271,7 +271,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const handles = artists(4);
     const { release, all } = await collectHeld(handles);
     const id = `${collector.feePayer}:${sandbox.account("artist002").address}`;
-    await server.command("DEL", `tributary:v2:collect:{${id}}`, `tributary:collect:${id}`);
+    await server.command("DEL", `tributary:v3:claim:{${id}}`, `tributary:collect:${id}`);
     const lift = sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
     const taken = other.collect("artist002");
     await expect.poll(() => sentBy(sandbox.secondRpc).size).toBe(1);

@@ -9,7 +9,7 @@ import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../sweeps.ts";
 import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
-import type { StoredTransaction } from "../locks/account-lock.ts";
+import type { StoredTransaction } from "../claims.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 import type { VersionChoice } from "../message/message-version.ts";
 import type { createDrafts, Draft } from "./draft.ts";

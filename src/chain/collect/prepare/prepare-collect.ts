@@ -1,19 +1,24 @@
 import type { Lamports } from "../../lamports.ts";
 import { distributionsOf, type Sweep } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
-import type { FailureBackoff } from "../failure-backoff.ts";
+import type { CoinBackoff } from "../coin-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
-import type { AccountLocks, Lease, StoredTransaction } from "../locks/account-lock.ts";
-import { createDistributionLocks, type OnWait } from "../locks/distribution-locks.ts";
+import { CollectError } from "../../collect-error.ts";
+import type { Claim, Claims, OnWait } from "../claims.ts";
 import type { Packer } from "./packer.ts";
 import type { Prospect, Prospects } from "./prospect.ts";
 import type { SignedCollect } from "./plan.ts";
 
 /** A collect that is ready to send, or why it is not. */
 type PreparedCollect =
-  | { readonly kind: "signed"; readonly signed: SignedCollect; readonly distributions: HeldLocks }
+  /** `distributions`: the claims of the sharing configs whose fees it distributes, by the coin's mint. */
+  | {
+      readonly kind: "signed";
+      readonly signed: SignedCollect;
+      readonly distributions: ReadonlyMap<string, Claim>;
+    }
   /** Another collect distributes fees that this account shares. Find out its outcome, and prepare again. */
-  | { readonly kind: "other"; readonly lease: Lease; readonly transaction: StoredTransaction }
+  | { readonly kind: "other"; readonly claim: Claim }
   /** Too little would move. */
   | {
       readonly kind: "nothing";
@@ -21,31 +26,18 @@ type PreparedCollect =
       readonly missing?: Lamports | undefined;
     };
 
-/** The locks of the sharing configs whose fees a transaction distributes. */
-interface HeldLocks {
-  /** The mints of their coins. */
-  mints(): string[];
-  /**
-   * Call before sending it. Releases the locks of coins that it leaves out. Only spares others a fee, so it does not
-   * matter whether a lock is lost.
-   */
-  store(transaction: StoredTransaction): Promise<void>;
-  /** Call when others may see the outcome; with the slot if it landed. */
-  release(landedSlot?: number): void;
-}
-
 /** Returns a function that reads what an account can collect, and simulates and signs it. Throws as the packer does. */
 export function createPrepareCollect(needs: {
   prospects: Prospects;
   packer: Packer;
-  backoff: FailureBackoff;
-  locks: AccountLocks;
+  backoff: CoinBackoff;
+  claims: Claims;
 }) {
-  const { prospects, packer, backoff, locks } = needs;
-  const distributionLocks = createDistributionLocks(locks);
+  const { prospects, packer, backoff, claims } = needs;
 
   return async ({
     wallet,
+    claim,
     payers,
     block,
     leftOut,
@@ -54,6 +46,8 @@ export function createPrepareCollect(needs: {
     onWait,
   }: {
     wallet: WalletWithCoins;
+    /** The account's. */
+    claim: Claim;
     payers: Payers;
     /** The address block that asks for these coins. */
     block: string | undefined;
@@ -65,39 +59,28 @@ export function createPrepareCollect(needs: {
     onWait: OnWait;
   }): Promise<PreparedCollect> => {
     const { address } = wallet.account;
-    /** By the coin's mint. */
-    const held = new Map<string, Lease>();
+    const held = new Map<string, Claim>();
     const isHeld = (sweep: Sweep) => sweep.stage !== "SHARED" || held.has(sweep.coin.mint);
-    const distributions: HeldLocks = {
-      mints: () => [...held.keys()],
-      async store(transaction) {
-        for (const [mint, lease] of held) {
-          if (transaction.sweptMints?.includes(mint)) continue;
-          lease.release();
-          held.delete(mint);
-        }
-        await Promise.all([...held.values()].map((lease) => lease.store(transaction)));
-      },
-      release(landedSlot) {
-        for (const lease of held.values()) lease.release(landedSlot);
-        held.clear();
-      },
+    const settleUnless = (isNeeded: (mint: string) => boolean) => {
+      for (const [mint, each] of held) {
+        if (isNeeded(mint)) continue;
+        each.settle();
+        held.delete(mint);
+      }
     };
     /** The groups of which too little would move. */
     const tried = new Set<symbol>();
     let missing: Lamports | undefined;
 
-    /** Takes the locks of its distributions. Undefined if another collect does one of them. */
-    async function lock({
-      part,
-    }: Prospect): Promise<Extract<PreparedCollect, { kind: "other" }> | undefined> {
-      distributions.release();
+    /** Takes the claims of its distributions. Returns the claim of another collect that does one of them. */
+    async function claimDistributions({ part }: Prospect): Promise<Claim | undefined> {
+      settleUnless(() => false);
       const coins = distributionsOf(part.sweeps).map(({ coin }) => coin);
       // In the same order for all.
       for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
-        const lease = await distributionLocks.acquire(sharingConfig.address, endsAt, onWait);
-        if (lease.openTransaction) return { kind: "other", lease, transaction: lease.openTransaction };
-        held.set(mint, lease);
+        const taken = await claims.take(sharingConfig.address, endsAt, onWait);
+        if (taken.openTransaction) return taken;
+        held.set(mint, taken);
       }
       return undefined;
     }
@@ -116,10 +99,11 @@ export function createPrepareCollect(needs: {
         const left = all.filter(({ id }) => !tried.has(id));
         const [prospect] = left;
         if (!prospect) return { kind: "nothing", missing };
-        backoff.assertReady(address);
+        const leftMs = claim.backsOffMs();
+        if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
         if (!prospect.part.sweeps.every(isHeld)) {
-          const other = await lock(prospect);
-          if (other) return other;
+          const other = await claimDistributions(prospect);
+          if (other) return { kind: "other", claim: other };
           // Read again: another collect may have distributed the fees meanwhile.
           continue;
         }
@@ -128,7 +112,8 @@ export function createPrepareCollect(needs: {
         if (signed) {
           isSigned = true;
           if (!prospect.isApart && all.length > 1) backoff.restTried(address);
-          return { kind: "signed", signed, distributions };
+          settleUnless((mint) => signed.transaction.sweptMints?.includes(mint) ?? false);
+          return { kind: "signed", signed, distributions: held };
         }
         // Without the coins that it left out, others may fit into the transaction.
         if (leftOut.size > wallet.coins.length - coins.length) continue;
@@ -136,7 +121,7 @@ export function createPrepareCollect(needs: {
         missing ??= prospect.missing;
       }
     } finally {
-      if (!isSigned) distributions.release();
+      if (!isSigned) settleUnless(() => false);
     }
   };
 }

@@ -15,7 +15,7 @@ import {
   type WaitingFees,
 } from "../../sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
-import type { Group } from "../failure-backoff.ts";
+import type { Group } from "../coin-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 

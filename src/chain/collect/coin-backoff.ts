@@ -1,5 +1,4 @@
 import { LRUCache } from "lru-cache";
-import { CollectError } from "../collect-error.ts";
 import type { Sweep } from "../sweeps.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
@@ -27,20 +26,20 @@ export interface Group {
 /** The group of the coins that are not apart. */
 const REST = Symbol("the rest");
 
-export type FailureBackoff = ReturnType<typeof createFailureBackoff>;
+export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 
 /**
- * Backs off what fails on the chain although its simulation succeeds: each such failure costs a fee, and anyone who can
- * cause one can repeat it. The backoff is one minute and doubles with each further failure in a row, up to an hour.
+ * Backs off coins that fail on the chain although their simulation succeeds: each such failure costs a fee, and anyone who
+ * can cause one can repeat it. The backoff is one minute and doubles with each further failure in a row, up to an hour.
  *
- * A transaction without coins backs off its account. Anyone can name a coin whose sweep fails, so after a transaction
- * with coins only the coins that made it fail back off. If none can be named, nothing does: its coins are apart from all
+ * Anyone can name a coin whose sweep fails, so after a transaction with coins not the account, only the coins that made it
+ * fail back off. If none can be named, nothing does: its coins are apart from all
  * others, and from each other in two halves, until one fails by itself. A coin that failed is apart from the rest until it
  * succeeds, so that it fails nothing else. An address block that repeats failures can name no more coins of the account
  * for a while.
  */
-export function createFailureBackoff() {
-  /** By address, or for coins by address (or {@link ANY_ACCOUNT}) and mint. */
+export function createCoinBackoff() {
+  /** By address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
     max: MAX_ENTRIES,
   });
@@ -80,12 +79,6 @@ export function createFailureBackoff() {
   }
 
   return {
-    /** Throws {@link CollectError} `backing-off` while the account backs off. */
-    assertReady(address: string): void {
-      const left = leftMs(address);
-      if (left > 0) throw new CollectError({ kind: "backing-off", leftMs: left });
-    },
-
     /**
      * For how many ms collects of the account that this block asks for leave out the sweep of a coin: while the coin
      * backs off, or the block has caused too many failures. Not positive if they do not.
@@ -122,9 +115,6 @@ export function createFailureBackoff() {
       apart.set(address, { id: REST, triedAt: performance.now() });
     },
 
-    /** A transaction without coins failed. */
-    failed: backOff,
-
     /**
      * A transaction with these coins failed because of the `culprits` among them, if any can be named. It counts for the
      * block that named the coins, if that is known.
@@ -154,9 +144,8 @@ export function createFailureBackoff() {
       setApart(ANY_ACCOUNT, mints);
     },
 
-    /** Forgets the failures of the account, and of the coins in its transaction. */
-    succeeded(address: string, mints: readonly string[] = []): void {
-      backoffs.delete(address);
+    /** Forgets the failures of the coins in a transaction of the account. */
+    succeeded(address: string, mints: readonly string[]): void {
       for (const key of mints.flatMap((mint) => [keyOf(address, mint), keyOf(ANY_ACCOUNT, mint)])) {
         backoffs.delete(key);
         apart.delete(key);

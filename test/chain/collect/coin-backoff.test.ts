@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createFailureBackoff } from "../../../src/chain/collect/failure-backoff.ts";
+import { createCoinBackoff } from "../../../src/chain/collect/coin-backoff.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Sweep } from "../../../src/chain/sweeps.ts";
@@ -11,54 +11,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.useRealTimers();
-});
-
-/** Length of the backoff in seconds, measured by checking once a second. */
-function measureBackoff(backoff: ReturnType<typeof createFailureBackoff>): number {
-  for (let seconds = 0; ; seconds++) {
-    try {
-      backoff.assertReady("a");
-      return seconds;
-    } catch {
-      vi.advanceTimersByTime(1_000);
-    }
-  }
-}
-
-describe("the backoff of an account whose transactions fail", () => {
-  it("does not apply to an account without failures", () => {
-    const backoff = createFailureBackoff();
-    backoff.failed("b");
-    expect(measureBackoff(backoff)).toBe(0);
-  });
-
-  it("doubles with each failure in a row, up to an hour", () => {
-    const backoff = createFailureBackoff();
-    const durations = Array.from({ length: 8 }, () => {
-      backoff.failed("a");
-      return measureBackoff(backoff);
-    });
-    expect(durations).toEqual([60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
-  });
-
-  it("ends with a success; the next failure starts at one minute", () => {
-    const backoff = createFailureBackoff();
-    backoff.failed("a");
-    backoff.failed("a");
-    backoff.succeeded("a");
-    expect(measureBackoff(backoff)).toBe(0);
-    backoff.failed("a");
-    expect(measureBackoff(backoff)).toBe(60);
-  });
-
-  it("throws an error with the remaining time", () => {
-    const backoff = createFailureBackoff();
-    backoff.failed("a");
-    vi.advanceTimersByTime(18_500);
-    expect(() => {
-      backoff.assertReady("a");
-    }).toThrow(expect.objectContaining({ failure: { kind: "backing-off", leftMs: 41_500 } }));
-  });
 });
 
 const coinAddressesOf = createCoinAddresses({
@@ -76,7 +28,7 @@ const mintsOf = (sweeps: readonly Sweep[]) => sweeps.map(({ coin }) => coin.mint
 
 describe("the backoff of coins", () => {
   it("is for all accounts if the coin is named, and for one if it failed alone without being named", () => {
-    const backoff = createFailureBackoff();
+    const backoff = createCoinBackoff();
     const [named, alone, other] = [newSweep(), newSweep(), newSweep()];
     const failed = { block: undefined };
     backoff.coinsFailed("a", mintsOf([named, other]), { ...failed, culprits: mintsOf([named]) });
@@ -88,7 +40,7 @@ describe("the backoff of coins", () => {
   });
 
   it("is for no coin if several failed and none can be named; the account's next transactions have half of them", () => {
-    const backoff = createFailureBackoff();
+    const backoff = createCoinBackoff();
     const sweeps = Array.from({ length: 5 }, newSweep);
     const halves = (address: string) =>
       backoff.inTurn(address, sweeps).flatMap((group) => (group.sweeps.length > 0 ? [group.sweeps] : []));
@@ -107,7 +59,7 @@ describe("the backoff of coins", () => {
    * these fails, or if they are `sly` only one with the owner's coin. Then the owner names its coin alone.
    */
   function simulateDay(hostileCoins: number, { isNamed, isSly }: { isNamed: boolean; isSly: boolean }) {
-    const backoff = createFailureBackoff();
+    const backoff = createCoinBackoff();
     const plain = newSweep();
     const hostile = Array.from({ length: hostileCoins }, newSweep);
     let next = 0;

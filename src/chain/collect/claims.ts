@@ -1,0 +1,425 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import { parseJson } from "../../upstream/parse-json.ts";
+import type { Redis, Script } from "../../upstream/redis.ts";
+import { CollectError } from "../collect-error.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
+
+/** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
+export interface StoredTransaction {
+  readonly base64: string;
+  readonly signature: string;
+  readonly lastValidBlockHeight: number;
+  /** Whether it collects several accounts. */
+  readonly isShared?: boolean | undefined;
+  /** The mints of the coins that it sweeps; from replicas of older releases with repeats and nulls. */
+  readonly sweptMints?: readonly (string | null)[] | undefined;
+}
+
+/** What the last successful collect of an account moved. */
+export interface LastCollect {
+  readonly collected: Lamports;
+  /** The withdrawable lamports at the address right after it. */
+  readonly newBalance: Lamports;
+  readonly signature: string;
+  /** When its block was produced. */
+  readonly at: Date;
+}
+
+/** A transaction that landed, as far as it matters to later collects of an address. */
+export interface Landing {
+  /** 0 if it is unknown. */
+  readonly slot: number;
+  /** What it moved to the account, if it did. */
+  collect?: LastCollect;
+  /** Whether the account backs off, or no longer; undefined if its backoff stays as it is. */
+  hasFailed?: boolean;
+}
+
+/** Says who collects an address: the right to sign its next transaction, or else a transaction to follow. */
+export interface Claim {
+  /**
+   * A transaction that another collect signed. A claim with one never gives the right to sign: find out its outcome,
+   * settle the claim, and take it again.
+   */
+  readonly openTransaction: StoredTransaction | undefined;
+  /** Whether `openTransaction` was in the claim at once. If not, it may still have landed long ago: Redis stores late. */
+  readonly isEarlier: boolean;
+  /** False while Redis is down: then another replica may hold the claim. */
+  readonly isInRedis: boolean;
+  /** The slot in which the address's last transaction landed, or 0 if it is unknown. */
+  readonly landedSlot: number;
+  /** The account's last collect that this replica knows of; undefined without one in the last hour. */
+  lastCollect(): LastCollect | undefined;
+  /** For how many ms the account backs off, because its transactions failed on the chain; 0 if it does not. */
+  backsOffMs(): number;
+  /**
+   * Stores a signed transaction; call this before sending it. Returns false when another replica has taken the claim
+   * in the meantime: the transaction must not be sent then.
+   */
+  store(transaction: StoredTransaction): Promise<boolean>;
+  /**
+   * Takes back a stored transaction that was not sent, and frees the claim. Returns false, and keeps it, if another
+   * replica may have received the transaction.
+   */
+  withdraw(): Promise<boolean>;
+  /**
+   * Frees the claim: when nothing was signed, or with any outcome, also `unknown`. If the transaction landed, pass what
+   * is known of that; more may follow in a second call.
+   */
+  settle(landing?: Landing): void;
+}
+
+/** Called while another collect holds the claim. Returns its transaction, if that is known. */
+export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
+
+/** A claim without a transaction expires this long after its last renewal, in case its holder has died. */
+const LEASE_MS = 15_000;
+/** The claim survives one failed renewal. */
+const RENEW_MS = LEASE_MS / 3;
+/**
+ * A signed transaction is stored until its claim is settled, or for this long. Blockhashes do not expire while
+ * the cluster is halted; the longest halt so far took most of a day.
+ */
+const SIGNED_MS = 7 * 24 * 3_600_000;
+/** How long a confirmed transaction and its slot stay readable: slow nodes may not have seen it yet. */
+const LANDED_MS = 60_000;
+const POLL_MS = 100;
+/** Stands for the slot of a transaction that did not land. */
+const NOT_LANDED = -1;
+/** How long a collect is remembered, from its block on; and how long after its end a backoff still doubles the next one. */
+const REMEMBERED_MS = 3_600_000;
+const FIRST_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_MS = 3_600_000;
+/** Of about 500 bytes each. With Redis only what was written while it was away depends on them. */
+const MAX_COLLECTS = 10_000;
+/** Evicting one takes as many paid failures. */
+const MAX_BACKOFFS = 50_000;
+
+/**
+ * KEYS of all scripts: the claim; what is known of the address; and the same two of releases that used `v2:`, for
+ * collects that were in flight during the upgrade.
+ */
+const keysOf = (id: string) => [
+  `v3:claim:{${id}}`,
+  `v3:known:{${id}}`,
+  `v2:collect:{${id}}`,
+  `v2:last-collect:{${id}}`,
+];
+
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
+/**
+ * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns the holder's token,
+ * its transaction or "", the slot or 0, the last collect or "", the last backoff in ms or 0, and how much of it is left.
+ *
+ * A claim that is `done` is free, but a replica that waits for its holder still receives the transaction. Each
+ * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
+ */
+const TAKE: Script<
+  [holder: string, transaction: string, slot: number, collect: string, backoffMs: number, leftMs: number]
+> = {
+  answer: z.tuple([z.string(), z.string(), z.int(), z.string(), z.int(), z.int()]),
+  text: `${NOW}
+local slot, collect, backoff, ends = unpack(redis.call('HMGET', KEYS[2], 'slot', 'collect', 'backoff', 'ends'))
+collect = collect or redis.call('HGET', KEYS[4], 'collect') or ''
+local left = math.max(0, (tonumber(ends) or 0) - now)
+local function answer(token, transaction)
+  return {token, transaction or '', tonumber(slot) or 0, collect, tonumber(backoff) or 0, left}
+end
+for _, key in ipairs({KEYS[1], KEYS[3]}) do
+  local token, transaction, done = unpack(redis.call('HMGET', key, 'token', 'transaction', 'done'))
+  if token and (not done or token == ARGV[2]) then
+    redis.call('HSET', key, 'asked', '1')
+    return answer(token, transaction)
+  end
+end
+redis.call('HSET', KEYS[1], 'token', ARGV[1])
+redis.call('HDEL', KEYS[1], 'transaction', 'done', 'asked')
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return answer(ARGV[1])
+`,
+};
+
+/** ARGV: the token, LEASE_MS. Renews the claim of this token, unless it has a transaction. */
+const RENEW: Script<unknown> = {
+  answer: z.unknown(),
+  text: `
+local token, transaction = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction'))
+if token == ARGV[1] and not transaction then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 1
+`,
+};
+
+/** ARGV: the token, its transaction, SIGNED_MS. Returns 1, or 0 when another token is in the claim. */
+const STORE: Script<number> = {
+  answer: z.int(),
+  text: `
+local token = redis.call('HGET', KEYS[1], 'token')
+if token and token ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'token', ARGV[1], 'transaction', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`,
+};
+
+/** ARGV: the token. Deletes a claim that no other replica has asked for; returns 1, or 0 if one has. */
+const WITHDRAW: Script<number> = {
+  answer: z.int(),
+  text: `
+local token, asked = unpack(redis.call('HMGET', KEYS[1], 'token', 'asked'))
+if token == ARGV[1] and asked then return 0 end
+if token == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+`,
+};
+
+/**
+ * ARGV: the token; the slot or NOT_LANDED, LANDED_MS; the collect or "", the time of its block and its time to live, in
+ * ms; the new backoff, 0 to end it, or ""; REMEMBERED_MS. Keeps a claim that another token holds, and a newer slot or
+ * collect.
+ */
+const SETTLE: Script<unknown> = {
+  answer: z.unknown(),
+  text: `${NOW}
+local function remember(ms, ...)
+  redis.call('HSET', KEYS[2], ...)
+  if redis.call('PTTL', KEYS[2]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[2], ms) end
+end
+local slot, at = unpack(redis.call('HMGET', KEYS[2], 'slot', 'at'))
+if tonumber(ARGV[2]) > (tonumber(slot) or 0) then remember(ARGV[3], 'slot', ARGV[2]) end
+if ARGV[4] ~= '' and tonumber(ARGV[5]) >= (tonumber(at) or 0) then
+  remember(ARGV[6], 'collect', ARGV[4], 'at', ARGV[5])
+end
+if ARGV[7] == '0' then redis.call('HDEL', KEYS[2], 'backoff', 'ends')
+elseif ARGV[7] ~= '' then remember(ARGV[7] + ARGV[8], 'backoff', ARGV[7], 'ends', now + ARGV[7]) end
+for _, key in ipairs({KEYS[1], KEYS[3]}) do
+  if redis.call('HGET', key, 'token') ~= ARGV[1] then
+  elseif tonumber(ARGV[2]) == ${NOT_LANDED} then redis.call('DEL', key)
+  else
+    redis.call('HSET', key, 'done', '1')
+    redis.call('PEXPIRE', key, ARGV[3])
+  end
+end
+return 1
+`,
+};
+
+const STORED_TRANSACTION = z.object({
+  base64: z.string(),
+  signature: z.string(),
+  lastValidBlockHeight: z.int(),
+  isShared: z.boolean().optional(),
+  sweptMints: z.array(z.string().nullable()).optional(),
+});
+
+const digits = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform((text) => toLamports(BigInt(text)));
+const STORED_COLLECT = z.object({
+  collected: digits,
+  newBalance: digits,
+  signature: z.string(),
+  at: z.int().transform((ms) => new Date(ms)),
+});
+
+/** In ms; not positive once the collect is forgotten. */
+const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
+
+export type Claims = ReturnType<typeof createClaims>;
+
+/**
+ * Lets one collect at a time sign a transaction for an address: an account, or a sharing config, whose fees one
+ * distribution pays to all who share them. Remembers what the last transaction did there.
+ *
+ * A collect takes the claim with a random token, signs, and stores the signed transaction in the claim before it sends
+ * it for the first time. A replica that finds the claim held waits until it contains a transaction, then sends and
+ * confirms that transaction itself, so it does not matter whether the signer is still alive. The holder renews a claim
+ * without a transaction every 5 s; 15 s after the last renewal it expires. A signer that lost it finds another token in
+ * the claim when it stores, and does not send. Once a transaction is sent, only its outcome (landed, expired or unknown)
+ * settles the claim. Any replica that has the outcome settles it, with the token it read there, so that it cannot free a
+ * later claim. A collect of the same process waits until the holder has settled the claim.
+ *
+ * Without Redis, or while Redis is down, a claim is of this process alone. The money is still safe: the same fees never
+ * move twice, so two replicas that collect an account at the same time only waste one transaction fee, which
+ * counts in the budget of one of them.
+ */
+export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
+  /** What the collects of this process hold, by address. */
+  const holders = new Map<
+    string,
+    { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<void> }
+  >();
+  const collects = new LRUCache<string, LastCollect>({ max: MAX_COLLECTS });
+  const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
+    max: MAX_BACKOFFS,
+  });
+
+  /** Waits while another replica prepares its transaction. Undefined when Redis is down. */
+  async function takeInRedis(keys: string[], token: string, endsAt: number, onWait: OnWait) {
+    let awaitedHolder = "";
+    for (;;) {
+      const answer = await redis?.run(TAKE, keys, [token, awaitedHolder, LEASE_MS]);
+      if (!answer) return undefined;
+      const [holder, transaction] = answer;
+      if (holder === token || transaction !== "") return { answer, isEarlier: awaitedHolder === "" };
+      if (performance.now() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
+      if (awaitedHolder === "") onWait(() => undefined);
+      awaitedHolder = holder;
+      await sleep(POLL_MS);
+    }
+  }
+
+  function rememberCollect(address: string, collect: LastCollect): void {
+    const known = collects.get(address);
+    const ttl = timeToLive(collect);
+    if (ttl > 0 && !(known && known.at > collect.at)) collects.set(address, collect, { ttl });
+  }
+
+  function rememberBackoff(address: string, ms: number): void {
+    if (ms === 0) backoffs.delete(address);
+    else backoffs.set(address, { ms, endsAt: performance.now() + ms }, { ttl: ms + REMEMBERED_MS });
+  }
+
+  function newestCollect(address: string, text: string): LastCollect | undefined {
+    const stored = STORED_COLLECT.safeParse(parseJson(text)).data;
+    const known = collects.get(address);
+    const newest = stored && known ? (known.at > stored.at ? known : stored) : (stored ?? known);
+    return newest && timeToLive(newest) > 0 ? newest : undefined;
+  }
+
+  return {
+    /**
+     * Takes the claim of this address; waits while another collect prepares its transaction, and then calls `onWait`.
+     * Throws {@link CollectError} `distribution-in-flight` or `lease-not-acquired` at `endsAt`, a `performance.now()`
+     * time, or `stored-transaction-unreadable`.
+     */
+    async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
+      for (let other; (other = holders.get(address));) {
+        const { settled } = other;
+        onWait(() => other?.transaction);
+        await before(endsAt, settled.promise);
+        if (other.transaction) return toFollow(other.transaction);
+      }
+      const held = {
+        transaction: undefined as StoredTransaction | undefined,
+        settled: Promise.withResolvers<void>(),
+      };
+      holders.set(address, held);
+      const free = () => {
+        if (holders.get(address) === held) holders.delete(address);
+        held.settled.resolve();
+      };
+      const keys = keysOf(`${feePayer}:${address}`);
+      const token = randomUUID();
+      const taken = await takeInRedis(keys, token, endsAt, onWait).catch((error: unknown) => {
+        free();
+        throw error;
+      });
+      const { ms = 0, endsAt: backsOffUntil = 0 } = backoffs.get(address) ?? {};
+      const left = Math.max(0, backsOffUntil - performance.now());
+      const [holder, transaction, landedSlot, collect, backoffMs, leftMs] = taken?.answer ?? [
+        token,
+        "",
+        0,
+        "",
+        ms,
+        left,
+      ];
+      const takenAt = performance.now();
+      let hasTransaction = holder !== token;
+      if (hasTransaction) free();
+      const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);
+      const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
+
+      function settle(landing?: Landing): void {
+        clearInterval(renewal);
+        const { slot = NOT_LANDED, collect, hasFailed } = landing ?? {};
+        let backoff: number | "" = "";
+        // From what it was when the claim was taken: all who know of one failure write the same.
+        if (hasFailed) backoff = backoffMs > 0 ? Math.min(2 * backoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
+        else if (hasFailed === false) backoff = 0;
+        if (backoff !== "") rememberBackoff(address, backoff);
+        if (collect) rememberCollect(address, collect);
+        const ttl = collect ? timeToLive(collect) : 0;
+        const stored = ttl > 0 && collect ? toText(collect) : "";
+        const at = collect?.at.getTime() ?? 0;
+        const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
+        if (hasTransaction) redis?.runLater(SETTLE, keys, args);
+        // Until a claim without a transaction expires by itself, settling it spares the next collect the wait.
+        else redis?.runLaterIfSoon(Math.max(LEASE_MS, ttl), SETTLE, keys, args);
+        free();
+      }
+      const open = STORED_TRANSACTION.safeParse(parseJson(transaction));
+      if (holder !== token && !open.success) {
+        settle();
+        throw new CollectError({ kind: "stored-transaction-unreadable" }, open.error);
+      }
+      return {
+        openTransaction: open.data,
+        isEarlier: taken?.isEarlier ?? false,
+        isInRedis: taken !== undefined,
+        landedSlot,
+        lastCollect: () => newestCollect(address, collect),
+        backsOffMs: () => Math.max(0, takenAt + leftMs - performance.now()),
+        async store(signed) {
+          clearInterval(renewal);
+          hasTransaction = true;
+          const args = [token, JSON.stringify(signed), SIGNED_MS];
+          // Only 0 forbids sending. Undefined means that Redis is down; collects continue without it.
+          const isStored = (await redis?.run(STORE, keys, args)) !== 0;
+          if (isStored) held.transaction = signed;
+          return isStored;
+        },
+        async withdraw() {
+          const isWithdrawn = (await redis?.run(WITHDRAW, keys, [token])) === 1;
+          if (isWithdrawn) {
+            held.transaction = undefined;
+            free();
+          }
+          return isWithdrawn;
+        },
+        settle,
+      };
+    },
+  };
+}
+
+function toText({ collected, newBalance, signature, at }: LastCollect): string {
+  return JSON.stringify({
+    collected: String(collected),
+    newBalance: String(newBalance),
+    signature,
+    at: at.getTime(),
+  });
+}
+
+async function before(endsAt: number, promise: Promise<void>): Promise<void> {
+  const timeout = new AbortController();
+  const late = sleep(Math.max(0, endsAt - performance.now()), "late", { signal: timeout.signal }).catch(
+    () => "",
+  );
+  const first = await Promise.race([promise, late]);
+  timeout.abort();
+  if (first === "late") throw new CollectError({ kind: "distribution-in-flight" });
+}
+
+/** The claim of another collect of this process, whose transaction has an outcome. */
+function toFollow(openTransaction: StoredTransaction): Claim {
+  return {
+    openTransaction,
+    isEarlier: false,
+    isInRedis: false,
+    landedSlot: 0,
+    lastCollect: () => undefined,
+    backsOffMs: () => 0,
+    store: () => Promise.resolve(false),
+    withdraw: () => Promise.resolve(false),
+    settle: () => undefined,
+  };
+}

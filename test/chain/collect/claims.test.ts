@@ -1,0 +1,355 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { createClaims, type Landing, type LastCollect } from "../../../src/chain/collect/claims.ts";
+import { toLamports } from "../../../src/chain/lamports.ts";
+import type { Redis } from "../../../src/upstream/redis.ts";
+import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
+
+const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
+const KEY = "tributary:v3:claim:{payer:address}";
+const KNOWN = "tributary:v3:known:{payer:address}";
+const PING = { text: "return 1", answer: z.int() };
+
+const collectOf = (signature: string, secondsAgo: number): LastCollect => ({
+  collected: toLamports(1),
+  newBalance: toLamports(2),
+  signature,
+  at: new Date(Date.now() - 1_000 * secondsAgo),
+});
+
+describe("a claim without Redis", () => {
+  const claims = () => createClaims({ feePayer: "payer", redis: undefined });
+
+  it("has one holder at a time; who waits follows its transaction once that has an outcome", async () => {
+    const { take } = claims();
+    const first = await take("address", Infinity);
+    let seen: (() => unknown) | undefined;
+    const second = take("address", performance.now() + 600_000, (each) => (seen = each));
+    expect(seen?.()).toBeUndefined();
+    expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
+    expect(seen?.()).toEqual(transaction);
+    first.settle({ slot: 42 });
+    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
+    expect((await take("address", Infinity)).openTransaction).toBeUndefined();
+  });
+
+  it("is waited for until the deadline, which names another collect of the process as the reason", async () => {
+    const { take } = claims();
+    const first = await take("config", Infinity);
+    await expect(take("config", performance.now())).rejects.toMatchObject({
+      failure: { kind: "distribution-in-flight" },
+      message: "another account's collect distributed the coin's shared fees until the collect's deadline",
+    });
+    first.settle();
+    expect((await take("config", Infinity)).openTransaction).toBeUndefined();
+  });
+
+  it("remembers the newest collect for an hour from its block, of 10,000 accounts", async () => {
+    const { take } = claims();
+    async function settle(address: string, collect: LastCollect): Promise<void> {
+      (await take(address, Infinity)).settle({ slot: 1, collect });
+    }
+    const lastOf = async (address: string) => {
+      const claim = await take(address, Infinity);
+      claim.settle();
+      return claim.lastCollect()?.signature;
+    };
+    await settle("a", collectOf("newer", 10));
+    await settle("a", collectOf("older", 20));
+    await settle("b", collectOf("old", 3_601));
+    expect([await lastOf("a"), await lastOf("b")]).toEqual(["newer", undefined]);
+    for (let i = 0; i <= 10_000; i++) await settle(`account${i}`, collectOf("other", 0));
+    expect([await lastOf("a"), await lastOf("account0"), await lastOf("account1")]).toEqual([
+      undefined,
+      undefined,
+      "other",
+    ]);
+  });
+});
+
+describe("the backoff of an account whose transactions fail", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const { take } = createClaims({ feePayer: "payer", redis: undefined });
+  async function settle(address: string, hasFailed: boolean): Promise<void> {
+    (await take(address, Infinity)).settle({ slot: 1, hasFailed });
+  }
+  async function secondsOf(address: string): Promise<number> {
+    const claim = await take(address, Infinity);
+    claim.settle();
+    return claim.backsOffMs() / 1_000;
+  }
+
+  it("doubles with each failure in a row, up to an hour, and counts down", async () => {
+    const durations = [];
+    for (let i = 0; i < 8; i++) {
+      await settle("a", true);
+      const seconds = await secondsOf("a");
+      durations.push(seconds);
+      vi.advanceTimersByTime(1_000 * seconds - 500);
+      expect(await secondsOf("a")).toBe(0.5);
+      vi.advanceTimersByTime(500);
+      expect(await secondsOf("a")).toBe(0);
+    }
+    expect(durations).toEqual([60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+    expect(await secondsOf("b")).toBe(0);
+  });
+
+  it("ends with a success; the next failure starts at one minute", async () => {
+    await settle("c", true);
+    await settle("c", true);
+    await settle("c", false);
+    expect(await secondsOf("c")).toBe(0);
+    await settle("c", true);
+    expect(await secondsOf("c")).toBe(60);
+  });
+});
+
+let server: RedisServer;
+let redis: Redis;
+
+describeWithRedis("a claim in Redis", () => {
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
+    redis = newRedis;
+  });
+  const take = (endsAt = Infinity) => createClaims({ feePayer: "payer", redis }).take("address", endsAt);
+  const expire = () => server.command("DEL", KEY);
+  /** Resolves when a second replica has requested the lock while it is held. */
+  const secondReplicaWaits = () => expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
+  const redisIsUp = () => expect.poll(() => redis.run(PING, [], [])).toBe(1);
+
+  it("has one holder at a time, and the next waits until it is released", async () => {
+    const first = await take();
+    let hasSecond = false;
+    const second = take().then((claim) => {
+      hasSecond = true;
+      return claim;
+    });
+    await secondReplicaWaits();
+    expect(hasSecond).toBe(false);
+    first.settle();
+    expect((await second).openTransaction).toBeUndefined();
+  });
+
+  it("is free after its holder withdraws the stored transaction", async () => {
+    const first = await take();
+    await first.store(transaction);
+    expect(await first.withdraw()).toBe(true);
+    expect((await take()).openTransaction).toBeUndefined();
+  });
+
+  it("keeps a stored transaction that another replica may have received", async () => {
+    const first = await take();
+    const second = take();
+    await secondReplicaWaits();
+    await first.store({ ...transaction, isShared: true });
+    expect(await first.withdraw()).toBe(false);
+    expect((await second).openTransaction).toEqual({ ...transaction, isShared: true });
+  });
+
+  it("is waited for only until the deadline", async () => {
+    await take();
+    await expect(take(performance.now())).rejects.toMatchObject({
+      failure: { kind: "lease-not-acquired" },
+    });
+  });
+
+  describe("is renewed", () => {
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+    const holdByAnother = () => server.command("HSET", KEY, "token", "another");
+    /** Whether the next renewal shortens the lock's time to live. */
+    async function isRenewed(): Promise<boolean> {
+      await server.command("PEXPIRE", KEY, 100_000);
+      vi.advanceTimersByTime(5_000);
+      await redis.run(PING, [], []);
+      return (await server.command("PTTL", KEY)) <= 15_000;
+    }
+
+    it("every 5 seconds while its holder prepares a transaction", async () => {
+      await take();
+      for (let i = 0; i < 2; i++) expect(await isRenewed()).toBe(true);
+    });
+
+    it("no longer once it stores a transaction, is released, or has another holder", async () => {
+      const first = await take();
+      await first.store(transaction);
+      expect(await isRenewed()).toBe(false);
+      first.settle();
+
+      await take();
+      await holdByAnother();
+      expect(await isRenewed()).toBe(false);
+      await expire();
+
+      const third = await take();
+      third.settle();
+      await holdByAnother();
+      expect(await isRenewed()).toBe(false);
+    });
+  });
+
+  it("expires within 15 seconds before a transaction is stored, and after a week with one", async () => {
+    const first = await take();
+    const ttl = await server.command("PTTL", KEY);
+    expect(ttl).toBeGreaterThan(0);
+    expect(ttl).toBeLessThanOrEqual(15_000);
+    await first.store(transaction);
+    expect(await server.command("PTTL", KEY)).toBeGreaterThan(6 * 24 * 3_600_000);
+  });
+
+  it("gives its signed transaction to every replica that acquires it later", async () => {
+    const first = await take();
+    expect(await first.store(transaction)).toBe(true);
+    for (let i = 0; i < 2; i++)
+      expect(await take()).toMatchObject({ openTransaction: transaction, isEarlier: true });
+  });
+
+  it.each([
+    ["in a known slot", 42],
+    ["in an unknown slot", 0],
+  ])("gives its transaction to a replica that was waiting, even after it has landed %s", async (_, slot) => {
+    const first = await take();
+    const second = take();
+    await secondReplicaWaits();
+    await first.store(transaction);
+    first.settle({ slot });
+    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
+  });
+
+  it("is free once the outcome is known, and the next holder knows the slot", async () => {
+    const first = await take();
+    await first.store(transaction);
+    first.settle({ slot: 42 });
+    const second = await take();
+    expect([second.openTransaction, second.landedSlot]).toEqual([undefined, 42]);
+    second.settle();
+    const third = await take();
+    await third.store(transaction);
+    third.settle({ slot: 41 }); // An older slot, as a slow replica reports it.
+    expect((await take()).landedSlot).toBe(42);
+    expect(await server.command("PTTL", KNOWN)).toBeLessThanOrEqual(60_000);
+  });
+
+  it("can be released by any replica that knows the outcome of its transaction", async () => {
+    await (await take()).store(transaction);
+    (await take()).settle();
+    expect((await take()).openTransaction).toBeUndefined();
+  });
+
+  it("that has expired stores no transaction once another replica has acquired it", async () => {
+    const slow = await take();
+    await expire();
+    const next = await take();
+    expect(await slow.store(transaction)).toBe(false);
+    slow.settle();
+    expect(await next.store({ ...transaction, signature: "next" })).toBe(true);
+    expect((await take()).openTransaction?.signature).toBe("next");
+  });
+
+  it("that has expired still stores a transaction while no other replica has acquired it", async () => {
+    const slow = await take();
+    await expire();
+    expect(await slow.store(transaction)).toBe(true);
+    expect((await take()).openTransaction).toEqual(transaction);
+  });
+
+  it("with an unreadable transaction fails one collect, but not the next", async () => {
+    await server.command("HSET", KEY, "token", "t", "transaction", "{");
+    await expect(take()).rejects.toMatchObject({ failure: { kind: "stored-transaction-unreadable" } });
+    expect((await take()).openTransaction).toBeUndefined();
+  });
+
+  describe("keeps for all replicas", () => {
+    async function settle(landing: Landing): Promise<void> {
+      (await take()).settle(landing);
+    }
+    async function read() {
+      const claim = await take();
+      claim.settle();
+      return claim;
+    }
+
+    it("the backoff, which doubles, whichever replica fails, and ends with a success", async () => {
+      for (const seconds of [60, 120]) {
+        await settle({ slot: 1, hasFailed: true });
+        const leftMs = (await read()).backsOffMs();
+        expect(leftMs).toBeGreaterThan(0);
+        expect(leftMs).toBeLessThanOrEqual(1_000 * seconds);
+        expect(await server.command("HGET", KNOWN, "backoff")).toBe(String(1_000 * seconds));
+      }
+      expect(await server.command("PTTL", KNOWN)).toBeGreaterThan(3_600_000);
+      await settle({ slot: 2, hasFailed: false });
+      expect((await read()).backsOffMs()).toBe(0);
+      await settle({ slot: 3, hasFailed: true });
+      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
+    });
+
+    it("a failure once, although all who followed the transaction settle it", async () => {
+      const first = await take();
+      const second = take();
+      await secondReplicaWaits();
+      await first.store(transaction);
+      for (const claim of [first, await second]) claim.settle({ slot: 1, hasFailed: true });
+      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
+    });
+
+    it("the newest collect for an hour, also if an older one becomes known late", async () => {
+      const old = await take();
+      await old.store(transaction);
+      old.settle({ slot: 1 });
+      const newer = collectOf("newer", 10);
+      await settle({ slot: 2, collect: newer });
+      old.settle({ slot: 1, collect: collectOf("older", 20) });
+      expect(await read()).toMatchObject({ landedSlot: 2 });
+      expect((await read()).lastCollect()).toEqual(newer);
+      expect(await server.command("PTTL", KNOWN)).toBeGreaterThan(60_000);
+      expect(await server.command("PTTL", KNOWN)).toBeLessThanOrEqual(3_600_000);
+    });
+  });
+
+  it("is held while a replica of the release before holds its lock, and follows its transaction", async () => {
+    const lock = "tributary:v2:collect:{payer:address}";
+    await server.command("HSET", lock, "token", "old");
+    const waiting = take();
+    await expect.poll(() => server.command("HGET", lock, "asked")).toBe("1");
+    await server.command("HSET", lock, "transaction", JSON.stringify(transaction));
+    const claim = await waiting;
+    expect(claim).toMatchObject({ openTransaction: transaction, isEarlier: false });
+    claim.settle({ slot: 42 });
+    expect(await take()).toMatchObject({ openTransaction: undefined, landedSlot: 42 });
+    expect(await server.command("HGET", lock, "done")).toBe("1");
+  });
+
+  it("is released even when 10,000 other releases are queued while Redis is down", async () => {
+    const first = await take();
+    await first.store(transaction);
+    server.freeze();
+    first.settle({ slot: 42 });
+    const others = createClaims({ feePayer: "payer", redis });
+    for (let i = 0; i < 10_001; i++) (await others.take(`other${i}`, Infinity)).settle();
+    server.thaw();
+    await redisIsUp();
+    expect((await take()).openTransaction).toBeUndefined();
+  });
+
+  it("is acquired while Redis is down, and released when Redis is up again", async () => {
+    server.freeze();
+    const first = await take();
+    expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
+    first.settle();
+    server.thaw();
+    await redisIsUp();
+    expect((await take()).openTransaction).toBeUndefined();
+  });
+});
