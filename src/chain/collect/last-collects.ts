@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { parseJson } from "../../upstream/parse-json.ts";
-import type { Redis, Script } from "../../upstream/redis.ts";
+import type { Redis, Script } from "../../store/redis.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 
 /** What the last successful collect of an account moved. */

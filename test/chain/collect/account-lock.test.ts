@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createAccountLocks } from "../../../src/chain/collect/locks/account-lock.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 

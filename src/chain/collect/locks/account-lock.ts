@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { parseJson } from "../../../upstream/parse-json.ts";
-import type { Redis, Script } from "../../../upstream/redis.ts";
+import type { Redis, Script } from "../../../store/redis.ts";
 import { CollectError } from "../../collect-error.ts";
 
 /** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
