@@ -2,12 +2,14 @@
  * Imports point in the direction of the data flow. `npm run lint` fails on an import, even of a type, that this
  * table does not allow. `chain` means the folder with its subfolders, `chain/*` only the files directly in it.
  */
-const BASE = ["upstream", "contract", "observability"];
+const BASE = ["upstream", "fairness", "store", "contract", "observability"];
 const DOMAIN = ["social", "chain", ...BASE];
 const MAY_IMPORT = {
   contract: [],
   observability: [],
-  upstream: ["contract", "observability"],
+  store: ["observability"],
+  fairness: ["store", "contract", "observability"],
+  upstream: ["fairness", "contract", "observability"],
   social: BASE,
   "chain/*": ["chain/rpc", "chain/slots", "chain/launchpad", ...BASE],
   "chain/rpc": ["chain/slots", "chain/lamports.ts", "chain/rent.ts", ...BASE],

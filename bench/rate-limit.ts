@@ -5,7 +5,7 @@
 import { Registry } from "@prometheus-io/client";
 import { createRateLimit, type RateLimit } from "../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../src/observability/log.ts";
-import { createRedis } from "../src/upstream/redis.ts";
+import { createRedis } from "../src/store/redis.ts";
 import { startRedis } from "../test/support/redis-server.ts";
 import { callerOf, printHead, printRow, repeat, timed } from "./measure.ts";
 

@@ -38,9 +38,9 @@ import { JSON_HEADERS, respondError } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
 import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
-import { createBudgetMetrics } from "./upstream/budget/budget-metrics.ts";
+import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
-import { createRedis } from "./upstream/redis.ts";
+import { createRedis } from "./store/redis.ts";
 
 const FORGOTTEN_PROXY =
   "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";

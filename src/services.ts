@@ -37,9 +37,9 @@ import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
 import type { createBatchMetrics } from "./upstream/batch-metrics.ts";
-import type { BudgetMetrics } from "./upstream/budget/budget-metrics.ts";
+import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
-import type { Redis } from "./upstream/redis.ts";
+import type { Redis } from "./store/redis.ts";
 
 /** Tests pass shorter waits than production's, which are the parts' defaults. */
 export type Waits = ConfirmationWaits & DeployWaits & LiveWaits & MetricsWaits & ReportWaits;

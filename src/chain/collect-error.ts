@@ -1,5 +1,5 @@
 import { toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
-import type { Shortage } from "../upstream/budget/budget.ts";
+import type { Shortage } from "../fairness/budget.ts";
 import { toRefusal } from "./refusal.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 

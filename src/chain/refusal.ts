@@ -1,5 +1,5 @@
 import type { ErrorDetails } from "../contract/contract-error.ts";
-import type { Shortage } from "../upstream/budget/budget.ts";
+import type { Shortage } from "../fairness/budget.ts";
 
 /** The refusal of a collect, or of a page of a history, by the service's `budget`. */
 export function toRefusal(

@@ -3,7 +3,7 @@ import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Config } from "../config.ts";
 import type { Logger } from "../observability/log.ts";
 import type { SocialClient } from "../social/api-client.ts";
-import type { Redis } from "../upstream/redis.ts";
+import type { Redis } from "../store/redis.ts";
 import { checkChain } from "./check-chain.ts";
 import { checkSocialNetwork } from "./check-social-network.ts";
 import { bad, poor, type Finding } from "./finding.ts";

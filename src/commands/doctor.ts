@@ -12,8 +12,8 @@ import { createSocialClient } from "../social/api-client.ts";
 import { createCallQuota } from "../social/call-quota.ts";
 import { createCircuitBreaker } from "../social/circuit-breaker.ts";
 import { createCallUpstream } from "../upstream/http.ts";
-import { createRedis } from "../upstream/redis.ts";
-import { remedyFor } from "../upstream/redis-probe.ts";
+import { createRedis } from "../store/redis.ts";
+import { remedyFor } from "../store/redis-probe.ts";
 import { createExamineEndpoint } from "./accounts-per-call.ts";
 
 const REDIS_INFO = {

@@ -3,8 +3,8 @@ import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { respondJson } from "../rest/respond.ts";
 import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
-import { memoize } from "../upstream/memoize.ts";
-import { REDIS_SUBJECT } from "../upstream/redis.ts";
+import { memoize } from "../store/memoize.ts";
+import { REDIS_SUBJECT } from "../store/redis.ts";
 
 /** Probes within this time share one check of the chain, so frequent probes cost nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;

@@ -8,7 +8,7 @@ import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { respondError } from "../rest/respond.ts";
-import { TRUSTED_BLOCK } from "../upstream/budget/budget.ts";
+import { TRUSTED_BLOCK } from "../fairness/budget.ts";
 import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
 import type { Cors, PageRequest } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { StreamBroken, type OpenStream } from "../resolvers/request-scope.ts";
-import { toWideBlock } from "../upstream/budget/budget.ts";
+import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
 /** The parts of all streams that the callers of one IPv4 /24 or IPv6 /48, and of one IPv6 /32, may have. */

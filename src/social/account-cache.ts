@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../upstream/parse-json.ts";
-import type { Redis, Script } from "../upstream/redis.ts";
+import type { Redis, Script } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { CACHED_PROFILE } from "./profile.ts";
 import { SocialError } from "./social-error.ts";

@@ -1,7 +1,7 @@
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 import { createBatcher } from "../upstream/batcher.ts";
-import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
-import type { Redis } from "../upstream/redis.ts";
+import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
+import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import { toAccountName, type AccountName, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";

@@ -1,7 +1,7 @@
-import type { Bucket } from "../upstream/budget/bucket.ts";
-import { createSharedBuckets } from "../upstream/budget/shared-buckets.ts";
+import type { Bucket } from "../store/bucket.ts";
+import { createSharedBuckets } from "../store/shared-buckets.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
-import type { Redis } from "../upstream/redis.ts";
+import type { Redis } from "../store/redis.ts";
 
 /** The network counts calls by handles and by ids separately. */
 export type CallKind = "usernames" | "ids";

@@ -1,7 +1,7 @@
 import type { Logger } from "../observability/log.ts";
-import type { BudgetMetrics } from "../upstream/budget/budget-metrics.ts";
-import { createBudget } from "../upstream/budget/budget.ts";
-import type { Redis } from "../upstream/redis.ts";
+import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
+import { createBudget } from "../fairness/budget.ts";
+import type { Redis } from "../store/redis.ts";
 import type { AccountName, SocialAccount } from "./account.ts";
 import { SocialError } from "./social-error.ts";
 

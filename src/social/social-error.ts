@@ -1,4 +1,4 @@
-import type { Shortage } from "../upstream/budget/budget.ts";
+import type { Shortage } from "../fairness/budget.ts";
 
 /** Why a lookup found no account. */
 export type SocialFailure =

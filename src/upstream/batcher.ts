@@ -1,6 +1,5 @@
-import { atEndOfTurn } from "./at-end-of-turn.ts";
 import type { BatchMetrics } from "./batch-metrics.ts";
-import { inFairOrder } from "./fair-order.ts";
+import { inFairOrder } from "../fairness/fair-order.ts";
 
 type Answer<Value> = Value | Error;
 
@@ -82,7 +81,7 @@ export function createBatcher<Key, Value>(options: {
   /** The turn of the next call. */
   let turn: "needed" | "awaited" | "here" = "needed";
   let lastGroup: unknown;
-  const sendAtEndOfTurn = atEndOfTurn(send);
+  let endOfTurn: NodeJS.Immediate | undefined;
   metrics?.watch(() => waiting.size);
 
   /** Resolves to the value of each key, in order, or to the Error that `ask` answered or threw. */
@@ -131,7 +130,7 @@ export function createBatcher<Key, Value>(options: {
       const dueAt = performance.now() + (isAlone ? 0 : maxWaitMs);
       entry = { key, id: idOf(key), dueAt, sendBefore: 0, isAnswered: false, waiters: [], callers: 0, onEnd };
       waiting.set(entry.id, entry);
-      sendAtEndOfTurn();
+      endOfTurn ??= setImmediate(send);
     }
     entry.callers++;
     entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
@@ -146,6 +145,7 @@ export function createBatcher<Key, Value>(options: {
   }
 
   function send(): void {
+    endOfTurn = undefined;
     while (waiting.size > 0 && calls < maxCalls && millisecondsUntilDue() <= 0 && hasTurn()) void sendOne();
     if (scarce && waiting.size > maxWaiting)
       for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(maxWaiting))
@@ -199,7 +199,7 @@ export function createBatcher<Key, Value>(options: {
     calls--;
     for (const entry of batch)
       if (!entry.isAnswered) answer(entry, error ?? new Error(`no answer for ${entry.id}`));
-    sendAtEndOfTurn();
+    endOfTurn ??= setImmediate(send);
   }
 
   function answer(entry: Entry<Key, Value>, value: Answer<Value>): void {

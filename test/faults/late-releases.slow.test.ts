@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { createClaims } from "../../src/chain/collect/claims.ts";
-import type { Redis } from "../../src/upstream/redis.ts";
+import type { Redis } from "../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 

@@ -2,7 +2,7 @@ import { Registry } from "@prometheus-io/client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
 import { createLandedSlots } from "../../src/chain/slots/landed-slots.ts";
-import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
+import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { toLamports } from "../../src/chain/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
@@ -11,7 +11,7 @@ import { createAccountCache, type CachedAccount } from "../../src/social/account
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
-import { createRedis, type Redis } from "../../src/upstream/redis.ts";
+import { createRedis, type Redis } from "../../src/store/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import type { Redis } from "../../src/upstream/redis.ts";
+import type { Redis } from "../../src/store/redis.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";

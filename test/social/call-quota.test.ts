@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCallQuota } from "../../src/social/call-quota.ts";
-import type { Redis } from "../../src/upstream/redis.ts";
+import type { Redis } from "../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 

@@ -7,9 +7,9 @@ import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";
 import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
 import type { WalletWithCoins } from "../../src/chain/wallets.ts";
-import { createBudgetMetrics } from "../../src/upstream/budget/budget-metrics.ts";
+import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
-import type { Redis } from "../../src/upstream/redis.ts";
+import type { Redis } from "../../src/store/redis.ts";
 import { configure, type Env } from "./configure.ts";
 import { SHORT_WAITS, type TestSandbox } from "./sandbox.ts";
 

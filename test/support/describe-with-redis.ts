@@ -3,7 +3,7 @@ import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
-import { createRedis, type Redis } from "../../src/upstream/redis.ts";
+import { createRedis, type Redis } from "../../src/store/redis.ts";
 import { eventually } from "./eventually.ts";
 import { startRedis, type RedisServer } from "./redis-server.ts";
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { parseJson } from "../../upstream/parse-json.ts";
-import type { Redis, Script } from "../../upstream/redis.ts";
+import type { Redis, Script } from "../../store/redis.ts";
 import { CollectError } from "../collect-error.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
-import { memoize } from "../../upstream/memoize.ts";
+import { memoize } from "../../store/memoize.ts";
 import { FAILURE_RESULTS } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import { describeBalance, FEW_COLLECTS } from "./fee-payer.ts";

@@ -1,5 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
-import { createSemaphore, type Task } from "../../upstream/semaphore.ts";
+import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";

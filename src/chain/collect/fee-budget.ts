@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
-import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
-import { createBudget, type Pool, type Shortage } from "../../upstream/budget/budget.ts";
-import type { Redis } from "../../upstream/redis.ts";
+import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
+import { createBudget, type Pool, type Shortage } from "../../fairness/budget.ts";
+import type { Redis } from "../../store/redis.ts";
 import { CollectError } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";

@@ -1,5 +1,5 @@
 import { ContractError } from "../../contract/contract-error.ts";
-import { createSemaphore, type Blocks, type Task } from "../../upstream/semaphore.ts";
+import { createSemaphore, type Blocks, type Task } from "../../fairness/semaphore.ts";
 
 /** Who reads a history. */
 export interface HistoryReader {

@@ -1,5 +1,5 @@
 import { withoutParent } from "../../observability/tracing.ts";
-import { inFairOrder } from "../../upstream/fair-order.ts";
+import { inFairOrder } from "../../fairness/fair-order.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";

@@ -1,4 +1,4 @@
-import { memoize } from "../../upstream/memoize.ts";
+import { memoize } from "../../store/memoize.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { toRpcError } from "./rpc-error.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Redis, Script } from "../../upstream/redis.ts";
+import type { Redis, Script } from "../../store/redis.ts";
 import type { Floors } from "./floors.ts";
 
 /** Longer than a provider's node lags behind. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
 import { descriptionLink } from "../../rest/openapi.ts";
-import { memoize } from "../../upstream/memoize.ts";
+import { memoize } from "../../store/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";

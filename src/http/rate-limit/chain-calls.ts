@@ -1,8 +1,8 @@
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
-import type { BudgetMetrics } from "../../upstream/budget/budget-metrics.ts";
-import { toWideBlock, TRUSTED_BLOCK } from "../../upstream/budget/budget.ts";
-import { createSharedBuckets } from "../../upstream/budget/shared-buckets.ts";
-import type { Redis } from "../../upstream/redis.ts";
+import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
+import { toWideBlock, TRUSTED_BLOCK } from "../../fairness/budget.ts";
+import { createSharedBuckets } from "../../store/shared-buckets.ts";
+import type { Redis } from "../../store/redis.ts";
 
 /** The callers of one block, or of one IPv6 /32, get a quarter of the plan that the README recommends. */
 const CALLS_PER_SECOND = 55 / 4;

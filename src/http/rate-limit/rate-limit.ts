@@ -3,7 +3,7 @@ import { ContractError, toRetryAfterSeconds } from "../../contract/contract-erro
 import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-metadata.ts";
-import type { Redis } from "../../upstream/redis.ts";
+import type { Redis } from "../../store/redis.ts";
 import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
 /** The limit that the operator configures. */

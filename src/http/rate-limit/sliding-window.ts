@@ -3,7 +3,7 @@
  * Both keep the times of each caller's admitted requests, oldest first, and check and record in one atomic step.
  */
 import { z } from "zod";
-import type { Redis, Script } from "../../upstream/redis.ts";
+import type { Redis, Script } from "../../store/redis.ts";
 
 export interface Limit {
   readonly max: number;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createClaims, type Landing, type LastCollect } from "../../../src/chain/collect/claims.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 

@@ -6,7 +6,7 @@ import type { RedisServer } from "../../support/redis-server.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { startWorld, type World } from "../../support/world.ts";
 import type { CollectError } from "../../../src/chain/collect-error.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import {
   createSandboxCollector,
   type ChainRpc,

@@ -4,8 +4,8 @@ import type { CollectError } from "../../../src/chain/collect-error.ts";
 import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/lamports.ts";
 import { createLogger } from "../../../src/observability/log.ts";
-import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 
 const FEE = toLamports(5_000);

@@ -28,7 +28,7 @@ import {
 } from "../../support/messages.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createLogger } from "../../../src/observability/log.ts";
-import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
+import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 const keypair = Keypair.generate();

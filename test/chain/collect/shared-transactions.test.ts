@@ -5,7 +5,7 @@ import type { CollectOutcome } from "../../../src/chain/collect/landed-outcome.t
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { hold, isMethod, NEVER_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from "vitest";
 import { createLandedSlots } from "../../../src/chain/slots/landed-slots.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { createRateLimit } from "../../../src/http/rate-limit/rate-limit.ts";
 import { createMemoryWindow } from "../../../src/http/rate-limit/sliding-window.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import type { Redis } from "../../../src/store/redis.ts";
 import {
   describeInMemoryAndInRedis,
   describeWithRedis,

@@ -1,6 +1,6 @@
 import type { LRUCache } from "lru-cache";
 import type { Logger } from "../../../observability/log.ts";
-import { memoize } from "../../../upstream/memoize.ts";
+import { memoize } from "../../../store/memoize.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import { priorityFee } from "../../priority-fee.ts";

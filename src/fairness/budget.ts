@@ -1,9 +1,9 @@
 import ipaddr from "ipaddr.js";
-import { toRetryAfterSeconds } from "../../contract/contract-error.ts";
-import type { Logger } from "../../observability/log.ts";
-import type { Redis } from "../redis.ts";
-import { hourlyBucket, type Bucket } from "./bucket.ts";
-import { createSharedBuckets, type Taken } from "./shared-buckets.ts";
+import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import type { Logger } from "../observability/log.ts";
+import type { Redis } from "../store/redis.ts";
+import { hourlyBucket, type Bucket } from "../store/bucket.ts";
+import { createSharedBuckets, type Taken } from "../store/shared-buckets.ts";
 
 /** Stands for the block of all callers whom the operator trusts. */
 export const TRUSTED_BLOCK = "trusted";

@@ -2,7 +2,7 @@ import { Registry } from "@prometheus-io/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
-import { createRedis, type Redis, type Script } from "../../src/upstream/redis.ts";
+import { createRedis, type Redis, type Script } from "../../src/store/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { memoize } from "../../src/upstream/memoize.ts";
+import { memoize } from "../../src/store/memoize.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -7,7 +7,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import type { Redis, Script } from "../redis.ts";
+import type { Redis, Script } from "./redis.ts";
 
 export interface Bucket {
   readonly name: string;

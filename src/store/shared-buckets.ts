@@ -1,4 +1,4 @@
-import type { Redis } from "../redis.ts";
+import type { Redis } from "./redis.ts";
 import { createMemoryBuckets, createRedisBuckets, type Answer, type Bucket, type Wanted } from "./bucket.ts";
 
 /** A replica that cannot reach Redis takes this part of a bucket: four replicas together stay within it. */

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { createSemaphore, type Task } from "../../src/upstream/semaphore.ts";
+import { createSemaphore, type Task } from "../../src/fairness/semaphore.ts";
 
 /** Lets tasks end, and then others start at the end of the turn. */
 async function turn(): Promise<void> {

@@ -1,5 +1,4 @@
 import { AsyncResource } from "node:async_hooks";
-import { atEndOfTurn } from "./at-end-of-turn.ts";
 import { inFairOrder } from "./fair-order.ts";
 
 /** A task that waits for its turn or runs. Callers can share it. */
@@ -29,9 +28,10 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
   const { maxRunning, maxWaiting, refuse } = options;
   const waiting = new Set<Place<T>>();
   const running = new Set<Place<T>>();
-  const startAtEndOfTurn = atEndOfTurn(startNext);
+  let endOfTurn: NodeJS.Immediate | undefined;
 
   function startNext(): void {
+    endOfTurn = undefined;
     const inOrder = inFairOrder([...running, ...waiting], blocksOf).filter((place) => waiting.has(place));
     for (const place of inOrder.splice(0, maxRunning - running.size)) start(place);
     for (const place of inOrder.slice(maxWaiting)) reject(place, refuse());
@@ -72,7 +72,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
       waiters: new Set(),
     };
     waiting.add(place);
-    startAtEndOfTurn();
+    endOfTurn ??= setImmediate(startNext);
     return {
       async join({ addressBlock, signal }) {
         const waiter = Promise.withResolvers<T>();

@@ -4,8 +4,8 @@ import {
   createRedisBuckets,
   hourlyBucket,
   type Bucket,
-} from "../../../src/upstream/budget/bucket.ts";
-import { describeInMemoryAndInRedis, setSeconds } from "../../support/describe-with-redis.ts";
+} from "../../src/store/bucket.ts";
+import { describeInMemoryAndInRedis, setSeconds } from "../support/describe-with-redis.ts";
 
 const SECOND = 1_000;
 /** Hold ten and twenty units; a unit flows in each second, or every two seconds. */

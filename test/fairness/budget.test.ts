@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { createLogger } from "../../../src/observability/log.ts";
-import { createBudget, TRUSTED_BLOCK, type Pool } from "../../../src/upstream/budget/budget.ts";
-import type { Redis } from "../../../src/upstream/redis.ts";
+import { createLogger } from "../../src/observability/log.ts";
+import { createBudget, TRUSTED_BLOCK, type Pool } from "../../src/fairness/budget.ts";
+import type { Redis } from "../../src/store/redis.ts";
 import {
   describeInMemoryAndInRedis,
   describeWithRedis,
   eachWithRedis,
   isBack,
   setSeconds,
-} from "../../support/describe-with-redis.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
+} from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
 
 const logLines: string[] = [];
 const log = createLogger("warn", { write: (line) => void logLines.push(line) });

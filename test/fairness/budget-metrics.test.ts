@@ -1,7 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createLogger } from "../../../src/observability/log.ts";
-import { createBudgetMetrics } from "../../../src/upstream/budget/budget-metrics.ts";
+import { createLogger } from "../../src/observability/log.ts";
+import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import type { Logger } from "../../observability/log.ts";
-import { memoize } from "../memoize.ts";
+import type { Logger } from "../observability/log.ts";
+import { memoize } from "../store/memoize.ts";
 import type { BudgetScope } from "./budget.ts";
 
 /**

@@ -3,7 +3,7 @@ import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
-import { createRedis, type Redis, type Script } from "../../src/upstream/redis.ts";
+import { createRedis, type Redis, type Script } from "../../src/store/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 
