@@ -122,6 +122,24 @@ describe("the log", () => {
     },
   );
 
+  it("has one warning, with the cause and what to do, for a collect that the fee payer cannot pay", async () => {
+    const { chain, feePayer } = world.sandbox;
+    const balance = chain.balance(feePayer);
+    chain.setBalance(feePayer, chain.rentExemptMinimum(0));
+    const { headers, body } = await world.collect(world.account("artist005").id);
+    chain.setBalance(feePayer, balance);
+    expect(body.error).toBe("INSUFFICIENT_FUNDS");
+    const lines = logLinesOf(headers.get("x-request-id")).filter(({ msg }) => msg === "answered");
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 40,
+        code: "INSUFFICIENT_FUNDS",
+        cause: expect.stringContaining("the fee payer cannot pay"),
+        hint: expect.stringContaining("send it some"),
+      }),
+    ]);
+  });
+
   it("has a line for a request above the rate limit only at debug level", async () => {
     const from = { "x-forwarded-for": "192.0.2.9" };
     await world.lookup("creator", from);
