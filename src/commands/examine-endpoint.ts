@@ -4,7 +4,7 @@ import { compileMessage, toTransaction } from "../chain/collect/message/message.
 import { withDeadline } from "../chain/rpc/deadline.ts";
 import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
-import { refusesSize } from "../chain/rpc/rpc-error.ts";
+import { refusesSize, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
@@ -12,10 +12,18 @@ import type { CallUpstream } from "../upstream/http.ts";
 /** The limits of providers' cheap plans. */
 const SMALLER_CALLS = [50, 25, 10, 5, 1];
 const NO_DATA = { offset: 0, length: 0 };
-/** How long slots are counted. */
+/** How long slots are counted, and how long if there is no new one: a leader may skip its four. */
 const COUNT_MS = 1_000;
+const STILL_MS = 5_000;
+/** JSON-RPC errors with which nodes refuse a transaction for its version. */
+const VERSION_ERROR_CODES = [-32602, -32015];
 /** Endpoints that differ by more do not serve the same balances. */
 const MAX_APART_SECONDS = 5;
+const TRANSACTIONS = {
+  version1: "takes transactions of version 1",
+  legacy: "takes only legacy transactions, which hold fewer collects",
+  none: "does not simulate transactions",
+};
 const CONFIRMED = { commitment: "confirmed" };
 
 /** An endpoint's slot at a time (`performance.now()`), and how many it makes in a second. */
@@ -45,13 +53,13 @@ export function createExamineEndpoints(needs: {
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
         withDeadline(needs.timeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
-      const [pace, version, takesVersion1, { limit, isUsable }] = await Promise.all([
+      const [pace, version, taken, { limit, isUsable }] = await Promise.all([
         countSlots(call).catch(() => undefined),
         call("getVersion", []).then(
           (found) => found["solana-core"],
           () => "an unknown version",
         ),
-        takesVersion1At(call, feePayer),
+        takenAt(call, feePayer),
         findAccountLimit((keys) =>
           call("getMultipleAccounts", [keys, { encoding: "base64", dataSlice: NO_DATA }]),
         ),
@@ -60,15 +68,15 @@ export function createExamineEndpoints(needs: {
       const facts = [
         `runs ${version}`,
         pace ? `makes ${pace.perSecond.toFixed(1)} slots a second` : "does not return its slot",
-        takesVersion1
-          ? "takes transactions of version 1"
-          : "takes only legacy transactions, which hold fewer collects",
+        TRANSACTIONS[taken],
         `returns ${limit} accounts per call`,
       ];
       const all = `${text}; it ${facts.join(", ")}`;
-      if (limit === MAX_ACCOUNTS_PER_CALL && pace && pace.perSecond > 0) return good("SOLANA_RPC_URL", all);
-      if (limit === MAX_ACCOUNTS_PER_CALL)
-        return poor("SOLANA_RPC_URL", `${all}: its slot stands still, so it has stopped`);
+      if (limit === MAX_ACCOUNTS_PER_CALL) {
+        if (taken === "none") return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+        if (pace?.perSecond === 0) return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
+        return (pace ? good : poor)("SOLANA_RPC_URL", all);
+      }
       const problem = `${all}, not ${MAX_ACCOUNTS_PER_CALL}`;
       return isUsable
         ? poor("SOLANA_RPC_URL", `${problem}: the service makes more calls to it; a larger plan needs fewer`)
@@ -93,23 +101,28 @@ export function createExamineEndpoints(needs: {
 async function countSlots(call: Call): Promise<Pace> {
   const read = async () => ({ slot: await call("getSlot", [CONFIRMED]), at: performance.now() });
   const first = await read();
-  await sleep(COUNT_MS);
-  const last = await read();
+  let last = first;
+  while (last.at - first.at < (last.slot > first.slot ? COUNT_MS : STILL_MS)) {
+    await sleep(COUNT_MS);
+    last = await read();
+  }
   return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / (last.at - first.at) };
 }
 
-/** Whether a node simulates a transaction of version 1, which does nothing. */
-async function takesVersion1At(call: Call, feePayer: string): Promise<boolean> {
+/** Which transactions a node simulates, by one of version 1, which does nothing. */
+async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANSACTIONS> {
   const budget = { version: 1, unitLimit: 1_000, price: 0n } as const;
   const transaction = toTransaction(
     compileMessage(feePayer, [], budget, PublicKey.default.toBase58()),
     feePayer,
   );
   const config = { ...CONFIRMED, encoding: "base64", sigVerify: false, replaceRecentBlockhash: true };
-  return call("simulateTransaction", [transaction, config]).then(
-    ({ value }) => value.err !== "UnsupportedVersion",
-    () => false,
-  );
+  try {
+    const { value } = await call("simulateTransaction", [transaction, config]);
+    return value.err === "UnsupportedVersion" ? "legacy" : "version1";
+  } catch (error) {
+    return VERSION_ERROR_CODES.includes((error as RpcError).code!) ? "legacy" : "none";
+  }
 }
 
 /**

@@ -134,12 +134,31 @@ describe("npm run doctor", () => {
     const { exitCode, lines, last } = await doctor({ SOLANA_RPC_URL: urls });
     const all = lines.join("\n");
     expect(all).toMatch(/ok {5}SOLANA_RPC_URL: .* takes only legacy transactions, which hold fewer collects/);
-    expect(all).toMatch(/check {2}SOLANA_RPC_URL: .* its slot stands still, so it has stopped/);
+    expect(all).toMatch(/check {2}SOLANA_RPC_URL: .* it, or the cluster, stands still$/m);
     expect(all).toMatch(
       /check {2}SOLANA_RPC_URL: the endpoints are \d{9} slots apart: one of them is behind/,
     );
     expect(last).toBe("Nothing is wrong, but look at the lines with `check`.");
     expect(exitCode).toBe(0);
+  });
+
+  it("does not call an endpoint that cannot simulate one for legacy transactions", async () => {
+    sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
+    const { exitCode, line } = await doctor();
+    expect(line("check  SOLANA_RPC_URL")).toMatch(
+      /does not simulate transactions, .*: collects need simulateTransaction$/,
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  it("does not call an endpoint stopped whose leader skips its slots", async () => {
+    let reads = 0;
+    sandbox.rpc.faults.add({
+      when: ({ method }) => method === "getSlot" && ++reads === 2,
+      then: rpcResult(1),
+    });
+    const { line } = await doctor();
+    expect(line("ok     SOLANA_RPC_URL")).toMatch(/makes \d+\.\d slots a second/);
   });
 
   it("shows the address of an id, and refuses what is none", async () => {
