@@ -65,6 +65,7 @@ const THIS_PROCESS: Host = {
  */
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
+  let hints: readonly string[] = [];
   try {
     const { values, positionals } = readArguments(args);
     if (values.help) {
@@ -77,14 +78,15 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     const read = host.readEnv();
     ({ env } = read);
-    const warnings = [...read.warnings, ...warnAboutUnknown(env, VARIABLE_NAMES), ...warnAboutRisks(env)];
+    hints = [...read.warnings, ...warnAboutUnknown(env, VARIABLE_NAMES)];
+    const warnings = [...hints, ...warnAboutRisks(env)];
     const [command] = positionals;
     if (command === undefined) return await serve(env, host, warnings);
     if (command === "sandbox") return await runSandbox(env, host, values);
     if (command === "doctor") return await runDoctor(env, host, warnings, values.id);
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
-    host.printError(...describeFailure(error, env));
+    host.printError(...describeFailure(error, env, hints));
     return 1;
   }
 }

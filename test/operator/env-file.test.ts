@@ -70,6 +70,14 @@ it.each([
   expect(loadEnvFile(file)).toEqual(expected === undefined ? [] : [expected]);
 });
 
+it("such a warning stands among the problems, because it may be their cause", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, ".env"), "NODE_ENV=production\nNODE_ENV=nonsense\n");
+  const program = startProgram({}, folder);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toContain("\n  - .env, line 2: NODE_ENV is set again, and this value counts\n");
+});
+
 it("hints about misspelled variables stand in the list of problems, of the start and of the doctor", async () => {
   for (const args of [[], ["doctor"]]) {
     const program = runMain({ NODE_ENV: "production", SOLANA_RPC_URLS: "http://127.0.0.1:1" }, args);
