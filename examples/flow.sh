@@ -3,9 +3,7 @@
 #
 #     examples/flow.sh <base URL> [handle] [mint ...]
 #
-# Mints name coins whose waiting fees to collect too, at most 10.
-# With SANDBOX_RPC_URL, the URL of the sandbox's chain, it first adds fees to the vault. Needs curl 7.84 or
-# later, and node to parse JSON.
+# Mints name coins whose waiting fees to collect too, at most 10. Needs curl 7.84 or later, and node to parse JSON.
 set -euo pipefail
 
 fail() {
@@ -51,13 +49,6 @@ social_id=$(field socialId)
 echo "$handle: address $address, socialId $social_id"
 
 # 2. On the launch platform, launch a token with the address as its creator. Trading fills the vault.
-#    The sandbox has a method that adds fees instead.
-if [[ -n ${SANDBOX_RPC_URL:-} ]]; then
-  request "$SANDBOX_RPC_URL" -H 'Content-Type: application/json' \
-    -d '{"jsonrpc":"2.0","id":1,"method":"sandboxAddCreatorFees","params":["'"$address"'",250000000]}'
-  [[ -n $(field result) ]] || fail "Could not add fees to the vault: HTTP $status $body"
-  echo "Added 0.2500 SOL of fees to the vault"
-fi
 
 # 3. Look it up again at any time, to see what is in the vault.
 look_up

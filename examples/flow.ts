@@ -3,9 +3,7 @@
  *
  *     node examples/flow.ts <base URL> [handle] [mint ...]
  *
- * Mints name coins whose waiting fees to collect too, at most 10.
- * With SANDBOX_RPC_URL, the URL of the sandbox's chain, it first adds fees to the vault. Needs Node 22.18 or
- * later, and no packages.
+ * Mints name coins whose waiting fees to collect too, at most 10. Needs Node 22.18 or later, and no packages.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -45,13 +43,6 @@ const { address, socialId } = await lookUp(handle);
 console.log(`${handle}: address ${address}, socialId ${socialId}`);
 
 // 2. On the launch platform, launch a token with the address as its creator. Trading fills the vault.
-//    The sandbox has a method that adds fees instead.
-if (process.env.SANDBOX_RPC_URL) {
-  const fees = { jsonrpc: "2.0", id: 1, method: "sandboxAddCreatorFees", params: [address, 250_000_000] };
-  const added = await request<{ result: string }>(process.env.SANDBOX_RPC_URL, post(fees));
-  if ("error" in added) fail(`Could not add fees to the vault: ${JSON.stringify(added.error)}`);
-  console.log("Added 0.2500 SOL of fees to the vault");
-}
 
 // 3. Look it up again at any time, to see what is in the vault.
 const { balance } = await lookUp(handle);

@@ -58,6 +58,10 @@ if (!baseUrl || !file) {
   console.error("Too few arguments: node examples/indexer.ts <base URL> <file of handles> [SOL] [rounds]");
   process.exit(1);
 }
+if (!existsSync(file)) {
+  console.error(`There is no file ${file}: create it, with a handle on each line`);
+  process.exit(1);
+}
 const handles = readFileSync(file, "utf8").split("\n").filter(Boolean);
 const idsFile = `${file}.ids.json`;
 /** The ids by handle; null for a handle without an account. */
@@ -103,7 +107,10 @@ async function resolve(): Promise<void> {
     some.forEach((handle, i) => {
       const { socialId } = data?.wallets[i] ?? {};
       if (socialId) ids[handle] = socialId;
-      else if (FINAL_CODES.includes(failureAt(errors, i)?.extensions.code ?? "")) ids[handle] = null;
+      else if (FINAL_CODES.includes(failureAt(errors, i)?.extensions.code ?? "")) {
+        ids[handle] = null;
+        console.log(`${handle}: there is no such account`);
+      }
     });
     writeFileSync(idsFile, JSON.stringify(ids));
     // SERVICE_BUSY: the service reads only so many accounts an hour. The next round goes on.

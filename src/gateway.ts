@@ -203,7 +203,13 @@ export function createGateway(
     /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
     async start(): Promise<void> {
       await health.waitForStart(
-        checkUpstreams({ config, rpc: chain.rpc, client: social.client, redis, setFeePayerBalance, log }),
+        checkUpstreams({
+          ...{ config, rpc: chain.rpc, client: social.client, redis, log },
+          setFeePayerBalance(lamports) {
+            health.chainRead();
+            setFeePayerBalance(lamports);
+          },
+        }),
       );
       chain.deploys.start();
     },

@@ -30,14 +30,15 @@ const SECOND_SIGNAL_MS = 1_000;
 const OPTIONS = {
   help: { type: "boolean" },
   version: { type: "boolean" },
+  id: { type: "string" },
   "chain-port": { type: "string", default: "8899" },
   "social-port": { type: "string", default: "8898" },
 } as const;
 
 /** What a command uses of the process that it runs in. */
 interface Host {
-  /** The environment variables, with those of a file .env in the working directory. */
-  readEnv(): Environment;
+  /** The environment variables, with those of a file .env in the working directory, and warnings about its lines. */
+  readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
   print(text: string): void;
   printError(...values: unknown[]): void;
   /** Default: standard output. */
@@ -48,8 +49,8 @@ interface Host {
 
 const THIS_PROCESS: Host = {
   readEnv() {
-    loadEnvFile(".env");
-    return process.env;
+    const warnings = loadEnvFile(".env");
+    return { env: process.env, warnings };
   },
   print: console.log,
   printError: console.error,
@@ -64,6 +65,7 @@ const THIS_PROCESS: Host = {
  */
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
+  let hints: readonly string[] = [];
   try {
     const { values, positionals } = readArguments(args);
     if (values.help) {
@@ -74,14 +76,17 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
       host.print(VERSION);
       return 0;
     }
-    env = host.readEnv();
+    const read = host.readEnv();
+    ({ env } = read);
+    hints = [...read.warnings, ...warnAboutUnknown(env, VARIABLE_NAMES)];
+    const warnings = [...hints, ...warnAboutRisks(env)];
     const [command] = positionals;
-    if (command === undefined) return await serve(env, host);
+    if (command === undefined) return await serve(env, host, warnings);
     if (command === "sandbox") return await runSandbox(env, host, values);
-    if (command === "doctor") return await runDoctor(env, host);
+    if (command === "doctor") return await runDoctor(env, host, warnings, values.id);
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
-    host.printError(...describeFailure(error, env));
+    host.printError(...describeFailure(error, env, hints));
     return 1;
   }
 }
@@ -90,20 +95,22 @@ function readArguments(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new ConfigError([`${(error as Error).message}; run npm start -- --help`]);
+    // Without the advice on how to pass it as another argument.
+    const [message] = (error as Error).message.split(". To specify");
+    throw new ConfigError([`${message}; run npm start -- --help`]);
   }
 }
 
-function warningsAbout(env: Environment): string[] {
-  return [...warnAboutUnknown(env, VARIABLE_NAMES), ...warnAboutRisks(env)];
-}
-
-/** Returns 1 if a variable is at fault. */
-async function runDoctor(env: Environment, { print }: Host): Promise<number> {
+/** Returns 1 if a variable is at fault. `id`: the social id whose address it shows. */
+async function runDoctor(
+  env: Environment,
+  { print }: Host,
+  warnings: readonly string[],
+  id: string | undefined,
+): Promise<number> {
   const config = readConfig(env);
-  for (const warning of warningsAbout(env)) print(`check  ${warning}`);
   const { examine } = await import("./commands/doctor.ts");
-  const { text, atFault } = await examine(config);
+  const { text, atFault } = await examine(config, warnings, id);
   print(text);
   return atFault.length > 0 ? 1 : 0;
 }
@@ -149,10 +156,10 @@ function isPort(port: number): boolean {
 }
 
 /** Runs the service until it is stopped, or its start fails. */
-async function serve(env: Environment, host: Host): Promise<number> {
+async function serve(env: Environment, host: Host, warnings: readonly string[]): Promise<number> {
   const opened: Closable[] = [];
   try {
-    return await run(env, host, opened);
+    return await run(env, host, warnings, opened);
   } finally {
     // Not awaited: requests may be in flight.
     for (const { close } of opened) void close();
@@ -167,6 +174,7 @@ interface Closable {
 async function run(
   env: Environment,
   { print, logStream, onSignal }: Host,
+  warnings: readonly string[],
   opened: Closable[],
 ): Promise<number> {
   function open<T extends Closable>(part: T): T {
@@ -178,7 +186,7 @@ async function run(
     : undefined;
   const config = readConfig(env, sandbox?.env);
   const log = createLogger(config.logLevel, logStream);
-  for (const warning of [...warningsAbout(env), ...(sandbox?.warnings ?? [])]) log.warn(warning);
+  for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });

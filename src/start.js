@@ -6,7 +6,9 @@ const { engines } = createRequire(import.meta.url)("../package.json");
 const [, required] = /^>=(\d+)$/.exec(engines.node);
 
 if (Number.parseInt(process.versions.node) < Number(required)) {
-  console.error(`Tributary needs Node ${required} or later, and this is Node ${process.versions.node}.`);
+  console.error(
+    `Tributary needs Node ${required} or later, and this is Node ${process.versions.node}. The project's own Node was not installed: run npm ci without --ignore-scripts and --omit=dev.`,
+  );
   process.exitCode = 1;
 } else {
   import("./main.ts").then(({ main }) => main(process.argv.slice(2))).then((code) => process.exit(code));

@@ -20,7 +20,10 @@ const IPV4_MAPPED_BITS = 96;
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
 export const Settings = z.object({
   PORT: integer(0, 65_535).default(4_000),
-  HOST: z.string().default("127.0.0.1"),
+  HOST: z
+    .string()
+    .refine((host) => !host.startsWith("["), expected("an address without brackets"))
+    .default("127.0.0.1"),
   ADMIN_PORT: integer(0, 65_535).optional(),
   /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
   BASE_PATH: z
@@ -42,7 +45,8 @@ export const Settings = z.object({
       error: "expected no user or password in the URL; set the token in SOCIAL_API_TOKEN",
       abort: true,
     })
-    .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment"),
+    .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment")
+    .refine((url) => !/\/2\/*$/.test(url.pathname), "expected the base URL without /2"),
   ESCROW_PROGRAM_ID: required("the address of the escrow program in base58")
     .transform(parsedBy(parseAddress))
     .refine(
@@ -56,7 +60,7 @@ export const Settings = z.object({
   /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
   TRUST_PROXY: z
     .string()
-    .refine(isProxyList, expected("addresses or CIDR ranges, separated by commas"))
+    .refine(isProxyList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
     .transform(splitList)
     .default([]),
   /** Addresses and CIDR ranges of callers without a rate limit and shares of budgets. */
@@ -100,7 +104,7 @@ export const Secrets = z.object({
   ),
   SOLANA_RPC_URL: required(
     "one or more JSON-RPC URLs, separated by commas, the preferred one first",
-  ).transform(parsedBy((text) => splitList(text).map((part) => parseUrl(part)))),
+  ).transform(parsedBy((text) => splitList(text).map((part, i, all) => parseEntry(part, i + 1, all.length)))),
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
     parsedBy(readKeypair),
   ),
@@ -197,6 +201,16 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
     throw new Error("expected the user and password in the URL to be percent-encoded");
   }
   return url;
+}
+
+/** The message names the entry by its place in the list. */
+function parseEntry(text: string, place: number, count: number): URL {
+  try {
+    return parseUrl(text);
+  } catch (error) {
+    const problem = text === "" ? " is empty" : /\s/.test(text) ? " contains a space" : "";
+    throw new Error(`${(error as Error).message}: entry ${place} of ${count}${problem}`);
+  }
 }
 
 /** One URL, or the URLs of several nodes of one cluster. */

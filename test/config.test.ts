@@ -140,7 +140,11 @@ describe("an invalid variable", () => {
     ["SOCIAL_API_URL", "https://user:pass@network.example", "expected no user or password"],
     ["SOCIAL_API_TOKEN", "two words", "expected printable ASCII"],
     ["SOLANA_RPC_URL", "wss://rpc.example", "expected a URL that starts with http"],
-    ["SOLANA_RPC_URL", "https://rpc.example,", "expected a URL that starts with http"],
+    ["SOLANA_RPC_URL", "https://rpc.example,", "(the value is not shown here): entry 2 of 2 is empty"],
+    ["SOLANA_RPC_URL", "https://a.example https://b.example", "entry 1 of 1 contains a space"],
+    ["SOCIAL_API_URL", "https://network.example/2", "expected the base URL without /2"],
+    ["HOST", "[::1]", 'expected an address without brackets, got "[::1]"'],
+    ["TRUST_PROXY", "0.0.0.0/0", "expected addresses or CIDR ranges, but no /0"],
     ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
     ["ESCROW_SEED", "a-seed-that-is-longer-than-32-bytes", "at most 32 bytes"],
     ["SOCIAL_QUEUE_MAX", "many", "expected a whole number"],
@@ -161,9 +165,11 @@ describe("an invalid variable", () => {
     ["REDIS_URL", "redis://a,rediss://b", "expected the same protocol, user and password in all URLs"],
     ["REDIS_URL", "redis://u:p@a,redis://u:q@b", "expected the same protocol, user and password in all URLs"],
     ["REDIS_URL", "redis://u:p@a,redis://v:p@b", "expected the same protocol, user and password in all URLs"],
-    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file (ENOENT)"],
+    ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file /nowhere/id.json (ENOENT)"],
+    ["FEE_PAYER_KEYPAIR", "~/id.json", "~/id.json (ENOENT); ~ is not expanded, so write the whole path"],
     ["FEE_PAYER_KEYPAIR", "/", "cannot be read as a file (EISDIR)"],
-    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the value is not a key"],
+    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the array has 3 numbers"],
+    ["FEE_PAYER_KEYPAIR", "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "the value is a public key"],
   ])("is named with the expected value: %s=%s", (name, value, expected) => {
     const message = messageFor({ ...complete, [name]: value });
     expect(message).toContain(`- ${name}: `);

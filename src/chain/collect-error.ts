@@ -112,8 +112,8 @@ export const COLLECT_FAILURES = {
 
   /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */
   "fee-payer-short": failure<{ readonly detail: string }>({
-    // Without a hint: a warning names the fee payer, once instead of once per caller.
     text: ({ detail }) => `the fee payer cannot pay: ${detail}`,
+    hint: "the fee payer has too little SOL: send it some; /readyz and npm run doctor show its address and balance",
     code: "INSUFFICIENT_FUNDS",
   }),
 
@@ -129,6 +129,7 @@ export const COLLECT_FAILURES = {
           ? "The collect is still running; it has no transaction in flight yet. Collect again to wait for its result."
           : `The collect is still running; it is not known yet whether transaction ${signature} lands. Look it up by its signature, or collect again to wait for it.`,
     }),
+    hint: "a collect takes longer than COLLECT_TIMEOUT_MS, and continues: if this repeats, check the endpoints in SOLANA_RPC_URL",
   }),
 
   /** The transaction can no longer land; it is not known whether it did. */

@@ -8,9 +8,10 @@ import type { RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
+const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 /** Public clusters by genesis hash. Source: https://docs.anza.xyz/clusters/available */
 const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
-  ["5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d", "mainnet-beta"],
+  [MAINNET, "mainnet-beta"],
   ["EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG", "devnet"],
   ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
 ]);
@@ -49,10 +50,15 @@ export async function checkChain(needs: {
 
   async function checkEndpoint({ endpoint, genesisHash: hash, error }: Cluster): Promise<Finding> {
     const { host } = endpoint;
-    if (error) return bad("SOLANA_RPC_URL", `${host} does not answer (${reasonOf(error)}): ${fixFor(error)}`);
+    if (error) {
+      const reason = error.failure === "timeout" ? `RPC_TIMEOUT_MS=${config.rpcTimeoutMs}` : reasonOf(error);
+      return bad("SOLANA_RPC_URL", `${host} does not answer (${reason}): ${fixFor(error)}`);
+    }
     const text = `${host} is on ${nameOfCluster(hash)}`;
     if (hash !== genesisHash)
       return bad("SOLANA_RPC_URL", `${text}, the first on ${cluster}: use endpoints of one cluster`);
+    if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
+      return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);
     return examineEndpoint ? examineEndpoint(endpoint, text) : good("SOLANA_RPC_URL", text);
   }
 

@@ -6,7 +6,7 @@ import type { SocialClient } from "../social/api-client.ts";
 import type { Redis } from "../store/redis.ts";
 import { checkChain } from "./check-chain.ts";
 import { checkSocialNetwork } from "./check-social-network.ts";
-import { bad, poor, type Finding } from "./finding.ts";
+import { bad, type Finding } from "./finding.ts";
 
 /** The configuration can never work, so the process must not start. */
 export class PreflightError extends Error {
@@ -37,11 +37,6 @@ export async function checkUpstreams(needs: {
     if (!isReported) log[state === "good" ? "info" : "warn"](message);
   }
 
-  if (config.nodeEnv === "production" && config.handleAllowUnderscore === undefined) {
-    const text =
-      "not set, so handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning";
-    report(poor("HANDLE_ALLOW_UNDERSCORE", text));
-  }
   await Promise.all([
     checkChain(needs).then((findings) => {
       findings.forEach(report);

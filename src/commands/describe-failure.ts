@@ -1,14 +1,10 @@
 import { PreflightError } from "../checks/preflight.ts";
-import { ConfigError, VARIABLE_NAMES, type Environment } from "../config.ts";
-import { warnAboutUnknown } from "./unknown-variables.ts";
+import { ConfigError, type Environment } from "../config.ts";
 
-/** What to print when a command fails. */
-export function describeFailure(error: unknown, env: Environment): unknown[] {
+/** What to print when a command fails. `hints`: warnings about names and lines, which may be why a variable is wrong. */
+export function describeFailure(error: unknown, env: Environment, hints: readonly string[]): unknown[] {
   const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
-  if (error instanceof ConfigError) {
-    const hints = warnAboutUnknown(env, VARIABLE_NAMES).map((hint) => `  - ${hint}`);
-    return [[message, ...hints].join("\n")];
-  }
+  if (error instanceof ConfigError) return [[message, ...hints].join("\n  - ")];
   if (error instanceof PreflightError) return [`Tributary cannot start: ${message}`];
   if (code === "EADDRINUSE") {
     const name = port === Number(env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
+import { createAddresses } from "../chain/addresses.ts";
 import { createRpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
+import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
 import { createLogger } from "../observability/log.ts";
 import { createWarnings } from "../observability/warnings.ts";
 import { createSocialClient } from "../social/api-client.ts";
@@ -14,7 +16,7 @@ import { createCircuitBreaker } from "../social/circuit-breaker.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { createRedis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-probe.ts";
-import { createExamineEndpoint } from "./accounts-per-call.ts";
+import { createExamineEndpoints } from "./examine-endpoint.ts";
 
 const REDIS_INFO = {
   text: "redis.call('SET', KEYS[1], '1', 'PX', 1000) return redis.call('INFO')",
@@ -25,39 +27,81 @@ const LEAST_REDIS_VERSION = 7;
 const REDIS_TIMEOUT_MS = 5_000;
 const REDIS_RETRY_MS = 200;
 
+/** A quota with less than this fraction left is worth a look. */
+const LOW_QUOTA = 5;
+
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /**
  * Checks a configuration against its upstreams, without serving and without spending anything. Returns the lines to
- * print, in the order of the checks, and the variables at fault.
+ * print, in the order of the checks, after `warnings`, and the variables at fault. With `id`, they show the address of
+ * this social id.
  */
-export async function examine(config: Config): Promise<{ text: string; atFault: string[] }> {
+export async function examine(
+  config: Config,
+  warnings: readonly string[],
+  id?: string,
+): Promise<{ text: string; atFault: string[] }> {
   const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs: timeoutMs } = config;
-  const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
+  const { socialApiToken: token, solanaRpcUrl: urls, feePayerKeypair } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
+  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
   const client = createSocialClient({
     socialApiUrl,
     token,
     circuitBreaker: createCircuitBreaker({ socialTimeoutMs, log }),
-    quota: createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined }),
+    quota,
     callUpstream,
     warnings: createWarnings(log),
   });
   const rpc = createRpc({ urls, timeoutMs, callUpstream, log });
-  const examineEndpoint = createExamineEndpoint({ callUpstream, timeoutMs });
-  const checks = await Promise.all([
+  const feePayer = feePayerKeypair.publicKey.toBase58();
+  const endpoints = createExamineEndpoints({ callUpstream, timeoutMs, feePayer });
+  const [network, chain, redis] = await Promise.all([
     checkSocialNetwork(client, socialApiUrl),
-    checkChain({ config, rpc, examineEndpoint }),
+    checkChain({ config, rpc, examineEndpoint: endpoints.examine }),
     checkRedis(config),
   ]);
-  const findings = [...checks.flat(), checkProxies(config)];
+  const findings = [
+    network,
+    ...checkQuota(quota.left()),
+    ...chain,
+    ...endpoints.distance(),
+    redis,
+    checkProxies(config),
+    ...showAddress(config, id),
+  ];
   const atFault = [
     ...new Set(findings.filter(({ state }) => state === "bad").map(({ variable }) => variable)),
   ];
-  const lines = findings.map(({ state, variable, text }) => `${LABELS[state]}  ${variable}: ${text}`);
-  const last = atFault.length > 0 ? `At fault: ${atFault.join(", ")}` : "Nothing is wrong.";
+  const lines = [
+    ...warnings.map((warning) => `${LABELS.poor}  ${warning}`),
+    ...findings.map(({ state, variable, text }) => `${LABELS[state]}  ${variable}: ${text}`),
+  ];
+  const isSuspicious = lines.some((line) => line.startsWith(LABELS.poor));
+  const nothing = isSuspicious
+    ? "Nothing is wrong, but look at the lines with `check`."
+    : "Nothing is wrong.";
+  const last = atFault.length > 0 ? `At fault: ${atFault.join(", ")}` : nothing;
   return { text: [...lines, last].join("\n"), atFault };
+}
+
+function checkQuota(left: { remaining: number; limit: number } | undefined): Finding[] {
+  if (!left) return [];
+  const text = `the network allows ${left.remaining} more calls of ${left.limit} until its next reset`;
+  const state = left.remaining > left.limit / LOW_QUOTA ? good : poor;
+  return [state("SOCIAL_API_TOKEN", text)];
+}
+
+function showAddress(config: Config, id: string | undefined): Finding[] {
+  if (id === undefined) return [];
+  const socialId = toSocialId(id);
+  if (socialId === undefined) return [bad("--id", `expected ${SOCIAL_ID_EXPECTED}`)];
+  const { address } = createAddresses(config)(socialId);
+  return [
+    good("ESCROW_PROGRAM_ID", `the address of id ${id} is ${address}: compare it with the escrow program's`),
+  ];
 }
 
 function checkProxies({ trustProxy }: Config): Finding {

@@ -14,6 +14,7 @@ export function helpText(): string {
   npm run sandbox            starts only the sandbox's chain and network, and prints the variables for a service
       -- --chain-port=8899 --social-port=8898    their ports; 0 picks a free one
   npm run doctor             checks the configuration against its upstreams, without serving
+      -- --id=1523400000000000123                shows the address of a social id too
   npm start -- --help        shows this text
   npm start -- --version     shows the version
 

@@ -1,18 +1,58 @@
 import { statSync } from "node:fs";
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The permission of a file's mode that lets every user of the machine read it. */
 const READABLE_BY_ALL = 0o004;
+/** No deadline is so short. Those that are were probably meant in seconds. */
+const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
 
-/** Warnings about variables that are valid but probably mistakes. No warning quotes a value. */
-export function warnAboutRisks(env: Readonly<Record<string, string | undefined>>): string[] {
-  const warnings: string[] = [];
-  if (env.FEE_PAYER_KEYPAIR && isReadableByAll(env.FEE_PAYER_KEYPAIR))
-    warnings.push(
-      "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400, as the user that runs the service",
-    );
-  if (env.SANDBOX === "true" && env.NODE_ENV === "production")
-    warnings.push("SANDBOX has no effect: with NODE_ENV=production no sandbox starts. Remove one of the two");
+/** Warnings about variables that are valid but probably mistakes. No warning quotes a secret. */
+export function warnAboutRisks(env: Environment): string[] {
+  const isProduction = env.NODE_ENV === "production";
+  const warnings = Object.entries(LEAST_MS).flatMap(([name, leastMs]) =>
+    env[name] && Number(env[name]) < leastMs
+      ? [`${name}: ${env[name]} ms is very short: is it in seconds? It is in milliseconds`]
+      : [],
+  );
+  const warnIf = (isRisk: unknown, warning: string) => {
+    if (isRisk) warnings.push(warning);
+  };
+  warnIf(
+    env.FEE_PAYER_KEYPAIR && isReadableByAll(env.FEE_PAYER_KEYPAIR),
+    "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400, as the user that runs the service",
+  );
+  warnIf(
+    env.SANDBOX === "true" && isProduction,
+    "SANDBOX has no effect: with NODE_ENV=production no sandbox starts. Remove one of the two",
+  );
+  warnIf(
+    env.CORS_ORIGINS?.includes("*."),
+    "CORS_ORIGINS: an origin with * matches no page: list each origin, or set only * for all",
+  );
+  if (!isProduction) return warnings;
+  warnIf(
+    hostsIn(env.SOLANA_RPC_URL).size === 1,
+    "SOLANA_RPC_URL: has one provider, which can withhold transactions or be down: add a second one's URL",
+  );
+  warnIf(
+    !env.HANDLE_ALLOW_UNDERSCORE,
+    "HANDLE_ALLOW_UNDERSCORE: not set, so handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning",
+  );
+  const isPublic = isIP(env.HOST ?? "") !== 0 && ipaddr.process(env.HOST!).range() === "unspecified";
+  warnIf(isPublic && !env.ADMIN_PORT, "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics");
+  warnIf(
+    isPublic && !env.TRUST_PROXY,
+    "TRUST_PROXY: not set: if a proxy is in front, all callers behind it share one rate limit",
+  );
   return warnings;
+}
+
+/** The hosts of a list of URLs. */
+function hostsIn(urls = ""): Set<string | undefined> {
+  return new Set(urls.split(",").map((url) => URL.parse(url.trim())?.hostname));
 }
 
 /** Whether `path`, which may also be a key itself, is such a file. */

@@ -110,6 +110,10 @@ export function createHealth(needs: {
       });
     },
 
+    /** The chain has been read: `/readyz` returns 200 from the end of the start on, whatever becomes of the chain. */
+    chainRead(): void {
+      hasReadChain = true;
+    },
     /** `/readyz` returns 503 until `start` resolves. */
     async waitForStart(start: Promise<unknown>): Promise<void> {
       isStarting = true;

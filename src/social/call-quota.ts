@@ -21,7 +21,8 @@ const WAIT_PART = 0.8;
 /** How far apart calls are until the network's reset, according to one response. Times in `performance.now()` time. */
 interface Pace {
   readonly intervalMs: number;
-  readonly usedPart: number;
+  readonly remaining: number;
+  readonly limit: number;
   readonly resetAt: number;
 }
 
@@ -59,8 +60,7 @@ export function createCallQuota({
       if (leftMs <= 0) return;
       const isPlenty = remaining > PLENTY * limit;
       const intervalMs = isPlenty ? 0 : Math.ceil(leftMs / Math.max(1, remaining));
-      const usedPart = Math.max(0, 1 - remaining / Math.max(1, limit));
-      paces.set(kind, { intervalMs, usedPart, resetAt: performance.now() + leftMs });
+      paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
     /** Takes a turn for one call, and resolves when it comes. Undefined while calls are not spaced. */
@@ -69,8 +69,12 @@ export function createCallQuota({
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
 
+    /** The calls that the network still allows until its reset, by its last response; undefined if it has not said so. */
+    left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
+
     /** The part of the network's limit that is used, 0 to 1. */
-    usedPart: (): number => Math.max(0, ...currentPaces().map((pace) => pace.usedPart)),
+    usedPart: (): number =>
+      Math.max(0, ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit))),
   };
 
   async function takeTurn(turn: Bucket): Promise<void> {

@@ -64,12 +64,16 @@ const CASES: {
       hint: "COLLECT_TIMEOUT_MS",
     },
   ],
-  "fee-payer-short": [{ detail: "why" }, { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS }],
+  "fee-payer-short": [
+    { detail: "why" },
+    { code: "INSUFFICIENT_FUNDS", message: INSUFFICIENT_FUNDS, hint: "send it some" },
+  ],
   "still-running": [
     { signature: "sig" },
     {
       message:
         "The collect is still running; it is not known yet whether transaction sig lands. Look it up by its signature, or collect again to wait for it.",
+      hint: "a collect takes longer than COLLECT_TIMEOUT_MS",
     },
   ],
   unknown: [

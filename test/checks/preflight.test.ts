@@ -59,16 +59,11 @@ describe("a start", () => {
     await expect(start).rejects.toThrow(PreflightError);
   });
 
-  it("warns in production that handles with an underscore are refused, unless HANDLE_ALLOW_UNDERSCORE is set", async () => {
-    const warned = async (env: Record<string, string>) => {
-      const { start, output } = createGatewayWith(env);
-      await start();
-      return /"level":40.*HANDLE_ALLOW_UNDERSCORE: not set/.test(output());
-    };
-    expect(await warned({ NODE_ENV: "production" })).toBe(true);
-    expect(await warned({})).toBe(false);
-    for (const decided of ["true", "false"])
-      expect(await warned({ NODE_ENV: "production", HANDLE_ALLOW_UNDERSCORE: decided })).toBe(false);
+  it("is ready from then on, although the chain is lost before the first probe", async () => {
+    const { start, fetch } = createGatewayWith();
+    await start();
+    sandbox.rpc.faults.add({ then: "reset" });
+    expect((await fetch("http://localhost/readyz")).status).toBe(200);
   });
 
   it("only warns on a private cluster, where a program may be deployed later", async () => {

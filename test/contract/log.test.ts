@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -121,6 +122,45 @@ describe("the log", () => {
       ]);
     },
   );
+
+  it("has one warning, with the cause and what to do, for a collect that the fee payer cannot pay", async () => {
+    const { chain, feePayer } = world.sandbox;
+    const balance = chain.balance(feePayer);
+    chain.setBalance(feePayer, chain.rentExemptMinimum(0));
+    const { headers, body } = await world.collect(world.account("artist005").id);
+    chain.setBalance(feePayer, balance);
+    expect(body.error).toBe("INSUFFICIENT_FUNDS");
+    const lines = logLinesOf(headers.get("x-request-id")).filter(({ msg }) => msg === "answered");
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 40,
+        code: "INSUFFICIENT_FUNDS",
+        cause: expect.stringContaining("the fee payer cannot pay"),
+        hint: expect.stringContaining("send it some"),
+      }),
+    ]);
+  });
+
+  it("has one warning, with the signature, for a collect that outlives its caller", async () => {
+    const short = await startWorld({ COLLECT_TIMEOUT_MS: "2000" });
+    onTestFinished(() => {
+      short.sandbox.rpc.faults.clear();
+      return short.close();
+    });
+    short.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+    const { body } = await short.collect(short.account("creator").id);
+    const [, signature] = /whether transaction (\w+) lands/.exec(body.message)!;
+    const lines = short.logLines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ code }) => code === "COLLECT_FAILED");
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 40,
+        cause: expect.stringContaining(signature!),
+        hint: expect.stringContaining("COLLECT_TIMEOUT_MS"),
+      }),
+    ]);
+  });
 
   it("has a line for a request above the rate limit only at debug level", async () => {
     const from = { "x-forwarded-for": "192.0.2.9" };

@@ -1,5 +1,6 @@
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
@@ -8,13 +9,21 @@ import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
+const DEVNET = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG";
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 
 let sandbox: TestSandbox;
 beforeEach(async () => {
   sandbox = await startTestSandbox();
+  for (const { faults } of [sandbox.rpc, sandbox.secondRpc]) faults.add({ when: advance, then: "reset" });
 });
 afterEach(() => sandbox.close());
+
+/** Advances the slots at each call that reads one, so that they do not stand still, and replaces none. */
+function advance({ method }: { method: string }): boolean {
+  if (method === "getSlot") sandbox.chain.advanceSlots(5);
+  return false;
+}
 
 const envWith = (env: Record<string, string>): Record<string, string> => ({
   ...sandbox.env,
@@ -43,6 +52,7 @@ describe("npm run doctor", () => {
   it("exits with 0 when everything works, with a line for each check, and spends nothing", async () => {
     const { exitCode, lines, last } = await startDoctor();
     expect(lines.map((line) => line.replace(/:.*/, ""))).toEqual([
+      "ok     SOCIAL_API_TOKEN",
       "ok     SOCIAL_API_TOKEN",
       "ok     SOLANA_RPC_URL",
       "ok     ESCROW_PROGRAM_ID",
@@ -98,6 +108,82 @@ describe("npm run doctor", () => {
       expect.stringMatching(/^WRONG .* is on a private cluster, the first on mainnet-beta: use endpoints of/),
     ]);
     expect(exitCode).toBe(1);
+  });
+
+  it("shows what it takes to go live: the endpoints' pace, version and distance, the quota and the deployments", async () => {
+    const urls = `${sandbox.rpc.url},${sandbox.secondRpc.url}`;
+    const { lines } = await doctor({ SOLANA_RPC_URL: urls });
+    const all = lines.join("\n");
+    expect(all).toMatch(
+      /ok {5}SOLANA_RPC_URL: \S+ is on a private cluster; it runs \d+\.\d+\.\d+, makes \d+\.\d slots a second, takes transactions of version 1, returns 100 accounts per call\n/,
+    );
+    expect(all).toMatch(/SOLANA_RPC_URL: the endpoints are \d+ slots apart/);
+    expect(all).toMatch(
+      /ok {5}SOCIAL_API_TOKEN: the network allows \d+ more calls of \d+ until its next reset\n/,
+    );
+    expect(all).toMatch(/ok {5}FEE_PAYER_KEYPAIR: .* enough for \d+ collects/);
+    for (const program of ["LAUNCHPAD", "LAUNCHPAD_AMM", "LAUNCHPAD_FEES"])
+      expect(all).toMatch(new RegExp(`ok {5}${program}_PROGRAM_ID: \\w+ is deployed`));
+  });
+
+  it("finds an endpoint that takes no transactions of version 1, one that is behind, and one that has stopped", async () => {
+    sandbox.rpc.faults.add(REFUSES_VERSION_1);
+    sandbox.secondRpc.faults.add({ when: isMethod("getSlot"), then: rpcResult(1) });
+    sandbox.chain.advanceSlots(500);
+    const urls = `${sandbox.rpc.url},${sandbox.secondRpc.url}`;
+    const { exitCode, lines, last } = await doctor({ SOLANA_RPC_URL: urls });
+    const all = lines.join("\n");
+    expect(all).toMatch(/ok {5}SOLANA_RPC_URL: .* takes only legacy transactions, which hold fewer collects/);
+    expect(all).toMatch(/check {2}SOLANA_RPC_URL: .* it, or the cluster, stands still$/m);
+    expect(all).toMatch(
+      /check {2}SOLANA_RPC_URL: the endpoints are \d{9} slots apart: one of them is behind/,
+    );
+    expect(last).toBe("Nothing is wrong, but look at the lines with `check`.");
+    expect(exitCode).toBe(0);
+  });
+
+  it("does not call an endpoint that cannot simulate one for legacy transactions", async () => {
+    sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
+    const { exitCode, line } = await doctor();
+    expect(line("check  SOLANA_RPC_URL")).toMatch(
+      /does not simulate transactions, .*: collects need simulateTransaction$/,
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  it("does not call an endpoint stopped whose leader skips its slots", async () => {
+    let reads = 0;
+    sandbox.rpc.faults.add({
+      when: ({ method }) => method === "getSlot" && ++reads === 2,
+      then: rpcResult(1),
+    });
+    const { line } = await doctor();
+    expect(line("ok     SOLANA_RPC_URL")).toMatch(/makes \d+\.\d slots a second/);
+  });
+
+  it("shows the address of an id, and refuses what is none", async () => {
+    const { id, address } = sandbox.account("creator");
+    const show = (text: string) => resultOf(runMain(envWith({}), ["doctor", "--id", text]));
+    expect((await show(id)).lines).toContain(
+      `ok     ESCROW_PROGRAM_ID: the address of id ${id} is ${address}: compare it with the escrow program's`,
+    );
+    const { exitCode, line } = await show("creator");
+    expect(line("WRONG  --id")).toContain("expected 1 to 20 decimal digits");
+    expect(exitCode).toBe(1);
+  });
+
+  it("warns of another cluster than mainnet in production", async () => {
+    for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
+      faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(DEVNET) });
+    const { line } = await doctor({ NODE_ENV: "production" });
+    expect(line("check  SOLANA_RPC_URL: 127")).toContain("is on devnet, in production: use mainnet-beta");
+  });
+
+  it("names the deadline of an endpoint that does not answer in time", async () => {
+    sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: "hang" });
+    expect((await doctor({ RPC_TIMEOUT_MS: "300" })).line("WRONG  SOLANA_RPC_URL")).toContain(
+      "does not answer (RPC_TIMEOUT_MS=300)",
+    );
   });
 
   it("rejects an endpoint whose refusals of large calls the service does not recognize", async () => {

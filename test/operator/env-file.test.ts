@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { expect, it } from "vitest";
-import { findBrokenLines } from "../../src/commands/env-file.ts";
+import { findBrokenLines, loadEnvFile } from "../../src/commands/env-file.ts";
 import { runMain, startProgram } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -42,6 +42,40 @@ it.each([
   expect(findBrokenLines(text).map((number) => lines[number - 1])).toEqual(broken);
   const rest = lines.filter((line) => !broken.includes(line)).join("\n");
   expect(parseEnv(text)).toMatchObject(parseEnv(rest));
+});
+
+it("a byte-order mark is no part of a name", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, ".env"), "\uFEFFNODE_ENV=nonsense\n");
+  const program = startProgram({}, folder);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toContain('- NODE_ENV: expected development, test or production, got "nonsense"');
+});
+
+it.each([
+  ["a name that is set again", "PORT=0\nPORT=1\n", ".env, line 2: PORT is set again, and this value counts"],
+  [
+    "a # in a value without quotes",
+    "A=1\nTOKEN=ab#cd\n",
+    ".env, line 2: TOKEN ends at the #: put the value in quotes",
+  ],
+  ["a comment, a quoted #, and a name inside a value", `A=1 # x\nB="#c"\nC=#x\nD='\nA=1\n'\n`, undefined],
+])("warns about a line that may mean something else: %s", (_name, text, warning) => {
+  const file = join(temporaryFolder(), ".env");
+  writeFileSync(file, text.replace(/^(\w+)=/gm, "TEST_$1="));
+  const expected = warning
+    ?.replace(file, "")
+    .replace(/: (\w+) /, ": TEST_$1 ")
+    .replace(".env", file);
+  expect(loadEnvFile(file)).toEqual(expected === undefined ? [] : [expected]);
+});
+
+it("such a warning stands among the problems, because it may be their cause", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, ".env"), "NODE_ENV=production\nNODE_ENV=nonsense\n");
+  const program = startProgram({}, folder);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toContain("\n  - .env, line 2: NODE_ENV is set again, and this value counts\n");
 });
 
 it("hints about misspelled variables stand in the list of problems, of the start and of the doctor", async () => {

@@ -175,6 +175,8 @@ describe("the arguments of npm start", () => {
   it("that are unknown are refused", async () => {
     const program = runMain({ PORT: "0" }, ["--port=4000"]);
     expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toContain("Unknown option '--port'");
+    expect(program.output()).toBe(
+      "Tributary cannot start:\n  - Unknown option '--port'; run npm start -- --help\n",
+    );
   });
 });

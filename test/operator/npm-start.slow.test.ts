@@ -57,5 +57,7 @@ it("an older Node ends with the version that the service needs", async () => {
     'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "22.23.1" } })';
   const program = spawnNode(["--import", `data:text/javascript,${encodeURIComponent(older)}`, MAIN], {});
   expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toBe("Tributary needs Node 24 or later, and this is Node 22.23.1.\n");
+  expect(program.output()).toBe(
+    "Tributary needs Node 24 or later, and this is Node 22.23.1. The project's own Node was not installed: run npm ci without --ignore-scripts and --omit=dev.\n",
+  );
 });

@@ -68,9 +68,7 @@ describe("the examples", () => {
     const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
     expect(sessions).toHaveLength(2);
     for (const [, line, shown] of sessions) {
-      const here = line!
-        .replace("http://127.0.0.1:4000", world.url)
-        .replace("http://127.0.0.1:8899", world.sandbox.rpc.url);
+      const here = line!.replace("http://127.0.0.1:4000", world.url);
       const { output } = await shell(here);
       const [real, expected] = [output, shown!].map((text) => text.replaceAll(SIGNATURES, "<signature>"));
       expect(real).toBe(expected);

@@ -164,6 +164,15 @@ describe("the sandbox's chain", () => {
     expect(result.value.err).toBe("MaxLoadedAccountsDataSizeExceeded");
   });
 
+  it("shows balances and gives lamports, as the tools do that rotate keys", async () => {
+    const { publicKey } = Keypair.generate();
+    expect(await connection.getBalance(publicKey)).toBe(0);
+    const signature = await connection.requestAirdrop(publicKey, 5 * LAMPORTS_PER_SOL);
+    expect(sandbox.chain.landed(signature)).toMatchObject({ err: null });
+    sandbox.chain.advanceSlots(1);
+    expect(await connection.getBalance(publicKey)).toBe(5 * LAMPORTS_PER_SOL);
+  });
+
   it("refuses transactions of version 1 with a fault", async () => {
     const remove = sandbox.rpc.faults.add(REFUSES_VERSION_1);
     const user = createUser();

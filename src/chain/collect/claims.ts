@@ -253,7 +253,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   /** What the collects of this process hold, by address. */
   const holders = new Map<
     string,
-    { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<void> }
+    { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<undefined> }
   >();
   const collects = new LRUCache<string, LastCollect>({ max: MAX_COLLECTS });
   const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
@@ -301,19 +301,19 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
      */
     async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
       for (let other; (other = holders.get(address));) {
-        const { settled } = other;
-        onWait(() => other?.transaction);
-        await before(endsAt, settled.promise);
-        if (other.transaction) return toFollow(other.transaction);
+        const holder = other;
+        onWait(() => holder.transaction);
+        await before(endsAt, holder.settled.promise);
+        if (holder.transaction) return toFollow(holder.transaction);
       }
       const held = {
         transaction: undefined as StoredTransaction | undefined,
-        settled: Promise.withResolvers<void>(),
+        settled: Promise.withResolvers<undefined>(),
       };
       holders.set(address, held);
       const free = () => {
         if (holders.get(address) === held) holders.delete(address);
-        held.settled.resolve();
+        held.settled.resolve(undefined);
       };
       const keys = keysOf(`${feePayer}:${address}`);
       const token = randomUUID();
@@ -399,7 +399,7 @@ function toText({ collected, newBalance, signature, at }: LastCollect): string {
   });
 }
 
-async function before(endsAt: number, promise: Promise<void>): Promise<void> {
+async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {
   const timeout = new AbortController();
   const late = sleep(Math.max(0, endsAt - performance.now()), "late", { signal: timeout.signal }).catch(
     () => "",

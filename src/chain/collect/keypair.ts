@@ -6,15 +6,19 @@ import { z } from "zod";
 const EXPECTED =
   "expected the path of a keypair file, its JSON array of 64 bytes, or the secret key in base58";
 
-const SecretKey = z.array(z.int().min(0).max(255)).length(64);
+const SECRET_KEY_BYTES = 64;
+const PUBLIC_KEY_BYTES = 32;
+const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
 
 /**
  * Reads a keypair from the path of a file as `solana-keygen` writes it, or from the file's content: a JSON
  * array of 64 bytes, or the same bytes in base58.
  *
- * @throws {Error} with a message that never quotes `text` or the file.
+ * @throws {Error} with a message that never quotes the file, and of `text` only a path.
  */
 export function readKeypair(text: string): Keypair {
+  const problem = describeMistake(text);
+  if (problem !== undefined) throw new Error(`${EXPECTED}; ${problem}`);
   const bytes = decodeSecretKey(text) ?? decodeSecretKey(readKeyFile(text));
   if (!bytes) throw new Error(`${EXPECTED}; the file contains no such key`);
   try {
@@ -29,15 +33,33 @@ function readKeyFile(path: string): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown";
-    throw new Error(`${EXPECTED}; the value is not a key, and cannot be read as a file (${code})`);
+    // A key in base64 has no point, and few paths have none.
+    const tried = path.includes(".") && path.includes("/") ? ` ${path}` : "";
+    const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";
+    throw new Error(
+      `${EXPECTED}; the value is not a key, and cannot be read as a file${tried} (${code})${hint}`,
+    );
   }
 }
 
+/** What is wrong with a value that is meant as a key and is none; undefined if it may be a key or a path. */
+function describeMistake(text: string): string | undefined {
+  const bytes = decodeBytes(text.trim());
+  if (!bytes || bytes.length === SECRET_KEY_BYTES) return undefined;
+  if (text.trim().startsWith("[")) return `the array has ${bytes.length} numbers`;
+  return bytes.length === PUBLIC_KEY_BYTES ? "the value is a public key" : undefined;
+}
+
 function decodeSecretKey(text: string): Uint8Array | undefined {
-  const key = text.trim();
+  const { data } = SecretKey.safeParse(decodeBytes(text.trim()));
+  return data && Uint8Array.from(data);
+}
+
+/** The members of a JSON array, or the bytes of base58; undefined for other text. */
+function decodeBytes(text: string): unknown[] | undefined {
   try {
-    const bytes: unknown = key.startsWith("[") ? JSON.parse(key) : [...getBase58Encoder().encode(key)];
-    return Uint8Array.from(SecretKey.parse(bytes));
+    const bytes: unknown = text.startsWith("[") ? JSON.parse(text) : [...getBase58Encoder().encode(text)];
+    return Array.isArray(bytes) ? bytes : undefined;
   } catch {
     return undefined;
   }

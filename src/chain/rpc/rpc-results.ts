@@ -129,6 +129,7 @@ export const RPC_RESULTS = {
   getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
   getSlot: z.int(),
   getGenesisHash: z.string(),
+  getVersion: z.object({ "solana-core": z.string().max(40) }),
   getTransaction: z
     .object({
       slot: z.int(),

@@ -3,7 +3,7 @@ import type { Chain } from "../chain/chain.ts";
 import { accountEncoding, dataSlice, toAccountJson } from "./account-json.ts";
 import { invalidParams, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, configParam, configFields, slotFor, withContext } from "./params.ts";
+import { addressParam, configParam, configFields, lamportsParam, slotFor, withContext } from "./params.ts";
 
 const MAX_ACCOUNTS = 100;
 
@@ -22,6 +22,15 @@ export function createAccountMethods(chain: Chain): Methods {
       const accounts = addresses.map((address) => toAccountJson(chain.account(address), config.dataSlice));
       return withContext(slotFor(chain, config), accounts);
     }),
+
+    // For the Solana CLI, with which keys are funded and rotated.
+    getBalance: method(z.tuple([addressParam, configParam]), ([address, config]) =>
+      withContext(slotFor(chain, config), Number(chain.balance(address))),
+    ),
+
+    requestAirdrop: method(z.tuple([addressParam, lamportsParam, configParam]), ([address, lamports]) =>
+      chain.transfer(address, BigInt(lamports)),
+    ),
 
     getMinimumBalanceForRentExemption: method(z.tuple([z.int().nonnegative(), configParam]), ([dataBytes]) =>
       chain.rentExemptMinimum(dataBytes),

@@ -2,7 +2,15 @@ import { z } from "zod";
 import type { Chain } from "../chain/chain.ts";
 import { method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, blockhashParam, commitmentOf, configParam, slotFor, withContext } from "./params.ts";
+import {
+  addressParam,
+  API_VERSION,
+  blockhashParam,
+  commitmentOf,
+  configParam,
+  slotFor,
+  withContext,
+} from "./params.ts";
 
 const SLOTS_PER_EPOCH = 432_000;
 /** The number of slots that `getRecentPrioritizationFees` covers. */
@@ -53,6 +61,8 @@ export function createNetworkMethods(chain: Chain): Methods {
         slotsInEpoch: SLOTS_PER_EPOCH,
       };
     }),
+
+    getVersion: method(z.tuple([]), () => ({ "solana-core": API_VERSION })),
 
     getGenesisHash: method(z.tuple([]), () => genesisHash),
   };

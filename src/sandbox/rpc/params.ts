@@ -31,7 +31,7 @@ export function slotFor(chain: Chain, config: ConfigParam): number {
 }
 
 /** The validator version whose response shapes the sandbox copies. */
-const API_VERSION = "4.2.2";
+export const API_VERSION = "4.2.2";
 
 export function withContext(slot: number, value: unknown): object {
   return { context: { slot, apiVersion: API_VERSION }, value };

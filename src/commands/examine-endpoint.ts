@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { PublicKey } from "@solana/web3.js";
+import { compileMessage, toTransaction } from "../chain/collect/message/message.ts";
+import { withDeadline } from "../chain/rpc/deadline.ts";
+import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
+import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
+import { refusesSize, type RpcError } from "../chain/rpc/rpc-error.ts";
+import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
+import { bad, good, poor, type Finding } from "../checks/finding.ts";
+import type { CallUpstream } from "../upstream/http.ts";
+
+/** The limits of providers' cheap plans. */
+const SMALLER_CALLS = [50, 25, 10, 5, 1];
+const NO_DATA = { offset: 0, length: 0 };
+/** How long slots are counted, and how long if there is no new one: a leader may skip its four. */
+const COUNT_MS = 1_000;
+const STILL_MS = 5_000;
+/** JSON-RPC errors with which nodes refuse a transaction for its version. */
+const VERSION_ERROR_CODES = [-32602, -32015];
+/** Endpoints that differ by more do not serve the same balances. */
+const MAX_APART_SECONDS = 5;
+const TRANSACTIONS = {
+  version1: "takes transactions of version 1",
+  legacy: "takes only legacy transactions, which hold fewer collects",
+  none: "does not simulate transactions",
+};
+const CONFIRMED = { commitment: "confirmed" };
+
+/** An endpoint's slot at a time (`performance.now()`), and how many it makes in a second. */
+interface Pace {
+  readonly slot: number;
+  readonly at: number;
+  readonly perSecond: number;
+}
+
+type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
+
+/**
+ * Examines endpoints beyond their cluster: the node's version, its rate of slots, the versions of transactions that it
+ * takes, and how many accounts it returns per call. `feePayer`: an address in base58, for a simulation.
+ */
+export function createExamineEndpoints(needs: {
+  callUpstream: CallUpstream;
+  timeoutMs: number;
+  feePayer: string;
+}) {
+  const { feePayer } = needs;
+  const callEndpoint = createCallEndpoint(needs);
+  const paces: Pace[] = [];
+
+  return {
+    /** `text` says the endpoint's cluster. */
+    async examine(endpoint: Endpoint, text: string): Promise<Finding> {
+      const call: Call = (method, params) =>
+        withDeadline(needs.timeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
+      const [pace, version, taken, { limit, isUsable }] = await Promise.all([
+        countSlots(call).catch(() => undefined),
+        call("getVersion", []).then(
+          (found) => found["solana-core"],
+          () => "an unknown version",
+        ),
+        takenAt(call, feePayer),
+        findAccountLimit((keys) =>
+          call("getMultipleAccounts", [keys, { encoding: "base64", dataSlice: NO_DATA }]),
+        ),
+      ]);
+      if (pace) paces.push(pace);
+      const facts = [
+        `runs ${version}`,
+        pace ? `makes ${pace.perSecond.toFixed(1)} slots a second` : "does not return its slot",
+        TRANSACTIONS[taken],
+        `returns ${limit} accounts per call`,
+      ];
+      const all = `${text}; it ${facts.join(", ")}`;
+      if (limit === MAX_ACCOUNTS_PER_CALL) {
+        if (taken === "none") return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+        if (pace?.perSecond === 0) return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
+        return (pace ? good : poor)("SOLANA_RPC_URL", all);
+      }
+      const problem = `${all}, not ${MAX_ACCOUNTS_PER_CALL}`;
+      return isUsable
+        ? poor("SOLANA_RPC_URL", `${problem}: the service makes more calls to it; a larger plan needs fewer`)
+        : bad("SOLANA_RPC_URL", `${problem}: choose a plan without this limit`);
+    },
+
+    /** How far the examined endpoints are from each other; none if they are fewer than two. */
+    distance(): Finding[] {
+      const [first, ...others] = paces;
+      if (!first || others.length === 0) return [];
+      const perSecond = Math.max(...paces.map((pace) => pace.perSecond));
+      const now = paces.map(({ slot, at }) => slot + ((performance.now() - at) / 1_000) * perSecond);
+      const slots = Math.max(...now) - Math.min(...now);
+      const text = `the endpoints are ${Math.round(slots)} slots apart`;
+      return slots <= MAX_APART_SECONDS * perSecond
+        ? [good("SOLANA_RPC_URL", text)]
+        : [poor("SOLANA_RPC_URL", `${text}: one of them is behind, and is used only while the others fail`)];
+    },
+  };
+}
+
+async function countSlots(call: Call): Promise<Pace> {
+  const read = async () => ({ slot: await call("getSlot", [CONFIRMED]), at: performance.now() });
+  const first = await read();
+  let last = first;
+  while (last.at - first.at < (last.slot > first.slot ? COUNT_MS : STILL_MS)) {
+    await sleep(COUNT_MS);
+    last = await read();
+  }
+  return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / (last.at - first.at) };
+}
+
+/** Which transactions a node simulates, by one of version 1, which does nothing. */
+async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANSACTIONS> {
+  const budget = { version: 1, unitLimit: 1_000, price: 0n } as const;
+  const transaction = toTransaction(
+    compileMessage(feePayer, [], budget, PublicKey.default.toBase58()),
+    feePayer,
+  );
+  const config = { ...CONFIRMED, encoding: "base64", sigVerify: false, replaceRecentBlockhash: true };
+  try {
+    const { value } = await call("simulateTransaction", [transaction, config]);
+    return value.err === "UnsupportedVersion" ? "legacy" : "version1";
+  } catch (error) {
+    return VERSION_ERROR_CODES.includes((error as RpcError).code!) ? "legacy" : "none";
+  }
+}
+
+/**
+ * The largest call that an endpoint accepts, of the sizes tried; and whether the service can use the endpoint: it
+ * splits only calls whose refusal looks like one for their size.
+ */
+async function findAccountLimit(
+  readAccounts: (keys: readonly string[]) => Promise<unknown>,
+): Promise<{ limit: number; isUsable: boolean }> {
+  let isUsable = true;
+  for (const size of [MAX_ACCOUNTS_PER_CALL, ...SMALLER_CALLS]) {
+    const keys = Array.from({ length: size }, (_, i) => new PublicKey(i + 1).toBase58());
+    try {
+      await readAccounts(keys);
+      return { limit: size, isUsable };
+    } catch (error) {
+      isUsable &&= refusesSize(error);
+    }
+  }
+  return { limit: 0, isUsable: false };
+}

@@ -1,0 +1,30 @@
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
+import { Settings } from "../../src/variables.ts";
+import { read } from "../support/deployment-files.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const unit = read("deploy/tributary.service");
+const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
+
+describe("the systemd unit", () => {
+  it("starts node itself with the command of npm start", () => {
+    expect(valueOf("ExecStart")).toBe(manifest.scripts.start.replace("exec node", "/usr/bin/node"));
+  });
+
+  it("waits for transactions in flight before it kills the service", () => {
+    const collectMs = Settings.shape.COLLECT_TIMEOUT_MS.parse(undefined);
+    expect(Number(valueOf("TimeoutStopSec"))).toBe(collectMs / 1_000 + 15);
+  });
+
+  // Not every machine runs systemd, and nothing else needs it.
+  it.skipIf(spawnSync("systemd-analyze", ["--version"]).error)("is one that systemd accepts", () => {
+    const file = join(temporaryFolder(), "tributary.service");
+    writeFileSync(file, unit.replace("/usr/bin/node", process.execPath));
+    const { status, stderr } = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
+    expect([status, stderr]).toEqual([0, ""]);
+  });
+});
