@@ -12,9 +12,9 @@ export function errorTable(): string {
   const rows = (Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {
     const { status, message, retry } = rowOf(code);
     const meaning = message.replace(/ Try again.*/, "");
-    return `| \`${code}\` | ${status} | ${escapeMarkdown(meaning)} | ${escapeMarkdown(retry)} |`;
+    return `|\`${code}\`|${status}|${escapeMarkdown(meaning)}|${escapeMarkdown(retry)}|`;
   });
-  return ["| Code | Status | Meaning | Retry |", "|---|--:|---|---|", ...rows, ""].join("\n");
+  return ["|Code|Status|Meaning|Retry|", "|---|--:|---|---|", ...rows, ""].join("\n");
 }
 
 function escapeMarkdown(text: string): string {
