@@ -26,7 +26,8 @@ const isConfirmed = () =>
       return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
     })
     .toBe(true);
-const callsOf = (method: string) => sandbox.rpc.calls.filter(isMethod(method)).length;
+const callsOf = (method: string) =>
+  [sandbox.rpc, sandbox.secondRpc].flatMap(({ calls }) => calls.filter(isMethod(method))).length;
 
 describe("a caller who joins a collect after its transaction has landed", () => {
   it("gets no success for it, but hears of it as the last collect", async () => {
