@@ -53,4 +53,17 @@ describeWithRedis("two replicas", () => {
     expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
+
+  it("alternate in collecting fees that arrive after a collect, and report no transaction twice", async () => {
+    const { id, handle, creatorVault } = sandbox.account("artist002");
+    const { chain } = sandbox;
+    const before = sandbox.landedCollectsOf(handle).length;
+    for (let i = 0; i < 4; i++) {
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
+      const { body } = await replicas.at(i).collect(id);
+      expect(body).toMatchObject({ success: true, collected: "0.5000" });
+      expect(sandbox.landedCollectsOf(handle).at(-1)).toMatchObject({ signature: body.txSignature });
+    }
+    expect(sandbox.landedCollectsOf(handle)).toHaveLength(before + 4);
+  });
 });

@@ -7,16 +7,17 @@ import type { Redis, Script } from "../../store/redis.ts";
 import { CollectError } from "../collect-error.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 
-/** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
-export interface StoredTransaction {
-  readonly base64: string;
-  readonly signature: string;
-  readonly lastValidBlockHeight: number;
+const STORED_TRANSACTION = z.object({
+  base64: z.string(),
+  signature: z.string(),
+  lastValidBlockHeight: z.int(),
   /** Whether it collects several accounts. */
-  readonly isShared?: boolean | undefined;
+  isShared: z.boolean().optional(),
   /** The mints of the coins that it sweeps; from replicas of older releases with repeats and nulls. */
-  readonly sweptMints?: readonly (string | null)[] | undefined;
-}
+  sweptMints: z.array(z.string().nullable()).readonly().optional(),
+});
+/** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
+export type StoredTransaction = Readonly<z.infer<typeof STORED_TRANSACTION>>;
 
 /** What the last successful collect of an account moved. */
 export interface LastCollect {
@@ -208,14 +209,6 @@ end
 return 1
 `,
 };
-
-const STORED_TRANSACTION = z.object({
-  base64: z.string(),
-  signature: z.string(),
-  lastValidBlockHeight: z.int(),
-  isShared: z.boolean().optional(),
-  sweptMints: z.array(z.string().nullable()).optional(),
-});
 
 const digits = z
   .string()

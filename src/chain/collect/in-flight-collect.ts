@@ -3,7 +3,7 @@ import type { Balances } from "../balances.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { WalletWithCoins } from "../wallets.ts";
-import type { Claim, Claims, Landing, StoredTransaction } from "./claims.ts";
+import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import {
@@ -40,16 +40,13 @@ export interface InFlightCollect {
   timeoutError(): CollectError;
 }
 
-/** The progress of a collect, which decides the error for a caller who times out. */
-type Progress =
-  /** No transaction is in flight. One that is being stored may turn out not to be sent. */
-  | { readonly kind: "preparing" }
-  /** Another collect of this replica distributes fees that the account shares; its signature once it is known. */
-  | { readonly kind: "waiting"; readonly transaction: () => StoredTransaction | undefined }
-  /** Sent by this replica or another. It may land at any moment, or its outcome is `unknown`. */
-  | { readonly kind: "sent"; readonly signature: string }
-  /** Confirmed; its amounts are being read. */
-  | { readonly kind: "landed"; readonly signature: string };
+/** The transaction that a collect sends, or waits for, which decides the error for a caller who times out. */
+interface TransactionInFlight {
+  /** Undefined while another collect prepares it. */
+  readonly signature: () => string | undefined;
+  /** Whether it is confirmed, and its amounts are being read. */
+  readonly hasLanded: boolean;
+}
 
 /** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds extends ConfirmationWaits {
@@ -103,7 +100,8 @@ export function createStartCollect(needs: CollectNeeds) {
     /** Whether a transaction may be in flight that was signed before a caller who asks now. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
-    let progress: Progress = { kind: "preparing" };
+    /** Undefined while none is. One that is being stored may turn out not to be sent. */
+    let inFlight: TransactionInFlight | undefined;
     /** The account's last collect. */
     let lastCollect: Claim["lastCollect"] = () => undefined;
     /** Set after a transaction of several accounts has failed. */
@@ -167,7 +165,7 @@ export function createStartCollect(needs: CollectNeeds) {
           // It may have landed before this collect began, or without these coins: collect what waits now.
           claim.settle({ slot: outcome.slot });
           earlier = { transaction: openTransaction, landed: outcome, isCurrent };
-          progress = { kind: "preparing" };
+          inFlight = undefined;
           continue;
         }
 
@@ -177,7 +175,7 @@ export function createStartCollect(needs: CollectNeeds) {
           ...{ wallet, claim, payers, block, leftOut, endsAt, isAlone },
           onWait(transaction) {
             wait();
-            progress = { kind: "waiting", transaction };
+            inFlight = { signature: () => transaction()?.signature, hasLanded: false };
           },
         }).catch((error: unknown) => {
           claim.settle();
@@ -189,7 +187,7 @@ export function createStartCollect(needs: CollectNeeds) {
           const { outcome } = await follow(prepared.claim, transaction, (each) =>
             findLanded(each).catch(() => undefined),
           );
-          progress = { kind: "preparing" };
+          inFlight = undefined;
           if (outcome.kind === "landed") {
             prepared.claim.settle({ slot: outcome.slot });
             if (outcome.err === null)
@@ -207,13 +205,11 @@ export function createStartCollect(needs: CollectNeeds) {
         const { signed, distributions } = prepared;
         const { transaction } = signed;
         const signedAt = performance.now();
-        const settleAll = (landing?: Landing) => {
-          for (const each of [...distributions.values(), claim]) each.settle(landing);
-        };
+        const held = [claim, ...distributions.values()];
         mayBeInFlight = true;
-        if (!(await storeToSend([claim, ...distributions.values()], signed))) {
+        if (!(await storeToSend(held, signed))) {
           signed.close({ refund: !transaction.isShared }); // Another of its accounts may send it.
-          settleAll();
+          for (const each of held) each.settle();
           // What another replica signs, it signs after it took the claim from this collect.
           if (claim.isInRedis) success.add(takenAt, landedBefore);
           continue;
@@ -222,7 +218,7 @@ export function createStartCollect(needs: CollectNeeds) {
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
           backoff.expired([...distributions.keys()]);
-          settleAll();
+          for (const each of held) each.settle();
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // Equal bytes, which have one signature, may have landed before.
@@ -238,7 +234,7 @@ export function createStartCollect(needs: CollectNeeds) {
         else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
           // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
           hasMovedNothing = true;
-          progress = { kind: "preparing" };
+          inFlight = undefined;
         } else return result;
       }
     }
@@ -259,13 +255,13 @@ export function createStartCollect(needs: CollectNeeds) {
 
     function collectAlone(): void {
       isAlone = true;
-      progress = { kind: "preparing" };
+      inFlight = undefined;
     }
 
     /** Sends a stored transaction until it has landed or no longer can; if it did not land, settles the claim. */
     async function land(claim: Claim, transaction: StoredTransaction): Promise<TransactionOutcome> {
       const { signature } = transaction;
-      progress = { kind: "sent", signature };
+      inFlight = { signature: () => signature, hasLanded: false };
       const outcome = await confirm(transaction, { maybeSent: claim.openTransaction !== undefined });
       if (outcome.kind === "landed") {
         // Its coins too: all who share their fees see them.
@@ -274,19 +270,16 @@ export function createStartCollect(needs: CollectNeeds) {
           floors.require(changed, outcome.slot);
           announceLanded(changed, outcome.slot);
         }
-        progress = { kind: "landed", signature };
+        inFlight = { signature: () => signature, hasLanded: true };
         return outcome;
       }
       claim.settle();
-      if (outcome.kind === "expired") progress = { kind: "preparing" };
+      if (outcome.kind === "expired") inFlight = undefined;
       log.warn({ signature, address }, COLLECT_FAILURES[outcome.kind].hint);
       return outcome;
     }
 
-    function signature(): string | undefined {
-      if (progress.kind === "waiting") return progress.transaction()?.signature;
-      return progress.kind === "preparing" ? undefined : progress.signature;
-    }
+    const signature = () => inFlight?.signature();
 
     return {
       outcome: run().then((outcome) =>
@@ -299,9 +292,10 @@ export function createStartCollect(needs: CollectNeeds) {
       },
       isSuccessFor: success.isFor,
       timeoutError() {
-        if (progress.kind === "landed")
-          return new CollectError({ kind: "landed-unreadable", signature: progress.signature });
-        return new CollectError({ kind: "still-running", signature: signature() });
+        const current = signature();
+        return inFlight?.hasLanded && current !== undefined
+          ? new CollectError({ kind: "landed-unreadable", signature: current })
+          : new CollectError({ kind: "still-running", signature: current });
       },
     };
   };

@@ -3,6 +3,7 @@ import { CollectError } from "../../../src/chain/collect-error.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { hold, isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
@@ -26,7 +27,8 @@ const isConfirmed = () =>
       return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
     })
     .toBe(true);
-const callsOf = (method: string) => sandbox.rpc.calls.filter(isMethod(method)).length;
+const callsOf = (method: string) =>
+  [sandbox.rpc, sandbox.secondRpc].flatMap(({ calls }) => calls.filter(isMethod(method))).length;
 
 describe("a caller who joins a collect after its transaction has landed", () => {
   it("gets no success for it, but hears of it as the last collect", async () => {
@@ -195,9 +197,27 @@ describe("a shareholder who asks while another one's collect distributes", () =>
   });
 
   describeWithRedis("at another replica", () => {
+    let server: RedisServer;
     let redis: Redis;
-    eachWithRedis((_, newRedis) => {
+    eachWithRedis((newServer, newRedis) => {
+      server = newServer;
       redis = newRedis;
+    });
+
+    it("waits while that has the coin's claim: nothing is sent that is not stored under all claims", async () => {
+      const collector = createSandboxCollector(sandbox, { redis });
+      const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
+      const outcome = collect(collector, "artist001");
+      await expect.poll(() => callsOf("getLatestBlockhash")).toBeGreaterThan(0);
+      const config = sandbox.coins.addressesOf(mint).sharingConfig.address;
+      const claim = `tributary:v3:claim:{${collector.feePayer}:${config}}`;
+      await server.command("HSET", claim, "token", "another");
+      release();
+      await expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
+      expect(callsOf("sendTransaction")).toBe(0);
+      await server.command("DEL", claim);
+      expect(await outcome).toMatchObject({ kind: "collected", collected: SOL / 2n });
+      expect(sandbox.landedCollects()).toHaveLength(1);
     });
 
     it("hears that it landed, although its amounts cannot be read", async () => {
