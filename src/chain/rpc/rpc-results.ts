@@ -13,6 +13,10 @@ const balance = z
   .nonnegative()
   .refine(Number.isInteger)
   .transform((amount) => (Number.isSafeInteger(amount) ? toLamports(amount) : undefined));
+const balances = z
+  .array(balance)
+  .nullish()
+  .transform((list) => list ?? []);
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 
 /** An account in the result of `getMultipleAccounts`. */
@@ -140,8 +144,8 @@ export const RPC_RESULTS = {
       meta: z.object({
         err: transactionError,
         fee: lamports,
-        preBalances: z.array(balance),
-        postBalances: z.array(balance),
+        preBalances: balances,
+        postBalances: balances,
         loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
         innerInstructions: z
           .array(z.object({ instructions: instructions.transform((list) => list ?? []) }))
