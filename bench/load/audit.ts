@@ -8,15 +8,6 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_SENT } from "./wording.ts";
 
-/** A run according to the chain's ledger. */
-export interface Audit extends Omit<ReturnType<typeof checkLedger>, "forNothing"> {
-  /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
-  readonly paidForNothing: number;
-  /** Transactions signed while another of the account was open, because replicas did not share their locks. */
-  readonly signedBesideAnother: number;
-  readonly answers: ReturnType<typeof checkAnswers>;
-}
-
 /**
  * Compares the ledger, what the replicas sent, and what they answered, to the lamport. Call it when no collect is
  * in flight. `totalBefore` is `totalAtAddresses` at the start.
@@ -26,7 +17,7 @@ export function audit(
   collects: readonly CollectCall[],
   totalBefore: bigint,
   problems: Problems,
-): Audit {
+) {
   const { sent, timeline, replicas } = system;
   const { forNothing, ...ledger } = checkLedger(system, totalBefore, problems);
   const callsOf = Map.groupBy(collects, ({ account }) => account.id);
@@ -55,7 +46,9 @@ export function audit(
   const endOf = ({ signature, blockhash }: SentTransaction) =>
     timeline.landedAt(signature) ?? system.expiredAt(blockhash);
 
+  /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
   let paidForNothing = 0;
+  /** Transactions signed while another of the account was open, because replicas did not share their locks. */
   let signedBesideAnother = 0;
   /** By vault: an account's transactions, and those that distribute a coin's fees. */
   const sentOf = new Map<string, SentTransaction[]>();

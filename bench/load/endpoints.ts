@@ -66,8 +66,8 @@ export async function startEndpoints(
   const sent = new Map<string, SentTransaction>();
   /** The addresses of sent transactions, by their base64, because each is sent many times. */
   const known = new Map<string, readonly string[]>();
-  /** How often any transaction was sent, and the time of the last call about one. */
-  const activity = { sends: 0, lastCallAt: 0 };
+  /** How often any transaction was sent; the times of the last call about one, and of the last balance shown. */
+  const activity = { sends: 0, lastCallAt: 0, lastBalanceAt: 0 };
 
   function record({ method, params: [first], replica }: ChainCall): void {
     if (method === "getSignatureStatuses" || method === "sendTransaction") activity.lastCallAt = Date.now();

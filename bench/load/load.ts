@@ -1,8 +1,8 @@
 /**
  * A load test: lookups, GraphQL batches and collects from thousands of client addresses, at two replicas that share
  * a Redis, some through a trusted caller, while fees arrive in vaults and on coins, some of them shared, strangers make
- * shared coins fail, the upstreams and Redis fail, chain endpoints
- * lie, and a replica is killed. It compares every answer with the chain's timeline, then audits the ledger, and checks
+ * shared coins fail, the upstreams and Redis fail or are slow, chain endpoints lie or change their minds about
+ * version 1, the cluster lowers its rent and migrates to Alpenglow, and a replica is killed. It compares every answer with the chain's timeline, then audits the ledger, and checks
  * this process for leaks. `npm run load -- <seconds>` (default 60) exits with code 1 on any problem;
  * `npm run load -- never-landing <transactions>` measures memory: see never-landing.ts. LOAD_SEED repeats the random
  * choices of a run, though not the order in which its callers make them.
@@ -117,11 +117,7 @@ async function attack(
   else await runFor(seconds);
   await collectTheRest(system, truth, callers, problems);
   const metrics = await Promise.all(system.replicas.map((replica) => replica.metrics()));
-  const exitCodes = await system.stopReplicas();
-  if (exitCodes.some((code) => code !== 0))
-    problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
-  for (const error of system.replicas.flatMap(({ errors }) => errors))
-    problems.add("an error in a replica's log", error);
+  await system.stopReplicas(problems);
 
   const audited = audit(system, callers.collects, totalBefore, problems);
   const { answers } = audited;
@@ -161,6 +157,7 @@ async function attack(
     `| accounts in all transactions | ${audited.accountsCollected} |`,
     `| distributions of shared coins | ${audited.distributions} |`,
     `| transactions that failed because a stranger was emptied | ${audited.failedByStrangers} |`,
+    `| transactions that the fee payer could not pay | ${audited.unpaid} |`,
     `| transactions that moved nothing, while replicas shared no lock | ${audited.paidForNothing} |`,
     `| transactions signed beside another, while replicas shared no lock | ${audited.signedBesideAnother} |`,
     `| "nothing was moved", none of which landed | ${answers.nothingMoved} |`,
@@ -208,7 +205,9 @@ async function keepAddingFees(system: System, isOver: () => boolean): Promise<vo
   for (let i = 0; !isOver(); i++) {
     const place = (["amm", "coin", "vault", "coin"] as const)[i % 4]!;
     const lamports = 1 + random.below(MAX_FEES_LAMPORTS);
-    if (random.isChosen(SHARED_FEES)) system.addSharedFees(random.pick(sharedCoins), lamports, place);
+    if (system.isMigrating) {
+      // They would be dropped.
+    } else if (random.isChosen(SHARED_FEES)) system.addSharedFees(random.pick(sharedCoins), lamports, place);
     else system.addFees(random.pickBusy(accounts), lamports, place);
     await sleep(FEES_EVERY_MS);
   }

@@ -80,11 +80,7 @@ export async function runNeverLanding({
       await collectAll();
       if (sent.size >= (transactions * (heaps.length + 1)) / MEASUREMENTS) await measure();
     }
-    const exitCodes = await system.stopReplicas();
-    if (exitCodes.some((code) => code !== 0))
-      problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
-    for (const error of replicas.flatMap(({ errors }) => errors))
-      problems.add("an error in a replica's log", error);
+    await system.stopReplicas(problems);
     const { answers } = audit(system, callers.collects, totalBefore, problems);
     if (answers.nothingMoved < transactions)
       problems.add(

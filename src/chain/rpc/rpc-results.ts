@@ -13,10 +13,6 @@ const balance = z
   .nonnegative()
   .refine(Number.isInteger)
   .transform((amount) => (Number.isSafeInteger(amount) ? toLamports(amount) : undefined));
-const balances = z
-  .array(balance)
-  .nullish()
-  .transform((list) => list ?? []);
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 
 /** An account in the result of `getMultipleAccounts`. */
@@ -144,8 +140,8 @@ export const RPC_RESULTS = {
       meta: z.object({
         err: transactionError,
         fee: lamports,
-        preBalances: balances,
-        postBalances: balances,
+        preBalances: z.array(balance).catch([]),
+        postBalances: z.array(balance).catch([]),
         loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
         innerInstructions: z
           .array(z.object({ instructions: instructions.transform((list) => list ?? []) }))
