@@ -12,7 +12,7 @@ type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 /** The fraction of matching calls that faults of both endpoints and of the network affect. */
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
-const SLOTS_PAST_BLOCKHASH = 200;
+export const SLOTS_PAST_BLOCKHASH = 200;
 const SHORT_FAULT_MS = 600;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
 const LONG_FAULT_MS = 3_000;
