@@ -5,8 +5,6 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts";
 
-/** The longest after a collect that a stale endpoint may say that it has not landed. */
-const STALE_MS = 90_000;
 /** The other replica's transaction may be sent while a caller's answer says that none was. */
 const RACE_MS = 1_000;
 
@@ -19,7 +17,6 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   const { chain } = sandbox;
   const callsOf = Map.groupBy(calls, ({ account }) => account.id);
   const successes = calls.filter(isSuccess);
-  const reportsOf = Map.groupBy(successes, ({ answer }) => answer.txSignature);
   const counts = { successes: successes.length, nothingMoved: 0, nothingSent: 0, unknown: 0 };
 
   for (const call of successes) {
@@ -28,23 +25,12 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       const { account, start, answer, replica } = call;
       problems.add(
         "a success from before the request",
-        `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}; all answers that name it: ${describeAnswers(answer.txSignature)}`,
+        `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}`,
       );
     }
   }
   for (const call of calls) if (call.answer.kind === "error") checkMessage(call, call.answer.message);
   return counts;
-
-  /** Who received answers that name a transaction, and when. */
-  function describeAnswers(signature: string): string {
-    const named = calls.filter(({ answer }) => JSON.stringify(answer).includes(signature));
-    return named
-      .map(
-        ({ account, answer, replica, start, end }) =>
-          `${answer.kind} for ${account.handle} at replica ${replica} from ${start.at} to ${end}`,
-      )
-      .join(", ");
-  }
 
   function checkAmounts({ account, answer: { txSignature, collected, newBalance } }: Success): void {
     const landed = chain.landed(txSignature);
@@ -60,31 +46,13 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       );
   }
 
-  /** Whether a success belongs to the request: its transaction was in flight then, as far as nodes could say. */
-  function isCurrent({ account, replica, start, end, mints, answer: { txSignature } }: Success): boolean {
-    const landedAt = timeline.landedAt(txSignature) ?? 0;
-    if (landedAt >= start.at) return true;
-    const reports = reportsOf.get(txSignature)!;
-    const firstOf = (some: readonly Success[]) => Math.min(...some.map((report) => report.end));
-    const ofCollect = reports.filter((each) => each.replica === replica && each.account === account);
-    const reportedAt = firstOf(reports);
-    const ranThen = () =>
-      callsOf
-        .get(account.id)!
-        .some((call) => call.replica === replica && call.start.at <= reportedAt && reportedAt <= call.end);
-    // The request joined a collect of the account, which followed the transaction before anyone reported it. That
-    // collect ended when the replica first reported it for this account.
-    if (start.at <= reportedAt || (start.at <= firstOf(ofCollect) && ranThen())) return true;
-    const meanwhile = timeline
-      .statesOf(account.id)
-      .slice(timeline.indexAt(account.id, start))
-      .filter(({ at }) => at <= end);
-    // A stale endpoint does not know a transaction that has landed.
-    return (
-      overlaps(system.stale, landedAt, start.at) &&
-      landedAt >= start.at - STALE_MS &&
-      meanwhile.some((state) => timeline.isNothing(state, mints))
-    );
+  /**
+   * Whether the transaction landed after the caller asked, in the confirmed view. A stale endpoint does not know what has
+   * landed.
+   */
+  function isCurrent({ start, end, answer: { txSignature } }: Success): boolean {
+    const { slot = 0 } = chain.landed(txSignature) ?? {};
+    return slot > start.confirmedSlot || overlaps(system.stale, start.at, end);
   }
 
   function checkMessage(call: CollectCall, message: string): void {

@@ -1,6 +1,5 @@
-import { readConfig } from "../../src/config.ts";
-import type { SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
-import { ammVaultOf, feesAt } from "../../test/support/coin-balances.ts";
+import type { Chain, SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
+import { feesAt } from "../../test/support/coin-balances.ts";
 import type { Problems } from "./problems.ts";
 import { partOf, type SharedCoin } from "./shared-coins.ts";
 import type { System } from "./system.ts";
@@ -20,10 +19,10 @@ export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
 export function checkLedger(system: System, totalBefore: bigint, problems: Problems) {
   const { accounts, failingCoins } = system;
   const sharedCoins = [...system.sharedCoins, ...failingCoins];
-  const { chain, env } = system.sandbox;
-  const feePayer = readConfig(env).secrets.feePayerKeypair.publicKey.toBase58();
+  const { feePayer } = system;
+  const { chain } = system.sandbox;
   const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
-  const rentMinimum = chain.rentExemptMinimum(0);
+  const { rentMinimumAt } = system.timeline;
   const isOwn = (mint: string) => sharedCoins.every(({ coin }) => coin.mint !== mint);
   const receivers = [
     ...accounts.map((account) => ({
@@ -49,9 +48,14 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
   let accountsCollected = 0;
   let distributions = 0;
   let failedByStrangers = 0;
+  let unpaid = 0;
 
   for (const transaction of transactions) {
     const { signature, err, feeLamports } = transaction;
+    if (err !== null && feeLamports === 0n) {
+      unpaid++;
+      continue;
+    }
     const isFailedByStranger = err !== null && namesFailingCoin(transaction);
     if (isFailedByStranger) failedByStrangers++;
     else if (err !== null) problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
@@ -94,7 +98,7 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
   /** What a transaction took from a shared coin, and the part of each shareholder; undefined if it took nothing. */
   function readDistribution(
     shared: SharedCoin,
-    { message, err, preBalances, postBalances }: SandboxTransaction,
+    { message, slot, err, preBalances, postBalances }: SandboxTransaction,
     lostBy: (places: readonly string[]) => bigint,
   ) {
     const { mint, curve, poolTokens, sharingConfig } = shared.coin;
@@ -102,6 +106,7 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     const index = message.staticAccounts.findIndex((address) => address === creatorVault);
     if (index < 0 || err !== null) return undefined;
     const before = preBalances[index]!;
+    const rentMinimum = rentMinimumAt(slot);
     const rent = before < rentMinimum ? rentMinimum - before : 0n;
     const paid = lostBy([curve, poolTokens, creatorVault, ammVault, ammVaultAuthority]) + rent;
     // What stays in the vault is what rounding leaves.
@@ -114,8 +119,8 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
 
   for (const { coin, arrived } of sharedCoins) {
     const { curve, pool } = feesAt(chain, coin);
-    const inVault = chain.balance(coin.sharingConfig.creatorVault) - rentMinimum;
-    const left = curve + pool + ammVaultOf(chain, coin.sharingConfig) + (inVault > 0n ? inVault : 0n);
+    const { creatorVault, ammVault } = coin.sharingConfig;
+    const left = curve + pool + aboveRent(chain, creatorVault) + aboveRent(chain, ammVault);
     const paid = paidBy.get(coin.mint) ?? 0n;
     if (arrived !== paid + left)
       problems.add(
@@ -132,11 +137,18 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     accountsCollected,
     distributions,
     failedByStrangers,
+    unpaid,
     collectedLamports,
     /** What the fee payer paid: fees, and the rent of the sharing configs' vaults. */
     costsLamports,
     forNothing,
   };
+}
+
+/** The lamports above an account's rent-exempt minimum. */
+export function aboveRent(chain: Chain, address: string): bigint {
+  const account = chain.account(address);
+  return account ? account.lamports - chain.rentExemptMinimum(account.data.length) : 0n;
 }
 
 /** The change of each account's lamports. */

@@ -8,15 +8,6 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_SENT } from "./wording.ts";
 
-/** A run according to the chain's ledger. */
-export interface Audit extends Omit<ReturnType<typeof checkLedger>, "forNothing"> {
-  /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
-  readonly paidForNothing: number;
-  /** Transactions signed while another of the account was open, because replicas did not share their locks. */
-  readonly signedBesideAnother: number;
-  readonly answers: ReturnType<typeof checkAnswers>;
-}
-
 /**
  * Compares the ledger, what the replicas sent, and what they answered, to the lamport. Call it when no collect is
  * in flight. `totalBefore` is `totalAtAddresses` at the start.
@@ -26,7 +17,7 @@ export function audit(
   collects: readonly CollectCall[],
   totalBefore: bigint,
   problems: Problems,
-): Audit {
+) {
   const { sent, timeline, replicas } = system;
   const { forNothing, ...ledger } = checkLedger(system, totalBefore, problems);
   const callsOf = Map.groupBy(collects, ({ account }) => account.id);
@@ -55,7 +46,9 @@ export function audit(
   const endOf = ({ signature, blockhash }: SentTransaction) =>
     timeline.landedAt(signature) ?? system.expiredAt(blockhash);
 
+  /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
   let paidForNothing = 0;
+  /** Transactions signed while another of the account was open, because replicas did not share their locks. */
   let signedBesideAnother = 0;
   /** By vault: an account's transactions, and those that distribute a coin's fees. */
   const sentOf = new Map<string, SentTransaction[]>();
@@ -69,13 +62,10 @@ export function audit(
   }
 
   function checkTold({ replica, signature, at }: SentTransaction, account: SandboxAccount): void {
-    const calls = (callsOf.get(account.id) ?? []).filter(
-      (call) => call.replica === replica && call.start.at <= at,
-    );
-    const last = calls.reduce<CollectCall | undefined>(
-      (latest, call) => (latest && latest.end > call.end ? latest : call),
-      undefined,
-    );
+    const last = (callsOf.get(account.id) ?? [])
+      .filter((call) => call.replica === replica && call.start.at <= at)
+      .toSorted((a, b) => a.end - b.end)
+      .at(-1);
     if (last && last.end < at && last.answer.kind === "error" && SAYS_NOTHING_SENT.test(last.answer.message))
       problems.add("a transaction sent after its caller was told that none was", signature);
   }
@@ -89,50 +79,37 @@ export function audit(
   }
 
   for (const { signature } of forNothing) {
-    if (isExplained(signature)) paidForNothing++;
-    else problems.add("a fee paid for nothing", `${signature}: ${historyOf(signature)}`);
+    const transaction = sent.get(signature);
+    const others = transaction ? othersOf(transaction) : [];
+    if (transaction && isExplained(transaction, others)) paidForNothing++;
+    else problems.add("a fee paid for nothing", [transaction, ...others.slice(-3)].map(describe).join("; "));
   }
 
-  /** The transactions around one that empty the same vaults. */
-  function historyOf(signature: string): string {
-    const transaction = sent.get(signature);
-    const all = transaction?.vaults.flatMap((vault) => sentOf.get(vault) ?? []) ?? [];
-    const index = transaction ? all.indexOf(transaction) : 0;
-    return all
-      .slice(Math.max(0, index - 2), index + 2)
-      .map(
-        (each) =>
-          `${each.signature} by ${each.replica}, prepared since ${preparedSince(each)}, sent at ${each.at}, ended at ${endOf(each)}`,
-      )
-      .join("; ");
+  function describe(transaction: SentTransaction | undefined): string {
+    if (!transaction) return "never sent";
+    const { signature, replica, at } = transaction;
+    return `${signature} by ${replica}, prepared since ${preparedSince(transaction)}, sent at ${at}, ended at ${endOf(transaction)}`;
   }
 
   /**
    * Whether another transaction took the fees, because one of the two replicas could not know of the other, or because
    * Redis could not tell this one that a stale endpoint still showed them.
    */
-  function isExplained(signature: string): boolean {
-    const transaction = sent.get(signature);
-    if (!transaction) return false;
+  function isExplained(transaction: SentTransaction, others: readonly SentTransaction[]): boolean {
     const since = preparedSince(transaction);
-    return (
-      othersOf(transaction).some(
-        (other) =>
-          since <= endOf(other) &&
-          other.at <= endOf(transaction) &&
-          (signedAlone(other) || signedAlone(transaction)),
-      ) || wasUntold(transaction, since)
+    const isUnknown = others.some(
+      (other) =>
+        since <= endOf(other) &&
+        other.at <= endOf(transaction) &&
+        (signedAlone(other) || signedAlone(transaction)),
     );
-  }
-
-  function wasUntold(transaction: SentTransaction, since: number): boolean {
-    const last = othersOf(transaction).findLast((other) => endOf(other) <= transaction.at);
+    const last = others.findLast((other) => endOf(other) <= transaction.at);
     const away = [system.frozen, replicas[transaction.replica]!.withoutRedis];
-    return (
+    const isUntold =
       last !== undefined &&
       overlaps(system.stale, since, transaction.at) &&
-      away.some((periods) => overlaps(periods, endOf(last), transaction.at))
-    );
+      away.some((periods) => overlaps(periods, endOf(last), transaction.at));
+    return isUnknown || isUntold;
   }
 
   /** The other transactions that empty its vaults, oldest first. */

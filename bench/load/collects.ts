@@ -16,7 +16,7 @@ import type { Call, Client, Outcome } from "./client.ts";
 import type { System } from "./system.ts";
 import type { Truth } from "./truth.ts";
 
-const COLLECT_CODES = ["COLLECT_FAILED", "RATE_LIMITED"] as const satisfies ErrorCode[];
+const COLLECT_CODES = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS", "RATE_LIMITED"] as const satisfies ErrorCode[];
 /** The part of the collects that name the failing coins of strangers. */
 const NAMING_FAILING_COINS = 0.2;
 const FIELDS = "{ success collected newBalance txSignature error message }";

@@ -43,9 +43,6 @@ export interface SentTransaction {
   readonly at: number;
 }
 
-/** All transactions that reached an endpoint, by signature, oldest first. */
-export type SentTransactions = ReadonlyMap<string, SentTransaction>;
-
 /** The methods of a node that sees the chain as `chain` shows it. */
 export const methodsOf = (chain: Chain): Methods => ({
   ...createAccountMethods(chain),
@@ -63,11 +60,12 @@ export async function startEndpoints(
   creatorVaults: ReadonlySet<string>,
   onSend: (addresses: readonly string[]) => void,
 ) {
+  /** By signature, oldest first. */
   const sent = new Map<string, SentTransaction>();
   /** The addresses of sent transactions, by their base64, because each is sent many times. */
   const known = new Map<string, readonly string[]>();
-  /** How often any transaction was sent, and the time of the last call about one. */
-  const activity = { sends: 0, lastCallAt: 0 };
+  /** How often any transaction was sent; the times of the last call about one, and of the last balance shown. */
+  const activity = { sends: 0, lastCallAt: 0, lastBalanceAt: 0 };
 
   function record({ method, params: [first], replica }: ChainCall): void {
     if (method === "getSignatureStatuses" || method === "sendTransaction") activity.lastCallAt = Date.now();
@@ -126,7 +124,7 @@ export async function startEndpoints(
   const endpoints = await Promise.all([startEndpoint(), startEndpoint()]);
   return {
     endpoints,
-    sent: sent as SentTransactions,
+    sent: sent as ReadonlyMap<string, SentTransaction>,
     activity,
     async close() {
       await Promise.all(endpoints.map((endpoint) => endpoint.close()));

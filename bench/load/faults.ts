@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
-import { answerJsonRpc } from "../../src/sandbox/rpc/json-rpc.ts";
+import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import type { ChainCall, Endpoint } from "./endpoints.ts";
 import type { Lie } from "./lies.ts";
 import type { Problems } from "./problems.ts";
@@ -11,7 +12,7 @@ type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 /** The fraction of matching calls that faults of both endpoints and of the network affect. */
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
-const SLOTS_PAST_BLOCKHASH = 200;
+export const SLOTS_PAST_BLOCKHASH = 200;
 const SHORT_FAULT_MS = 600;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
 const LONG_FAULT_MS = 3_000;
@@ -25,6 +26,14 @@ const RECOVERED_MS = 3_000;
 const MAX_READS_AHEAD = 0.1;
 /** How long an endpoint closes connections before the lies of the other, or before it belongs to another cluster. */
 const OUTAGE_MS = 300;
+/** How long confirmed slots stand still while the cluster migrates. */
+const MIGRATION_MS = 15_000;
+/** How soon after it lookups must work. */
+const SERVED_MS = 10_000;
+/** In lamports per byte. */
+const LOWER_RENTS = [2_575, 1_322];
+/** How slow Redis is between two freezes: each command still takes less than the 120 ms that the gateway waits. */
+const SLOW_REDIS_MS = [0, 30, 0, 50];
 
 /** How long Redis freezes: some shorter than the 120 ms that the gateway waits, some longer. */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
@@ -84,10 +93,9 @@ const stopAll = (stops: (() => void)[]) => () => {
 };
 
 /** The faults of the chain. At most one endpoint lies at a time; only honest faults concern both. */
-function chainScenarios(
-  { endpoints, lies, ratchet, replicas, stale, random }: System,
-  problems: Problems,
-): Scenario[] {
+function chainScenarios(system: System, problems: Problems): Scenario[] {
+  const { endpoints, lies, ratchet, replicas, stale, random, activity, feePayer } = system;
+  const { chain } = system.sandbox;
   const sometimes = () => random.isChosen(FAULT_RATE);
   const onBoth = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
     stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when })));
@@ -144,7 +152,8 @@ function chainScenarios(
     // The second endpoint is asked only while the first backs off.
     failsBefore: endpoint === 1 ? endpoints[0] : undefined,
   }));
-  const faultsOfOne = atBoth(Object.entries(FAULTS), ([name, fault], endpoint) => ({
+  const refusal = ["version 1 refused", () => REFUSES_VERSION_1] as const;
+  const faultsOfOne = atBoth([...Object.entries(FAULTS), refusal], ([name, fault], endpoint) => ({
     name,
     start: () => endpoints[endpoint].faults.add(fault()),
   }));
@@ -173,13 +182,59 @@ function chainScenarios(
       start: () => onBoth(fault(), sometimes),
     })),
   ];
+  /** Empties the fee payer just before a transaction lands. */
+  const withoutFeePayer = (honest: Methods): Methods => ({
+    ...honest,
+    sendTransaction(params) {
+      const balance = chain.balance(feePayer);
+      chain.setBalance(feePayer, 0n);
+      try {
+        return honest.sendTransaction!(params);
+      } finally {
+        chain.setBalance(feePayer, balance);
+      }
+    },
+  });
+
+  /** All transactions of the time are dropped. */
+  function migrate(): () => void {
+    system.isMigrating = true;
+    const finish = chain.migrateToAlpenglow();
+    return () => {
+      finish();
+      system.isMigrating = false;
+      const endedAt = Date.now();
+      setTimeout(() => {
+        if (activity.lastBalanceAt < endedAt)
+          problems.add("no balance was shown after the cluster migrated", `within ${SERVED_MS} ms`);
+      }, SERVED_MS).unref();
+    };
+  }
+  const ofCluster: Scenario[] = [
+    {
+      name: "transactions: landed, but the fee payer could not pay",
+      start: () => stopAll(endpoints.map((endpoint) => endpoint.lie(withoutFeePayer))),
+    },
+    ...LOWER_RENTS.map((lamportsPerByte) => ({
+      name: `rent of ${lamportsPerByte} lamports per byte`,
+      start() {
+        system.setRent(lamportsPerByte);
+        return () => undefined;
+      },
+    })),
+    { name: "the cluster migrates to Alpenglow", start: migrate, ms: MIGRATION_MS },
+    {
+      name: "both endpoints: version 1 refused",
+      start: () => stopAll(endpoints.map(({ faults }) => faults.add(REFUSES_VERSION_1))),
+    },
+  ];
   const ahead: Scenario = {
     name: `endpoint 2: ${ratchet.name}`,
     quietMs: RECOVERED_MS,
     ms: AHEAD_MS,
     start: () => stopAll([startLie(endpoints[1], ratchet), limitReads()]),
   };
-  return [...takeTurns(liesOfOne, ofBoth, faultsOfOne), ahead];
+  return [...takeTurns(liesOfOne, ofBoth, faultsOfOne, ofCluster), ahead];
 }
 
 /** The first of each group, then the second of each, and so on: even a short run has some of each group. */
@@ -195,7 +250,7 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
 
 /** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
 export function createFaultSchedule(system: System, problems: Problems) {
-  const { sandbox, redis, replicas, frozen, random, advanceSlots } = system;
+  const { sandbox, redis, slowRedis, replicas, frozen, random, advanceSlots } = system;
   const ofChain = chainScenarios(system, problems);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
@@ -238,7 +293,9 @@ export function createFaultSchedule(system: System, problems: Problems) {
 
   async function freezeRedis(isOver: () => boolean): Promise<void> {
     for (;;) {
+      slowRedis.slowDown(SLOW_REDIS_MS[counts.freezes % SLOW_REDIS_MS.length]!);
       await sleepUnless(isOver, FREEZE_EVERY_MS);
+      slowRedis.slowDown(0);
       if (isOver()) return;
       const period = { from: Date.now(), to: Infinity };
       frozen.push(period);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { totalAtAddresses } from "./audit-ledger.ts";
 import { audit } from "./audit.ts";
 import { createCallers } from "./callers.ts";
+import { SLOTS_PAST_BLOCKHASH } from "./faults.ts";
 import { dropTransactions } from "./lies.ts";
 import { createProblems, type LoadResult } from "./problems.ts";
 import { toMegabytes } from "./replica.ts";
@@ -16,8 +17,6 @@ const TRANSACTIONS = 10_000;
 /** How often memory is measured. The first measurement is after the caches are full. */
 const MEASUREMENTS = 6;
 const MAX_GROWTH_BYTES = 8 * 1024 * 1024;
-/** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
-const SLOTS_PAST_BLOCKHASH = 200;
 /** Every account can be collected. */
 const FEES_LAMPORTS = 1_000_000;
 const POLL_MS = 50;
@@ -27,19 +26,13 @@ const POLL_MS = 50;
  * after two seconds, and expires. Collects all accounts at once, again and again, and skips the time until their
  * blockhashes expire. Memory must not grow.
  */
-export async function runNeverLanding({
-  transactions = TRANSACTIONS,
-  seed,
-}: {
-  transactions?: number;
-  seed: number;
-}): Promise<LoadResult> {
+export async function runNeverLanding(seed: number, transactions = TRANSACTIONS): Promise<LoadResult> {
   const problems = createProblems();
   const system = await startSystem(
     { FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000", LOG_LEVEL: "info" },
     seed,
   );
-  const { accounts, replicas, endpoints, sent, activity, redis } = system;
+  const { accounts, replicas, endpoints, sent, activity } = system;
   const callers = createCallers(system, createTruth(system, problems), problems);
   const rows: string[] = [];
   const heaps: number[][] = [];
@@ -64,11 +57,9 @@ export async function runNeverLanding({
 
   async function measure(): Promise<void> {
     const memories = await Promise.all(replicas.map((replica) => replica.memory()));
-    const info = (await redis.command("info", "memory")) as string;
-    const usedByRedis = Number(/used_memory:(\d+)/.exec(info)?.[1]);
     heaps.push(memories.map(({ heap }) => heap));
     rows.push(
-      `| ${sent.size} | ${activity.sends} | ${memories.map(({ heap }) => toMegabytes(heap, 1)).join(", ")} | ${memories.map(({ resident }) => toMegabytes(resident)).join(", ")} | ${toMegabytes(usedByRedis, 1)} |`,
+      `| ${sent.size} | ${activity.sends} | ${memories.map(({ heap }) => toMegabytes(heap, 1)).join(", ")} | ${memories.map(({ resident }) => toMegabytes(resident)).join(", ")} |`,
     );
   }
 
@@ -80,17 +71,10 @@ export async function runNeverLanding({
       await collectAll();
       if (sent.size >= (transactions * (heaps.length + 1)) / MEASUREMENTS) await measure();
     }
-    const exitCodes = await system.stopReplicas();
-    if (exitCodes.some((code) => code !== 0))
-      problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
-    for (const error of replicas.flatMap(({ errors }) => errors))
-      problems.add("an error in a replica's log", error);
-    const { answers } = audit(system, callers.collects, totalBefore, problems);
-    if (answers.nothingMoved < transactions)
-      problems.add(
-        "answers that do not say that nothing was moved",
-        `${transactions - answers.nothingMoved}`,
-      );
+    await system.stopReplicas(problems);
+    const { nothingMoved } = audit(system, callers.collects, totalBefore, problems).answers;
+    if (nothingMoved < transactions)
+      problems.add("answers that do not say that nothing was moved", `${transactions - nothingMoved}`);
     for (const [i, last] of heaps.at(-1)!.entries())
       if (last - heaps[0]![i]! > MAX_GROWTH_BYTES) problems.add("a heap that grew", `of replica ${i}`);
   } finally {
@@ -99,8 +83,8 @@ export async function runNeverLanding({
   }
   return {
     lines: [
-      "| transactions that never landed | sends | heap of each replica, MB | resident, MB | Redis, MB |",
-      "|--:|--:|--:|--:|--:|",
+      "| transactions that never landed | sends | heap of each replica, MB | resident, MB |",
+      "|--:|--:|--:|--:|",
       ...rows,
     ],
     problems: problems.lines(),

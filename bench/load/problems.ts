@@ -4,22 +4,19 @@ export interface LoadResult {
   readonly problems: readonly string[];
 }
 
-/** The problems of a run, by kind. */
-export interface Problems {
-  /** Records a problem. `kind` groups problems, `detail` says where one occurred. */
-  add(kind: string, detail: string): void;
-  /** One line for each kind, with their number and the first details. */
-  lines(): string[];
-}
-
 const MAX_DETAILS = 3;
 
-export function createProblems(): Problems {
+export type Problems = ReturnType<typeof createProblems>;
+
+/** The problems of a run, by kind. */
+export function createProblems() {
   const byKind = new Map<string, string[]>();
   return {
-    add(kind, detail) {
+    /** Records a problem. `kind` groups problems, `detail` says where one occurred. */
+    add(kind: string, detail: string): void {
       byKind.set(kind, [...(byKind.get(kind) ?? []), detail]);
     },
+    /** One line for each kind, with their number and the first details. */
     lines: () =>
       [...byKind].map(
         ([kind, details]) => `${kind} (${details.length}): ${details.slice(0, MAX_DETAILS).join("; ")}`,

@@ -17,7 +17,6 @@ export function createRandom(seed: number) {
   const isChosen = (probability: number) => fraction() < probability;
   const pick = <T>(list: readonly T[]): T => list[below(list.length)]!;
   return {
-    seed,
     /** An integer from 0 to below the limit. */
     below,
     /** True with this probability. */

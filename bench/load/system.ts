@@ -1,18 +1,24 @@
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { addAmmCreatorFees, addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
+import { aboveRent } from "./audit-ledger.ts";
 import { startEndpoints } from "./endpoints.ts";
 import { createLies, createRatchet } from "./lies.ts";
+import type { Problems } from "./problems.ts";
 import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
 import { launchFailingCoins, launchSharedCoins, type SHARED_COINS, type SharedCoin } from "./shared-coins.ts";
+import { startSlowProxy } from "./slow-proxy.ts";
 import { createTimeline } from "./timeline.ts";
 
 /** As on mainnet. A blockhash lives 150 slots, so 30 s, if no scenario makes it expire sooner. */
 const SLOT_MS = 200;
+/** What rent is paid for besides an account's data. */
+const EMPTY_ACCOUNT_BYTES = 128;
 
 /** A site that states its visitors' addresses. */
 export const TRUSTED_CALLER = "10.8.0.1";
@@ -33,6 +39,7 @@ export async function startSystem(
 ) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
   const { chain } = sandbox;
+  chain.includeUnpaid({ withBalances: false });
   const known = sandbox.accounts.filter(({ suspended }) => !suspended);
   const sharedCoins = launchSharedCoins(sandbox, known, shared);
   const { failingCoins, fillStrangers, emptyStrangers } = launchFailingCoins(
@@ -58,6 +65,7 @@ export async function startSystem(
     startRedis(),
     startEndpoints(chain, timeline, creatorVaults, emptyStrangers),
   ]);
+  const slowRedis = await startSlowProxy(redis.port);
 
   /** The last height at which each blockhash is valid. */
   const lastValidHeights = new Map<string, number>();
@@ -67,12 +75,15 @@ export async function startSystem(
   }
   /** When the block of each height became finalized, in milliseconds since 1970. */
   const finalizedAt = new Map<number, number>();
+  let finalizedHeight = chain.blockHeight("finalized");
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
       chain.advanceSlots(1);
       recordBlockhash();
       fillStrangers();
-      finalizedAt.set(chain.blockHeight("finalized"), Date.now());
+      // Many blocks at once when a migration ends, and none meanwhile.
+      for (; finalizedHeight < chain.blockHeight("finalized"); finalizedHeight++)
+        finalizedAt.set(finalizedHeight + 1, Date.now());
     }
   }
   // So that the confirmed blockhash is known, too.
@@ -85,7 +96,7 @@ export async function startSystem(
       ...sandbox.env,
       TRUST_PROXY: "127.0.0.1",
       TRUSTED_CALLERS: TRUSTED_CALLER,
-      REDIS_URL: redis.url,
+      REDIS_URL: slowRedis.url,
       SOLANA_RPC_URL: rpc.endpoints.map((endpoint) => endpoint.urlFor(replica)).join(),
       ...env,
     });
@@ -106,6 +117,7 @@ export async function startSystem(
     /** Makes all random choices of the run. */
     random: createRandom(seed),
     sandbox,
+    feePayer: readConfig(sandbox.env).secrets.feePayerKeypair.publicKey.toBase58(),
     accounts,
     sharedCoins,
     /** Coins that strangers share with accounts, and whose distribution fails. */
@@ -114,6 +126,7 @@ export async function startSystem(
     lies,
     ratchet: createRatchet(chain),
     redis,
+    slowRedis,
     replicas,
     endpoints: rpc.endpoints,
     sent: rpc.sent,
@@ -137,14 +150,39 @@ export async function startSystem(
       else
         addVaultFees(shared.coin.sharingConfig.address, BigInt(lamports), shared.isInPool ? place : "vault");
     },
+    /** Lowers the rent, unless it is lower, which frees lamports in the vaults of shared coins. */
+    setRent(lamportsPerByte: number): void {
+      if (chain.rentExemptMinimum(0) <= BigInt(lamportsPerByte * EMPTY_ACCOUNT_BYTES)) return;
+      const all = [...sharedCoins, ...failingCoins];
+      const inVaults = () =>
+        all.map(
+          ({
+            coin: {
+              sharingConfig: { creatorVault, ammVault },
+            },
+          }) => aboveRent(chain, creatorVault) + aboveRent(chain, ammVault),
+        );
+      const before = inVaults();
+      timeline.setRent(lamportsPerByte);
+      for (const [i, after] of inVaults().entries()) all[i]!.arrived += after - before[i]!;
+    },
+    /** While the cluster migrates, and drops transactions, no fees arrive. */
+    isMigrating: false,
     /** When an endpoint had a stale view. */
     stale: [] as Period[],
     /** When Redis did not answer. */
     frozen: [] as Period[],
-    /** Stops the replicas; returns their exit codes. */
-    stopReplicas: () => Promise.all(replicas.map((replica) => replica.stop())),
+    /** Stops the replicas, and records what went wrong with them. */
+    async stopReplicas(problems: Problems): Promise<void> {
+      const exitCodes = await Promise.all(replicas.map((replica) => replica.stop()));
+      if (exitCodes.some((code) => code !== 0))
+        problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
+      for (const error of replicas.flatMap(({ errors }) => errors))
+        problems.add("an error in a replica's log", error);
+    },
     async close() {
       clearInterval(clock);
+      slowRedis.close();
       await Promise.all([sandbox.close(), rpc.close(), redis.stop()]);
     },
   };

@@ -1,3 +1,4 @@
+import { RENT_SYSVAR } from "../../src/chain/rent.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -38,6 +39,8 @@ export interface State {
   readonly slot: number;
   /** The signature of its transaction; "" before the first. */
   readonly signature: string;
+  /** Of an account without data, in lamports. It falls during the run. */
+  readonly rentMinimum: bigint;
   /** The lamports in its creator vault. */
   readonly creatorVault: bigint;
   /** The wrapped SOL in its AMM vault. */
@@ -64,7 +67,9 @@ export function createTimeline(
   accounts: readonly SandboxAccount[],
   sharedCoins: readonly SharedCoin[],
 ) {
-  const rentMinimum = chain.rentExemptMinimum(0);
+  /** The rent-exempt minimum, with the slot since which it counts, oldest first. */
+  const rentMinimums = [{ slot: 0, rentMinimum: chain.rentExemptMinimum(0) }];
+  const rentMinimumAt = (slot: number) => rentMinimums.findLast((each) => each.slot <= slot)!.rentMinimum;
   const sharedByMint = new Map(sharedCoins.map((shared) => [shared.coin.mint, shared]));
   /** The states of each account, by id, oldest first. */
   const states = new Map<string, State[]>();
@@ -78,7 +83,7 @@ export function createTimeline(
   /** The landing times of the gateway's and the faucet's transactions. */
   const landedAt = new Map<string, number>();
 
-  const above = (lamports: bigint) => (lamports > rentMinimum ? lamports - rentMinimum : 0n);
+  const above = (lamports: bigint, minimum: bigint) => (lamports > minimum ? lamports - minimum : 0n);
   const inAmm = (amount: bigint) => (amount >= MIN_IN_AMM ? amount : 0n);
 
   const ofCoin = ({ mint, curve, curveTokens, pool, poolTokens, sharingConfig }: CoinAddresses): string[] => [
@@ -96,25 +101,29 @@ export function createTimeline(
     const shared = sharedByMint.get(coin.mint);
     if (!shared) return { ...waiting, distributable: 0n, rent: 0n };
     const { curve, pool } = waiting;
+    const rentMinimum = chain.rentExemptMinimum(0);
     const { sharingConfig } = coin;
     const fromAmm = shared.isInPool ? inAmm(ammVaultOf(chain, sharingConfig) + pool) : 0n;
     const held = chain.balance(sharingConfig.creatorVault) + fromAmm;
     const rent = curve > 0n && held < rentMinimum ? rentMinimum - held : 0n;
-    return { curve: 0n, pool: 0n, distributable: above(held + rent + curve), rent };
+    return { curve: 0n, pool: 0n, distributable: above(held + rent + curve, rentMinimum), rent };
   }
 
   function toState({ mint }: CoinAddresses, address: string): CoinState {
     const { curve, pool, distributable, rent } = amountsOf.get(mint)!;
     const shared = sharedByMint.get(mint);
     const share = shared ? partOf(distributable, shared, address) : 0n;
-    const isEnough = distributable + rentMinimum >= MIN_HELD && share >= MIN_COLLECT_LAMPORTS;
+    const isEnough = distributable + chain.rentExemptMinimum(0) >= MIN_HELD && share >= MIN_COLLECT_LAMPORTS;
     return { mint, curve, pool, share: isEnough && share >= AMOUNT_PER_RENT * rent ? share : 0n };
   }
 
-  function readState(account: SandboxAccount, since: Pick<State, "at" | "slot" | "signature">): State {
+  type Since = Pick<State, "at" | "slot" | "signature">;
+
+  function readState(account: SandboxAccount, since: Since): State {
     const { address, creatorVault, coins } = account;
     return {
       ...since,
+      rentMinimum: chain.rentExemptMinimum(0),
       creatorVault: chain.balance(creatorVault),
       ammVault: ammVaultOf(chain, account),
       coins: coins.map((coin) => toState(coin, address)),
@@ -123,7 +132,7 @@ export function createTimeline(
   }
 
   /** Records the content of these addresses, and the accounts whose balance depends on them. */
-  function record(addresses: readonly string[], since: Pick<State, "at" | "slot" | "signature">): void {
+  function record(addresses: readonly string[], since: Since): void {
     for (const address of addresses)
       contents.get(address)?.push({ slot: since.slot, content: chain.account(address) });
     for (const coin of new Set(addresses.flatMap((address) => coinOf.get(address) ?? [])))
@@ -139,6 +148,7 @@ export function createTimeline(
     amountsOf.set(coin.mint, readCoin(coin));
     for (const address of ofCoin(coin)) coinOf.set(address, coin);
   }
+  contents.set(RENT_SYSVAR, [{ slot: 0, content: chain.account(RENT_SYSVAR) }]);
   for (const account of accounts) {
     states.set(account.id, [readState(account, { at: 0, slot: 0, signature: "" })]);
     for (const address of addressesIn(account)) {
@@ -153,13 +163,13 @@ export function createTimeline(
   });
 
   /** What a collect that names these coins would move. The mints of others' coins count nothing. */
-  function feesOf({ creatorVault, ammVault, coins }: State, mints: readonly string[]): bigint {
+  function feesOf({ creatorVault, ammVault, coins, rentMinimum }: State, mints: readonly string[]): bigint {
     const named = coins.filter(({ mint }) => mints.includes(mint));
     const total = (amounts: readonly bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n);
     const onCurves = total(named.map(({ curve }) => curve));
     const inPools = total(named.map(({ pool }) => pool));
     const shares = total(named.map(({ share }) => share));
-    return above(creatorVault + onCurves + inAmm(ammVault + inPools)) + shares;
+    return above(creatorVault + onCurves + inAmm(ammVault + inPools), rentMinimum) + shares;
   }
 
   return {
@@ -168,6 +178,17 @@ export function createTimeline(
       const [account] = accountsIn([curve]);
       record([curve, pool], states.get(account!.id)!.at(-1)!);
     },
+
+    /** Records a lower rent, from a new slot on. */
+    setRent(lamportsPerByte: number): void {
+      chain.advanceSlots(1);
+      chain.setRent(lamportsPerByte);
+      const slot = chain.slot("processed");
+      rentMinimums.push({ slot, rentMinimum: chain.rentExemptMinimum(0) });
+      record([...contents.keys()], { at: Date.now(), slot, signature: "" });
+    },
+
+    rentMinimumAt,
 
     feesOf,
 
@@ -195,7 +216,7 @@ export function createTimeline(
     /** Whether a collect that names these coins would have nothing to do: too little, or less than an empty address may receive. */
     isNothing(state: State, mints: readonly string[]): boolean {
       const fees = feesOf(state, mints);
-      return fees < MIN_COLLECT_LAMPORTS || fees + state.pda < rentMinimum;
+      return fees < MIN_COLLECT_LAMPORTS || fees + state.pda < state.rentMinimum;
     },
   };
 }

@@ -16,7 +16,7 @@ export type Truth = ReturnType<typeof createTruth>;
  * Compares answers about an account's state with the chain's timeline, when they arrive. An answer is true if the
  * state existed at some moment between the request's start, in the confirmed view of that time, and its end.
  */
-export function createTruth({ timeline, stale, frozen, replicas }: System, problems: Problems) {
+export function createTruth({ timeline, stale, frozen, replicas, activity }: System, problems: Problems) {
   /** For each account, the states after collects that were reported, and when. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
@@ -76,6 +76,7 @@ export function createTruth({ timeline, stale, frozen, replicas }: System, probl
     ) {
       const { start, replica } = request;
       counts.balances++;
+      activity.lastBalanceAt = Date.now();
       const verdict = judge(id, start, (state) => fits(timeline.feesOf(state, mints), state.pda));
       const detail = `${handle} with ${mints.length} coins has ${shown} at replica ${replica}; ${describe(id, start, mints)}`;
       if (verdict === "true") return;

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { Agent, request } from "undici";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { callerOf, median } from "../measure.ts";
+import { callerOf, median, repeat } from "../measure.ts";
 
 /** A request that costs the gateway more than its caller. */
 export interface Attack {
@@ -74,10 +74,8 @@ const WARM_UP_LOOKUPS = 500;
 const WARM_UP_REQUESTS = 3;
 const LOOKUPS = 50;
 
-const repeat = (count: number, run: () => Promise<unknown>) =>
-  Promise.all(Array.from({ length: count }, run));
 const lookUp = (count: number, { send }: Target) =>
-  repeat(count, () => send("/wallet/lookup?handle=creator"));
+  repeat({ count, inFlight: count }, () => send("/wallet/lookup?handle=creator"));
 
 /** Lets V8 optimize what a lookup runs. */
 export const warmUp = (target: Target) => lookUp(WARM_UP_LOOKUPS, target);
@@ -96,13 +94,14 @@ export async function priceOf(
     await run();
     return (await target.cpuMs()) - before;
   }
+  const sendAll = () => repeat({ count: requests, inFlight: requests }, () => attack.send(target));
   await attack.prepare?.(target);
-  await repeat(WARM_UP_REQUESTS, () => attack.send(target));
+  await repeat({ count: WARM_UP_REQUESTS, inFlight: WARM_UP_REQUESTS }, () => attack.send(target));
   const prices: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const measuring = await cpuOf(() => Promise.resolve());
     const lookups = (await cpuOf(() => lookUp(LOOKUPS, target))) - measuring;
-    const attacks = (await cpuOf(() => repeat(requests, () => attack.send(target)))) - measuring;
+    const attacks = (await cpuOf(sendAll)) - measuring;
     prices.push((Math.max(attacks, 0) * LOOKUPS) / (requests * lookups));
   }
   return median(prices);

@@ -6,7 +6,7 @@ const SEED = 1;
 
 describeWithRedis("transactions that never land", () => {
   it("are sent again, and reported as such when they have expired", async () => {
-    const { problems } = await runNeverLanding({ transactions: 20, seed: SEED });
+    const { problems } = await runNeverLanding(SEED, 20);
     expect(problems, `LOAD_SEED=${SEED}`).toEqual([]);
   });
 });

@@ -141,8 +141,8 @@ export const RPC_RESULTS = {
       meta: z.object({
         err: transactionError,
         fee: lamports,
-        preBalances: z.array(balance),
-        postBalances: z.array(balance),
+        preBalances: z.array(balance).catch([]),
+        postBalances: z.array(balance).catch([]),
         loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
         innerInstructions: z
           .array(z.object({ instructions: instructions.transform((list) => list ?? []) }))

@@ -52,7 +52,10 @@ export function createTransactions(needs: {
 }) {
   const { failover, callEndpoint, isReached } = needs;
 
-  /** Undefined while no endpoint returns it. `isRight` checks its accounts, in their order. */
+  /**
+   * Undefined while no endpoint returns it. A failed one may be without balances, because its fee payer could not pay
+   * (SIMD-0290). `isRight` checks its accounts, in their order.
+   */
   const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
     failover.call(
       async (endpoint, signal): Promise<LandedTransaction | undefined> => {
@@ -60,9 +63,10 @@ export function createTransactions(needs: {
         const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
         if (!found) return undefined;
         const keys = keysOf(found);
-        const { preBalances, postBalances } = found.meta;
-        const isComplete = preBalances.length === keys.length && postBalances.length === keys.length;
-        if (found.transaction.signatures[0] !== signature || !isComplete || !isRight(keys))
+        const { err, preBalances, postBalances } = found.meta;
+        const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
+        const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
+        if (isOther || (err === null && !isComplete))
           throw new RpcError("unreadable", method, endpoint.host);
         return toLanded(found, keys, isReached);
       },

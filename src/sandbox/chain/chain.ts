@@ -2,6 +2,7 @@ import { address, lamports as toLamports } from "@solana/kit";
 import type { EncodedAccount } from "@solana/kit";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
+import { isFeePayerShort } from "../../chain/rpc/transaction-error.ts";
 import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 import { createFaucet } from "./faucet.ts";
 import type { Faucet } from "./faucet.ts";
@@ -26,14 +27,14 @@ export interface InnerInstruction {
   readonly stackHeight: number;
 }
 
-/** A transaction that paid its fee, whether or not its instructions succeeded. */
+/** A transaction in a block: it paid its fee, whether or not its instructions succeeded, unless a block may have others. */
 export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
   /** Seconds since 1970. */
   readonly blockTime: number;
   readonly err: TransactionError | null;
   readonly feeLamports: bigint;
-  /** Lamports before and after, in the order of the message's accounts. */
+  /** Lamports before and after, in the order of the message's accounts; empty if the block does not tell them. */
   readonly preBalances: readonly bigint[];
   readonly postBalances: readonly bigint[];
   readonly logs: readonly string[];
@@ -82,12 +83,29 @@ export interface Chain
   /** The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at first. */
   setPriorityFee(microLamports: number): void;
   priorityFee(): number;
+  /** The rent in lamports per byte. Mainnet lowers it from time to time. */
+  setRent(lamportsPerByte: number): void;
+  /** The most accounts that a transaction may name. Mainnet is to allow 128. */
+  setMaxAccounts(count: number): void;
+  /**
+   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0 (SIMD-0290), with or without
+   * balances in `getTransaction`.
+   */
+  includeUnpaid(options: { withBalances: boolean }): void;
+  /**
+   * Migrates the cluster to Alpenglow. Until the returned function is called, confirmed slots stand still and
+   * transactions are only processed: they have a status, but change no account. The function drops them, and
+   * `confirmed` equals `finalized` from then on.
+   */
+  migrateToAlpenglow(): () => void;
   /** Stops the slots. */
   close(): void;
 }
 
 /** Mainnet's rent in lamports per byte, which makes 650,240 for an account without data. */
-const RENT = new Rent(5080n, 1.0, 50);
+const RENT = 5_080;
+/** Mainnet's limit. */
+const MAX_ACCOUNTS = 64;
 
 /** Small enough that every balance is exact as a JSON number. */
 const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
@@ -107,14 +125,18 @@ export function createChain(options: {
 }): Chain {
   // This module checks signatures, blockhashes and duplicates: LiteSVM only knows the latest blockhash.
   const svm = new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
-  svm.setRent(RENT);
+  setRent(RENT);
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
   const slots = createSlots(svm);
   const ledger = new Map<string, SandboxTransaction>();
   const listeners: ((transaction: SandboxTransaction) => void)[] = [];
+  /** The transactions that the end of the migration drops. */
+  const dropped = new Set<string>();
   let priorityFee = 0;
+  let maxAccounts = MAX_ACCOUNTS;
+  let unpaid: { readonly withBalances: boolean } | undefined;
 
   const timer = options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
 
@@ -140,25 +162,69 @@ export function createChain(options: {
     setAccount(of, { lamports, owner: SYSTEM_PROGRAM, data: new Uint8Array() });
   }
 
+  function setRent(lamportsPerByte: number): void {
+    svm.setRent(new Rent(BigInt(lamportsPerByte), 1.0, 50));
+  }
+
+  function simulate(transaction: WireTransaction): Simulation {
+    if (transaction.message.staticAccounts.length > maxAccounts)
+      return { err: "TooManyAccountLocks", logs: [], unitsConsumed: 0, accounts: new Map() };
+    const result = svm.simulateTransaction(transaction.decoded);
+    const isFailed = result instanceof FailedTransactionMetadata;
+    const meta = result.meta();
+    const accounts = isFailed ? [] : result.postAccounts();
+    return {
+      err: isFailed ? toTransactionError(result.err()) : null,
+      logs: meta.logs(),
+      unitsConsumed: Number(meta.computeUnitsConsumed()),
+      accounts: new Map(accounts.map((account) => [account.address, toChainAccount(account)])),
+    };
+  }
+
+  /** Adds a transaction to the current block. */
+  function land(
+    transaction: WireTransaction,
+    execution: Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">,
+  ): void {
+    const landed = {
+      ...transaction,
+      slot: slots.slot("processed"),
+      blockTime: slots.blockTime(),
+      ...execution,
+    };
+    ledger.set(transaction.signature, landed);
+    if (ledger.size > KEPT_TRANSACTIONS) ledger.delete(ledger.keys().next().value!);
+    if (slots.isMigrating()) dropped.add(transaction.signature);
+    else for (const listener of listeners) listener(landed);
+  }
+
   function send(transaction: WireTransaction): TransactionError | null {
     if (!isSigned(transaction)) return "SignatureFailure";
     if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
     if (ledger.has(transaction.signature)) return "AlreadyProcessed";
 
     const accounts = transaction.message.staticAccounts;
+    if (accounts.length > maxAccounts) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
+    const withoutEffect = { feeLamports: 0n, logs: [], unitsConsumed: 0, innerInstructions: [] };
+    if (slots.isMigrating()) {
+      const { err } = simulate(transaction);
+      if (err === null) land(transaction, { ...withoutEffect, err, preBalances, postBalances: preBalances });
+      return err;
+    }
     const result = svm.sendTransaction(transaction.decoded);
     const isFailed = result instanceof FailedTransactionMetadata;
     const err = isFailed ? toTransactionError(result.err()) : null;
     const meta = isFailed ? result.meta() : result;
     // LiteSVM sets the signature only if the transaction paid its fee.
-    if (meta.signature().every((byte) => byte === 0)) return err;
-
+    if (meta.signature().every((byte) => byte === 0)) {
+      const balances = unpaid?.withBalances ? preBalances : [];
+      if (err !== null && unpaid && isFeePayerShort(err))
+        land(transaction, { ...withoutEffect, err, preBalances: balances, postBalances: balances });
+      return err;
+    }
     const postBalances = accounts.map(balance);
-    const landed: SandboxTransaction = {
-      ...transaction,
-      slot: slots.slot("processed"),
-      blockTime: slots.blockTime(),
+    land(transaction, {
       err,
       // A transaction only moves lamports between its accounts, so the difference is the fee.
       feeLamports: sum(preBalances) - sum(postBalances),
@@ -167,10 +233,7 @@ export function createChain(options: {
       logs: meta.logs(),
       unitsConsumed: Number(meta.computeUnitsConsumed()),
       innerInstructions: innerInstructionsOf(meta),
-    };
-    ledger.set(transaction.signature, landed);
-    if (ledger.size > KEPT_TRANSACTIONS) ledger.delete(ledger.keys().next().value!);
-    for (const listener of listeners) listener(landed);
+    });
     return err;
   }
 
@@ -192,18 +255,7 @@ export function createChain(options: {
     setBalance,
     rentExemptMinimum: (dataBytes) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
     send,
-    simulate(transaction) {
-      const result = svm.simulateTransaction(transaction.decoded);
-      const isFailed = result instanceof FailedTransactionMetadata;
-      const meta = result.meta();
-      const accounts = isFailed ? [] : result.postAccounts();
-      return {
-        err: isFailed ? toTransactionError(result.err()) : null,
-        logs: meta.logs(),
-        unitsConsumed: Number(meta.computeUnitsConsumed()),
-        accounts: new Map(accounts.map((account) => [account.address, toChainAccount(account)])),
-      };
-    },
+    simulate,
     landed: (signature) => ledger.get(signature),
     ledger: () => [...ledger.values()],
     onLanded(listener) {
@@ -213,6 +265,21 @@ export function createChain(options: {
       priorityFee = microLamports;
     },
     priorityFee: () => priorityFee,
+    setRent,
+    setMaxAccounts(count) {
+      maxAccounts = count;
+    },
+    includeUnpaid(options) {
+      unpaid = options;
+    },
+    migrateToAlpenglow() {
+      const finish = slots.startMigration();
+      return () => {
+        finish();
+        for (const signature of dropped) ledger.delete(signature);
+        dropped.clear();
+      };
+    },
     close() {
       clearInterval(timer);
     },

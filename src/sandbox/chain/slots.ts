@@ -12,6 +12,9 @@ const KEPT_BLOCKS = 300;
 /** Mainnet skips some slots. Keep height and slot apart, so that code that mixes them up fails here too. */
 const SLOTS_WITHOUT_BLOCK = 22_000_000;
 
+/** How far behind a cluster with Alpenglow is: `confirmed` equals `finalized`. */
+const SLOTS_BEHIND_WITH_ALPENGLOW = { ...SLOTS_BEHIND, finalized: SLOTS_BEHIND.confirmed };
+
 /** The chain's clock: slots with one block each, and their blockhashes, of which LiteSVM keeps only the latest. */
 export interface Slots {
   /** The slot of the latest block at that commitment. */
@@ -23,16 +26,25 @@ export interface Slots {
   blockTime(): number;
   /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
   advanceSlots(count: number): void;
+  /**
+   * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned function is called. It
+   * drops those blocks; from then on `confirmed` equals `finalized`.
+   */
+  startMigration(): () => void;
+  isMigrating(): boolean;
 }
 
 /** Starts at LiteSVM's first slot and advances until a finalized block exists. */
 export function createSlots(svm: LiteSVM): Slots {
   let slot = Number(svm.getClock().slot);
   let blockTime = 0;
-  const blocks: { blockhash: string; height: number }[] = [];
+  let behind = SLOTS_BEHIND;
+  let isMigrating = false;
+  const blocks: { slot: number; blockhash: string; height: number }[] = [];
 
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
+      const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
       slot += 1;
       blockTime = Math.floor(Date.now() / 1000);
       svm.warpToSlot(BigInt(slot));
@@ -40,15 +52,17 @@ export function createSlots(svm: LiteSVM): Slots {
       clock.unixTimestamp = BigInt(blockTime);
       svm.setClock(clock);
       svm.expireBlockhash();
-      blocks.push({ blockhash: svm.latestBlockhash(), height: slot - SLOTS_WITHOUT_BLOCK });
-      if (blocks.length > KEPT_BLOCKS) blocks.shift();
+      blocks.push({ slot, blockhash: svm.latestBlockhash(), height });
+      if (isMigrating)
+        behind = { processed: 0, confirmed: behind.confirmed + 1, finalized: behind.finalized + 1 };
+      else if (blocks.length > KEPT_BLOCKS) blocks.shift();
     }
   }
   advanceSlots(SLOTS_BEHIND.finalized + 1);
 
-  const latest = (commitment: Commitment) => blocks.at(-1 - SLOTS_BEHIND[commitment])!;
+  const latest = (commitment: Commitment) => blocks.at(-1 - behind[commitment])!;
   return {
-    slot: (commitment) => slot - SLOTS_BEHIND[commitment],
+    slot: (commitment) => latest(commitment).slot,
     blockHeight: (commitment) => latest(commitment).height,
     latestBlockhash(commitment) {
       const { blockhash, height } = latest(commitment);
@@ -60,5 +74,17 @@ export function createSlots(svm: LiteSVM): Slots {
     },
     blockTime: () => blockTime,
     advanceSlots,
+    startMigration() {
+      // Confirms the transactions of the current slot, so that none of them is dropped.
+      advanceSlots(SLOTS_BEHIND.confirmed);
+      isMigrating = true;
+      return () => {
+        isMigrating = false;
+        blocks.splice(-behind.confirmed);
+        behind = SLOTS_BEHIND_WITH_ALPENGLOW;
+        advanceSlots(SLOTS_BEHIND.confirmed);
+      };
+    },
+    isMigrating: () => isMigrating,
   };
 }

@@ -58,8 +58,10 @@ function toMetaJson(landed: SandboxTransaction): object {
     err: landed.err,
     status: toStatusJson(landed),
     fee: landed.feeLamports,
-    preBalances: landed.preBalances,
-    postBalances: landed.postBalances,
+    ...(landed.preBalances.length > 0 && {
+      preBalances: landed.preBalances,
+      postBalances: landed.postBalances,
+    }),
     innerInstructions: landed.innerInstructions.flatMap((list, index) =>
       list.length > 0 ? [{ index, instructions: list.map(toInstructionJson) }] : [],
     ),
