@@ -51,11 +51,7 @@ async function compareAnswers(urls: readonly string[]): Promise<void> {
   }
 }
 
-/** A started program. */
-interface Server {
-  readonly url: string;
-  readonly child: ChildProcess;
-}
+type Server = Awaited<ReturnType<typeof start>>;
 
 /** Starts the gateway of a checkout, this one by default, on core 0, with Node's flags in `npm start`. */
 const startGateway = (env: Record<string, string>, checkout = `${folder}/../..`): Promise<Server> =>
@@ -67,7 +63,7 @@ async function start(
   file: string,
   env: Record<string, string> = {},
   flags: readonly string[] = [],
-): Promise<Server> {
+) {
   const output = join(temporaryFolder(), "output");
   const child = spawn("taskset", ["-c", String(core), process.execPath, ...flags, file], {
     env: { ...process.env, NODE_ENV: "production", ...env },

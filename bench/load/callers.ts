@@ -3,7 +3,7 @@ import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { assert, errorOf, errorsOf, LOOKUP, WALLETS, type WALLET } from "./answers.ts";
-import { createClient, type Call, type Outcome } from "./client.ts";
+import { createClient, type Call } from "./client.ts";
 import { createCollects, dataOf } from "./collects.ts";
 import type { Problems } from "./problems.ts";
 import type { System } from "./system.ts";
@@ -32,8 +32,11 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
   const collects = createCollects(system, client, truth);
   const unknownHandle = () => `nobody${random.below(1e6)}`;
   const byHandle = new Map(accounts.map((account) => [account.handle, account]));
-  /** The count of each outcome, by kind of call. */
-  const outcomes = new Map<string, Map<Outcome, number>>();
+  /**
+   * By kind of call, how often each outcome: "200" or the error's code; "no answer" from a killed replica; "WRONG" for a
+   * response that violates the contract.
+   */
+  const outcomes = new Map<string, Map<string, number>>();
 
   /** An account's share of a coin's fees, in ten-thousandths: 0 of a coin that is not its own. */
   function shareBpsOf({ address, coins }: SandboxAccount, mint: string): number {
@@ -111,8 +114,8 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
   };
 
   /** Counts the outcome of a call, and records what is wrong with its answer. */
-  async function count(kind: string, run: () => Promise<Outcome>): Promise<Outcome> {
-    let outcome: Outcome = "WRONG";
+  async function count(kind: string, run: () => Promise<string>): Promise<string> {
+    let outcome = "WRONG";
     try {
       outcome = await run();
     } catch (error) {
@@ -120,7 +123,7 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
       const reason = error instanceof z.ZodError ? z.prettifyError(error) : message;
       problems.add(`${kind}: ${reason}`, typeof cause === "string" ? cause : "");
     }
-    const counts = outcomes.get(kind) ?? new Map<Outcome, number>();
+    const counts = outcomes.get(kind) ?? new Map<string, number>();
     outcomes.set(kind, counts.set(outcome, (counts.get(outcome) ?? 0) + 1));
     return outcome;
   }

@@ -24,9 +24,6 @@ export interface Call {
   readonly start: Moment;
 }
 
-/** "200" or the error's code; "no answer" from a killed replica; "WRONG" for a response that violates the contract. */
-export type Outcome = string;
-
 export type Client = ReturnType<typeof createClient>;
 
 /** Sends requests from thousands of addresses. */

@@ -12,7 +12,7 @@ import {
   type Answer,
   type CollectResult,
 } from "./answers.ts";
-import type { Call, Client, Outcome } from "./client.ts";
+import type { Call, Client } from "./client.ts";
 import type { System } from "./system.ts";
 import type { Truth } from "./truth.ts";
 
@@ -63,7 +63,7 @@ export function createCollects(
     call: Call,
     answer: CollectAnswer,
     mints: readonly string[],
-  ): Outcome {
+  ): string {
     if (account) {
       if (answer.kind === "collected") truth.reported(account.id, answer.txSignature);
       if (answer.kind === "nothing") truth.checkNothing(account, call.start, mints);
@@ -81,7 +81,7 @@ export function createCollects(
     result: CollectResult | undefined,
     isPathOf: (path: readonly unknown[]) => boolean,
     mints: readonly string[],
-  ): Outcome {
+  ): string {
     if (result?.success) {
       const collected = COLLECTED.parse(withoutNulls(result));
       return record(account, call, { kind: "collected", ...collected }, mints);
@@ -97,7 +97,7 @@ export function createCollects(
     account: SandboxAccount | undefined,
     call: Call,
     mints: readonly string[] = [],
-  ): Promise<Outcome> {
+  ): Promise<string> {
     const answer = await send(call, "/collect", { socialId, ...(mints.length > 0 && { mints }) });
     if (!answer) return record(account, call, { kind: "lost" }, mints);
     const nothing = NOTHING.safeParse(answer.body);

@@ -70,8 +70,10 @@ export async function startSystem(
   /** The last height at which each blockhash is valid. */
   const lastValidHeights = new Map<string, number>();
   function recordBlockhash(): void {
-    const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("processed");
-    lastValidHeights.set(blockhash, lastValidBlockHeight);
+    for (const commitment of ["processed", "confirmed"] as const) {
+      const { blockhash, lastValidBlockHeight } = chain.latestBlockhash(commitment);
+      lastValidHeights.set(blockhash, lastValidBlockHeight);
+    }
   }
   /** When the block of each height became finalized, in milliseconds since 1970. */
   const finalizedAt = new Map<number, number>();
@@ -86,9 +88,7 @@ export async function startSystem(
         finalizedAt.set(finalizedHeight + 1, Date.now());
     }
   }
-  // So that the confirmed blockhash is known, too.
   recordBlockhash();
-  advanceSlots(1);
   const clock = setInterval(advanceSlots, SLOT_MS, 1);
 
   const start = (replica: number) =>

@@ -46,10 +46,9 @@ export function createTruth({ timeline, stale, frozen, replicas, activity }: Sys
   }
 
   const describe = (id: string, start: Moment, mints: readonly string[]) => {
-    const states = timeline.statesOf(id).slice(timeline.indexAt(id, start));
-    const shown = states
-      .slice(0, 4)
-      .map((state) => `${timeline.feesOf(state, mints)} + ${state.pda} from ${state.at}`);
+    const from = timeline.indexAt(id, start);
+    const states = timeline.statesOf(id).slice(from, from + 4);
+    const shown = states.map((state) => `${timeline.feesOf(state, mints)} + ${state.pda} from ${state.at}`);
     return `requested at ${start.at}, answered at ${Date.now()}, the chain had ${shown.join(", ")}`;
   };
 

@@ -131,7 +131,7 @@ export function createCollector(needs: CollectNeeds) {
     const timeout = new AbortController();
     const timer = setTimeout(
       () => {
-        timeout.abort(collect.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" }));
+        timeout.abort(timeoutErrorOf(collect));
       },
       Math.max(0, startedAt + timeoutMs - performance.now()),
     );
@@ -173,7 +173,7 @@ export function createCollector(needs: CollectNeeds) {
       for (;;) {
         if (performance.now() >= startedAt + timeoutMs) {
           if (joined?.kind === "collected") return joined;
-          throw new CollectError({ kind: "not-started" });
+          throw timeoutErrorOf(collects.get(account.address));
         }
         const current = collects.get(account.address);
         const collect = current ?? addNext(account, last?.wishes ?? new Map(), { caller, coins: own }, log);
@@ -214,6 +214,11 @@ export function createCollector(needs: CollectNeeds) {
     /** The signatures of the transactions in flight. */
     openSignatures: () => [...new Set(inFlight().flatMap((collect) => collect.signature() ?? []))],
   };
+}
+
+/** The error for a caller who times out: what the account's collect in flight has done by now. */
+function timeoutErrorOf(collect: AccountCollect | undefined): CollectError {
+  return collect?.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" });
 }
 
 function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {

@@ -66,8 +66,7 @@ export function createTransactions(needs: {
         const { err, preBalances, postBalances } = found.meta;
         const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
         const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
-        if (isOther || (err === null && !isComplete))
-          throw new RpcError("unreadable", method, endpoint.host);
+        if (isOther || (err === null && !isComplete)) throw new RpcError("unreadable", method, endpoint.host);
         return toLanded(found, keys, isReached);
       },
       (found) => found !== undefined,

@@ -5,27 +5,20 @@ import type { Slots } from "./slots.ts";
 import { decodeTransaction } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
-/** An account that pays for the sandbox's own transactions. */
-export interface Faucet {
-  /** In base58. */
-  readonly address: string;
-  /** Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws if it fails. */
-  sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string;
-  /** Transfers lamports from the faucet to an address; returns the signature. */
-  transfer(to: string, lamports: bigint): string;
-}
+export type Faucet = ReturnType<typeof createFaucet>;
 
 /** More than any of the faucet's transactions needs. The limit is free: the faucet sets no price. */
 const COMPUTE_UNIT_LIMIT = 200_000;
 
-/** Creates a faucet without lamports; the chain funds its address. */
+/** Creates an account that pays for the sandbox's own transactions; the chain funds it. */
 export function createFaucet(needs: {
   latestBlockhash: Slots["latestBlockhash"];
   send: (transaction: WireTransaction) => TransactionError | null;
-}): Faucet {
+}) {
   const keypair = Keypair.generate();
   let sentCount = 0;
 
+  /** Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws if it fails. */
   function sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string {
     const transaction = new Transaction({
       feePayer: keypair.publicKey,
@@ -43,9 +36,11 @@ export function createFaucet(needs: {
   }
 
   return {
+    /** In base58. */
     address: keypair.publicKey.toBase58(),
     sendFromFaucet,
-    transfer(to, lamports) {
+    /** Transfers lamports from the faucet to an address; returns the signature. */
+    transfer(to: string, lamports: bigint): string {
       const toPubkey = new PublicKey(to);
       return sendFromFaucet((fromPubkey) => [SystemProgram.transfer({ fromPubkey, toPubkey, lamports })]);
     },

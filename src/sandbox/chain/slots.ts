@@ -15,27 +15,13 @@ const SLOTS_WITHOUT_BLOCK = 22_000_000;
 /** How far behind a cluster with Alpenglow is: `confirmed` equals `finalized`. */
 const SLOTS_BEHIND_WITH_ALPENGLOW = { ...SLOTS_BEHIND, finalized: SLOTS_BEHIND.confirmed };
 
-/** The chain's clock: slots with one block each, and their blockhashes, of which LiteSVM keeps only the latest. */
-export interface Slots {
-  /** The slot of the latest block at that commitment. */
-  slot(commitment: Commitment): number;
-  blockHeight(commitment: Commitment): number;
-  latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: number };
-  isBlockhashValid(blockhash: string): boolean;
-  /** The time of the current slot, in seconds since 1970. */
-  blockTime(): number;
-  /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
-  advanceSlots(count: number): void;
-  /**
-   * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned function is called. It
-   * drops those blocks; from then on `confirmed` equals `finalized`.
-   */
-  startMigration(): () => void;
-  isMigrating(): boolean;
-}
+export type Slots = ReturnType<typeof createSlots>;
 
-/** Starts at LiteSVM's first slot and advances until a finalized block exists. */
-export function createSlots(svm: LiteSVM): Slots {
+/**
+ * The chain's clock: slots with one block each, and their blockhashes, of which LiteSVM keeps only the latest. Starts at
+ * LiteSVM's first slot and advances until a finalized block exists.
+ */
+export function createSlots(svm: LiteSVM) {
   let slot = Number(svm.getClock().slot);
   let blockTime = 0;
   let behind = SLOTS_BEHIND;
@@ -62,19 +48,26 @@ export function createSlots(svm: LiteSVM): Slots {
 
   const latest = (commitment: Commitment) => blocks.at(-1 - behind[commitment])!;
   return {
-    slot: (commitment) => latest(commitment).slot,
-    blockHeight: (commitment) => latest(commitment).height,
-    latestBlockhash(commitment) {
+    /** The slot of the latest block at that commitment. */
+    slot: (commitment: Commitment) => latest(commitment).slot,
+    blockHeight: (commitment: Commitment) => latest(commitment).height,
+    latestBlockhash(commitment: Commitment) {
       const { blockhash, height } = latest(commitment);
       return { blockhash, lastValidBlockHeight: height + VALID_BLOCKS };
     },
-    isBlockhashValid(blockhash) {
+    isBlockhashValid(blockhash: string): boolean {
       const block = blocks.find((other) => other.blockhash === blockhash);
       return block !== undefined && latest("processed").height <= block.height + VALID_BLOCKS;
     },
+    /** The time of the current slot, in seconds since 1970. */
     blockTime: () => blockTime,
+    /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
     advanceSlots,
-    startMigration() {
+    /**
+     * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned function is called. It
+     * drops those blocks; from then on `confirmed` equals `finalized`.
+     */
+    startMigration(): () => void {
       // Confirms the transactions of the current slot, so that none of them is dropped.
       advanceSlots(SLOTS_BEHIND.confirmed);
       isMigrating = true;

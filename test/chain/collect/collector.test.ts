@@ -261,6 +261,16 @@ describe("a collect", () => {
     expect(rpc.calls).toEqual([]);
   });
 
+  it("names the transaction in flight to a caller who has timed out on the way", async () => {
+    const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
+    const collected = collector.collect("creator");
+    await expect.poll(sends).not.toEqual([]);
+    const [signature] = collector.openSignatures();
+    expect(await collector.collectTooLate("creator")).toEqual({ kind: "still-running", signature });
+    removeFault();
+    expect(await collected).toMatchObject(ALL_FEES);
+  });
+
   it("logs a warning when the fee payer can pay for fewer than 100 more", async () => {
     const warning = "enough for 50 collects at the highest fee: fund it";
     await collector.collect("artist001");
