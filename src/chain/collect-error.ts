@@ -1,6 +1,6 @@
 import { toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
-import { toRefusal } from "./refusal.ts";
+import { budgetRefusal } from "./budget-refusal.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /** What a kind of failure means to the log, to the caller, to the operator and to the metrics. */
@@ -100,7 +100,7 @@ export const COLLECT_FAILURES = {
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     text: ({ scope }) => `the hour's budget for fees is used up: ${scope}`,
     answer: (shortage) =>
-      toRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget", "collect"),
+      budgetRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget", "collect"),
     result: "refused",
   }),
   /** No transaction was signed before the collect's deadline. */

@@ -42,12 +42,12 @@ export function toSharedFees(
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
-  const refusal = toRefusal();
+  const refusal = findReason();
   const distribution = refusal === null ? toDistribution(curve!) : undefined;
   const blocked = distribution ? reasonNotCounted(distribution) : refusal;
 
   /** Why no collect can distribute the fees. */
-  function toRefusal(): UncollectableReason | null {
+  function findReason(): UncollectableReason | null {
     // The platform looks at the curve, also after the coin has migrated.
     const ofCurve = curve ? reasonOfPlace(curve) : "OTHER_CREATOR";
     if (ofCurve !== null) return ofCurve;

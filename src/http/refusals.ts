@@ -49,7 +49,7 @@ const BY_CODE: Readonly<Record<string, Refusal>> = {
   },
 };
 
-export function toRefusal({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
+export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
   const refusal = BY_CODE[code] ?? NOT_HTTP;
   if (code !== "HPE_INVALID_URL" || !rawPacket || bytesParsed === undefined) return refusal;
   // Other requests may precede it. Of a line that arrives in several packets, only the last one is known.

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from "node:net";
 import {
   createRefusalResponse,
   NO_HOST,
-  toRefusal,
+  refusalOf,
   TOO_MANY_PIECES,
   TWO_HOSTS,
   UNKNOWN_EXPECTATION,
@@ -104,7 +104,7 @@ export async function listen(
     receive(request, response, UNKNOWN_EXPECTATION);
   });
   server.on("clientError", (error: ParseError, socket: Socket) => {
-    refuse(socket, toRefusal(error));
+    refuse(socket, refusalOf(error));
   });
 
   function receive(request: IncomingMessage, response: ServerResponse, refusal?: Refusal): void {

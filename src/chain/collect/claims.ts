@@ -19,15 +19,24 @@ const STORED_TRANSACTION = z.object({
 /** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
 export type StoredTransaction = Readonly<z.infer<typeof STORED_TRANSACTION>>;
 
-/** What the last successful collect of an account moved. */
-export interface LastCollect {
-  readonly collected: Lamports;
+const LAMPORTS = z.codec(z.string().regex(/^\d{1,20}$/), z.custom<Lamports>(), {
+  decode: (text) => toLamports(BigInt(text)),
+  encode: String,
+});
+const TIME = z.codec(z.int(), z.date(), {
+  decode: (ms) => new Date(ms),
+  encode: (date) => date.getTime(),
+});
+const LAST_COLLECT = z.object({
+  collected: LAMPORTS,
   /** The withdrawable lamports at the address right after it. */
-  readonly newBalance: Lamports;
-  readonly signature: string;
-  /** When its block was produced. */
-  readonly at: Date;
-}
+  newBalance: LAMPORTS,
+  signature: z.string(),
+  /** When its block was produced. In milliseconds in Redis. */
+  at: TIME,
+});
+/** What the last successful collect of an account moved. */
+export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
 
 /** A transaction that landed, as far as it matters to later collects of an address. */
 export interface Landing {
@@ -210,17 +219,6 @@ return 1
 `,
 };
 
-const digits = z
-  .string()
-  .regex(/^\d{1,20}$/)
-  .transform((text) => toLamports(BigInt(text)));
-const STORED_COLLECT = z.object({
-  collected: digits,
-  newBalance: digits,
-  signature: z.string(),
-  at: z.int().transform((ms) => new Date(ms)),
-});
-
 /** In ms; not positive once the collect is forgotten. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
@@ -246,7 +244,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   /** What the collects of this process hold, by address. */
   const holders = new Map<
     string,
-    { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<undefined> }
+    { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<unknown> }
   >();
   const collects = new LRUCache<string, LastCollect>({ max: MAX_COLLECTS });
   const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
@@ -280,7 +278,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
-    const stored = STORED_COLLECT.safeParse(parseJson(text)).data;
+    const stored = LAST_COLLECT.safeParse(parseJson(text)).data;
     const known = collects.get(address);
     const newest = stored && known ? (known.at > stored.at ? known : stored) : (stored ?? known);
     return newest && timeToLive(newest) > 0 ? newest : undefined;
@@ -301,7 +299,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       }
       const held = {
         transaction: undefined as StoredTransaction | undefined,
-        settled: Promise.withResolvers<undefined>(),
+        settled: Promise.withResolvers(),
       };
       holders.set(address, held);
       const free = () => {
@@ -340,7 +338,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         if (backoff !== "") rememberBackoff(address, backoff);
         if (collect) rememberCollect(address, collect);
         const ttl = collect ? timeToLive(collect) : 0;
-        const stored = ttl > 0 && collect ? toText(collect) : "";
+        const stored = ttl > 0 && collect ? JSON.stringify(z.encode(LAST_COLLECT, collect)) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
         if (hasTransaction) redis?.runLater(SETTLE, keys, args);
@@ -381,15 +379,6 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       };
     },
   };
-}
-
-function toText({ collected, newBalance, signature, at }: LastCollect): string {
-  return JSON.stringify({
-    collected: String(collected),
-    newBalance: String(newBalance),
-    signature,
-    at: at.getTime(),
-  });
 }
 
 async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {

@@ -247,9 +247,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const areStored = await Promise.all(held.map((claim) => claim.store(signed.transaction)));
       if (await signed.isStoredForAll(!areStored.includes(false))) return true;
       // A replica that waits for a claim may have received the transaction, and sends it: then it is in flight.
-      const areFree = await Promise.all(
-        held.map(async (claim, i) => !areStored[i] || (await claim.withdraw())),
-      );
+      const areFree = await Promise.all(held.map(async (claim, i) => !areStored[i] || claim.withdraw()));
       return areFree.includes(false);
     }
 

@@ -11,7 +11,7 @@ import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/transactions.ts";
-import { toRefusal } from "../refusal.ts";
+import { budgetRefusal } from "../budget-refusal.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
 import { toHistoryTransaction, toTransfer, type HistoryTransaction, type Transfer } from "./transfer.ts";
 
@@ -92,7 +92,7 @@ export function createHistory(needs: {
       shortage = paid.shortage;
       metrics.refused("history_calls", shortage.scope, 1);
     }
-    const { message, extensions } = toRefusal(shortage!, "budget of calls for histories", "page");
+    const { message, extensions } = budgetRefusal(shortage!, "budget of calls for histories", "page");
     throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 

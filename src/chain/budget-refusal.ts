@@ -2,7 +2,7 @@ import type { ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
 
 /** The refusal of a collect, or of a page of a history, by the service's `budget`. */
-export function toRefusal(
+export function budgetRefusal(
   { scope, retryAfterSeconds }: Shortage,
   budget: string,
   refused: "collect" | "page",
