@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import { createBatcher } from "../../../upstream/batcher.ts";
+import { createBatcher } from "../../batcher.ts";
 import { createPlanner, type PlanResult, type SignedCollect } from "./plan.ts";
 import type { Candidate } from "./prospect.ts";
 
