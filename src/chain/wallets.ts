@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
-import { createBatcher } from "../upstream/batcher.ts";
 import type { AccountAddresses } from "./addresses.ts";
+import { createBatcher } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/floors.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { keysOfCoin, type Coin, type DecodeCoin } from "./launchpad/coin-fees.ts";
@@ -78,7 +78,7 @@ export function createReadWallets({
     };
   }
 
-  const batcher = createBatcher<WalletWithCoins, WalletState>({
+  const { load } = createBatcher<WalletWithCoins, WalletState>({
     ask: (wallets, answer) =>
       rpc.readAccounts({
         groups: wallets.map(toKeys),
@@ -108,7 +108,7 @@ export function createReadWallets({
     metrics,
   });
 
-  return (wallets, signal) => batcher.load(wallets, { signal });
+  return load;
 }
 
 /** As many of the first wallets as one call can read, at least one. */

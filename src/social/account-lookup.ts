@@ -1,10 +1,10 @@
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
-import { createBatcher } from "../upstream/batcher.ts";
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import { toAccountName, type AccountName, type SocialAccount } from "./account.ts";
-import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
+import type { SocialClient } from "./api-client.ts";
+import { createLookupQueue } from "./lookup-queue.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
@@ -19,13 +19,7 @@ export interface Caller {
 }
 
 /**
- * The longest a handle waits for its batch to fill while calls are in flight. Longer than a call takes, because
- * the network allows only 300 calls in 15 minutes.
- */
-const MAX_WAIT_MS = 150;
-
-/**
- * Keys that have waited for this part of `socialTimeoutMs` are refused: the rest would not be enough for the call.
+ * Names that have waited for this part of `socialTimeoutMs` are refused: the rest would not be enough for the call.
  * Above the longest wait for a turn in the call quota.
  */
 const SEND_WITHIN = 0.9;
@@ -34,13 +28,11 @@ const SEND_WITHIN = 0.9;
 const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
- * Finds accounts on the social network with as few calls as possible: merges concurrent lookups into calls of
- * up to 100 keys, at most `socialConcurrency` in flight, and joins a call in flight for the same key if one of its callers
- * still waits. Each call waits for its turn in the call quota. When more than `socialQueueMax` keys wait, keys of the
- * callers with the most fail with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
+ * Finds accounts on the social network with as few calls as possible, through {@link createLookupQueue}, which may
+ * refuse names with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
  *
- * Keys that are not cached are paid from the caller's part of the `budget`, or fail with `budget-used`. When
- * several callers request a key at once, the first pays.
+ * Names that are not cached are paid from the caller's part of the `budget`, or fail with `budget-used`. When
+ * several callers request a name at once, the first pays.
  *
  * Accounts are cached for `socialCacheSeconds`, with `redis` for all replicas: by handle if found by handle, by id if found
  * by id.
@@ -56,34 +48,22 @@ export function createAccountLookup(needs: {
   redis?: Redis | undefined;
   metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
-  const { client, budget, socialConcurrency, socialQueueMax, socialTimeoutMs, metrics } = needs;
+  const { client, budget, socialTimeoutMs, metrics } = needs;
   const caches = {
     handle: createAccountCache({ ...needs, by: "handle" }),
     id: createAccountCache({ ...needs, by: "id" }),
   };
-  const batcher = createBatcher<AccountName, SocialAccount>({
-    async ask(all, answer) {
-      const { by } = all[0]!;
-      const names = all.map(({ name }) => name);
+  const queue = createLookupQueue({
+    ...needs,
+    async ask(by, names) {
       const answers = await (by === "handle" ? client.findByHandles(names) : client.findByIds(names));
       caches[by].store(answers);
-      names.forEach((name, i) => {
-        const found = answers.get(name);
-        if (found) answer(i, found);
-      });
+      return answers;
     },
-    idOf: ({ key }) => key,
-    maxKeys: MAX_USERS_PER_CALL,
-    maxCalls: socialConcurrency,
-    maxWaitMs: MAX_WAIT_MS,
-    scarce: {
-      turn: client.turn,
-      groupOf: ({ by }) => by,
-      maxWaiting: socialQueueMax,
-      refuse() {
-        metrics?.budgets.refused("social_calls", "SERVICE", 1);
-        return new SocialError({ kind: "queue-full" });
-      },
+    turn: client.turn,
+    refuse() {
+      metrics?.budgets.refused("social_calls", "SERVICE", 1);
+      return new SocialError({ kind: "queue-full" });
     },
     metrics: metrics?.batches,
   });
@@ -106,15 +86,15 @@ export function createAccountLookup(needs: {
     const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * socialTimeoutMs };
     const unique = new Map(names.map((name) => [name.key, name])).values();
     const { pending = [], fresh = [] } = Object.groupBy(unique, (name) =>
-      batcher.isPending(name) ? "pending" : "fresh",
+      queue.isPending(name) ? "pending" : "fresh",
     );
-    const joined = batcher.load(pending, request);
+    const joined = queue.load(pending, request);
     const reservation = budget(fresh, addressBlock);
     for (const { key } of fresh) reserving.set(key, reservation);
     const { paid, refusal, onEnd } = await reservation;
     // No await between these: a name that is neither being reserved nor pending would be paid twice.
     for (const { key } of fresh) reserving.delete(key);
-    const requested = batcher.load(paid, { ...request, onEnd });
+    const requested = queue.load(paid, request, onEnd);
 
     const loaded = (await Promise.all([joined, requested])).flat();
     const answers = new Map([...pending, ...paid].map(({ key }, i) => [key, loaded[i]!]));

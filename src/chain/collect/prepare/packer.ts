@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import { createBatcher } from "../../../upstream/batcher.ts";
 import { memoize } from "../../../store/memoize.ts";
+import { createBatcher } from "../../batcher.ts";
 import { createPlanner, type PlanResult, type SignedCollect } from "./plan.ts";
 import type { Candidate } from "./prospect.ts";
 

@@ -1,0 +1,124 @@
+import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+
+type Answer<Value> = Value | Error;
+
+/** A key that waits or is in flight. */
+interface Entry<Key, Value> {
+  readonly key: Key;
+  /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
+  readonly dueAt: number;
+  readonly signals: (AbortSignal | undefined)[];
+  readonly waiters: ((answer: Answer<Value>) => void)[];
+}
+
+/**
+ * Merges the keys that concurrent callers load into few calls. While no call is in flight, a key is sent at the end of
+ * the event-loop turn, with the other keys of the turn: a single key does not wait. While calls are in flight, keys
+ * gather: the more callers there are, the more keys a call takes. They are sent when they fill a call, when the first
+ * has waited `maxWaitMs`, or when the last call ends. At most `maxCalls` calls are in flight. All who load a waiting
+ * key get its answer; nobody joins a call that was sent before.
+ */
+export function createBatcher<Key, Value>(options: {
+  /**
+   * Calls `answer` once for each key, by its index. Those who wait for a key get its answer at once. When it ends, keys
+   * without an answer get its rejection.
+   */
+  ask: (keys: readonly Key[], answer: (index: number, answer: Answer<Value>) => void) => Promise<void>;
+  /** Keys are equal if they have the same id. */
+  idOf: (key: Key) => string;
+  maxKeys: number;
+  maxCalls: number;
+  maxWaitMs: number;
+  metrics?: BatchMetrics;
+}) {
+  const { ask, idOf, maxKeys, maxCalls, maxWaitMs, metrics } = options;
+  const waiting = new Map<string, Entry<Key, Value>>();
+  let calls = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let endOfTurn: NodeJS.Immediate | undefined;
+  metrics?.watch(() => waiting.size);
+
+  function join(key: Key): Entry<Key, Value> {
+    const id = idOf(key);
+    let entry = waiting.get(id);
+    if (!entry) {
+      entry = { key, dueAt: performance.now() + maxWaitMs, signals: [], waiters: [] };
+      waiting.set(id, entry);
+      endOfTurn ??= setImmediate(send);
+    }
+    return entry;
+  }
+
+  function send(): void {
+    endOfTurn = undefined;
+    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilDue() <= 0) void sendOne();
+    if (waiting.size > 0 && calls < maxCalls)
+      // A timer that is already set is never too late, because all keys wait equally long.
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        send();
+      }, millisecondsUntilDue());
+  }
+
+  function millisecondsUntilDue(): number {
+    if (calls === 0 || waiting.size >= maxKeys) return 0;
+    const [oldest] = waiting.values();
+    return oldest!.dueAt - performance.now();
+  }
+
+  async function sendOne(): Promise<void> {
+    const batch: Entry<Key, Value>[] = [];
+    for (const [id, entry] of waiting) {
+      if (batch.length === maxKeys) break;
+      waiting.delete(id);
+      // A key whose callers have all left is not sent.
+      if (!entry.signals.every((signal) => signal?.aborted)) batch.push(entry);
+    }
+    if (batch.length === 0) return;
+    calls++;
+    metrics?.sent(batch.length);
+    const keys = batch.map(({ key }) => key);
+    const error = await ask(keys, (i, value) => {
+      answer(batch[i]!, value);
+    }).catch((error: unknown) => error as Error);
+    calls--;
+    for (const entry of batch) answer(entry, error ?? new Error(`no answer for ${idOf(entry.key)}`));
+    endOfTurn ??= setImmediate(send);
+  }
+
+  /** Does nothing if the entry has an answer. */
+  function answer({ waiters }: Entry<Key, Value>, value: Answer<Value>): void {
+    for (const waiter of waiters.splice(0)) waiter(value);
+  }
+
+  return {
+    /**
+     * Resolves to the value of each key, in order, or to the Error that `ask` answered or threw; when `signal` aborts, to
+     * its reason for each key that has no answer yet.
+     */
+    load(keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> {
+      return new Promise((resolve) => {
+        const answers = new Array<Answer<Value> | undefined>(keys.length).fill(undefined);
+        const leave = () => {
+          resolve(answers.map((answer) => answer ?? (signal!.reason as Error)));
+        };
+        let missing = keys.length;
+        if (missing === 0 || signal?.aborted) {
+          leave();
+          return;
+        }
+        signal?.addEventListener("abort", leave, { once: true });
+        keys.forEach((key, i) => {
+          const entry = join(key);
+          entry.signals.push(signal);
+          entry.waiters.push((answer) => {
+            answers[i] = answer;
+            if (--missing > 0) return;
+            signal?.removeEventListener("abort", leave);
+            resolve(answers as Answer<Value>[]);
+          });
+        });
+      });
+    },
+  };
+}

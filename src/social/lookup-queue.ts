@@ -1,0 +1,194 @@
+import { inFairOrder } from "../fairness/fair-order.ts";
+import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import type { AccountName, SocialAccount } from "./account.ts";
+import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
+
+type Answer = SocialAccount | Error;
+
+/** What the queue uses of a caller. */
+export interface Queuer {
+  readonly addressBlock: string;
+  /** When it aborts, the caller gets its reason for each name without an answer. */
+  readonly signal: AbortSignal;
+  /** After this time names are refused instead of sent. In `performance.now()` time. */
+  readonly sendBefore: number;
+}
+
+/** Called once for each name: with the answer if the network was asked because of this caller, even if it has left. */
+export type OnEnd = (name: AccountName, answer?: Answer) => void;
+
+/** A name that waits or is in flight. */
+interface Entry {
+  readonly name: AccountName;
+  /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
+  readonly dueAt: number;
+  /** The latest of its callers. */
+  sendBefore: number;
+  readonly blocks: Set<string>;
+  /** Those of the callers that have not left. */
+  readonly waiters: Set<(answer: Answer) => void>;
+  readonly onEnd: OnEnd | undefined;
+}
+
+/**
+ * The longest a name waits for its call to fill while calls are in flight. Longer than a call takes, because the
+ * network allows only 300 calls in 15 minutes.
+ */
+const MAX_WAIT_MS = 150;
+
+/**
+ * Merges the names that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
+ * is in flight, a name is sent at the end of the event-loop turn, with the other names of the turn. Otherwise names
+ * gather until they fill a call or the first has waited for 150 ms. Each call waits for its turn, and then takes the
+ * names that have gathered. All who load a name get its answer, even if it is in flight, unless all earlier callers
+ * have left: its call is probably failing.
+ *
+ * Address blocks get equal parts: if more names wait than fit into a call, it takes equally many of each block; if more
+ * than `socialQueueMax` wait, the newest of the blocks with the most are refused. Handles and ids never share a call;
+ * they take turns.
+ */
+export function createLookupQueue(needs: {
+  ask: (by: AccountName["by"], names: readonly string[]) => Promise<ReadonlyMap<string, Answer>>;
+  /** Resolves when the next call may be made; undefined if that is now. */
+  turn: SocialClient["turn"];
+  socialConcurrency: number;
+  socialQueueMax: number;
+  /** The error of a name that does not fit into the queue, or is not sent in time. */
+  refuse: () => Error;
+  metrics?: BatchMetrics | undefined;
+}) {
+  const { ask, socialConcurrency, socialQueueMax, refuse, metrics } = needs;
+  const waiting = new Map<string, Entry>();
+  const inFlight = new Map<string, Entry>();
+  let calls = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let endOfTurn: NodeJS.Immediate | undefined;
+  /** The turn of the next call. */
+  let turn: "needed" | "awaited" | "here" = "needed";
+  let lastBy: AccountName["by"] | undefined;
+  metrics?.watch(() => waiting.size);
+
+  function pending({ key }: AccountName): Entry | undefined {
+    const sent = inFlight.get(key);
+    return waiting.get(key) ?? (sent && sent.waiters.size > 0 ? sent : undefined);
+  }
+
+  function add(name: AccountName, onEnd: OnEnd | undefined): Entry {
+    const isFirst = calls === 0 && waiting.size === 0;
+    const dueAt = performance.now() + (isFirst ? 0 : MAX_WAIT_MS);
+    const entry: Entry = { name, dueAt, sendBefore: 0, blocks: new Set(), waiters: new Set(), onEnd };
+    waiting.set(name.key, entry);
+    endOfTurn ??= setImmediate(send);
+    return entry;
+  }
+
+  function load(name: AccountName, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
+    const { addressBlock, signal, sendBefore } = caller;
+    const joined = pending(name);
+    if (joined || signal.aborted) onEnd?.(name);
+    if (signal.aborted) return Promise.resolve(signal.reason as Error);
+    const entry = joined ?? add(name, onEnd);
+    entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
+    entry.blocks.add(addressBlock);
+    return new Promise((resolve) => {
+      const take = (answer: Answer) => {
+        signal.removeEventListener("abort", leave);
+        resolve(answer);
+      };
+      const leave = () => {
+        const isWaiting = waiting.get(name.key) === entry;
+        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
+        resolve(isLate ? refuse() : (signal.reason as Error));
+        entry.waiters.delete(take);
+        if (isWaiting && entry.waiters.size === 0) end(entry);
+      };
+      entry.waiters.add(take);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  function send(): void {
+    endOfTurn = undefined;
+    while (waiting.size > 0 && calls < socialConcurrency && millisecondsUntilDue() <= 0 && hasTurn())
+      void sendOne();
+    if (waiting.size > socialQueueMax)
+      for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(socialQueueMax))
+        end(entry, refuse());
+    if (waiting.size > 0 && calls < socialConcurrency && turn !== "awaited")
+      // A timer that is already set is never too late, because all names wait equally long.
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        send();
+      }, millisecondsUntilDue());
+  }
+
+  function millisecondsUntilDue(): number {
+    if (waiting.size >= MAX_USERS_PER_CALL || waiting.size > socialQueueMax) return 0;
+    const [oldest] = waiting.values();
+    return oldest!.dueAt - performance.now();
+  }
+
+  /** Whether the next call may be made. If not, sends when its turn comes. */
+  function hasTurn(): boolean {
+    if (turn === "needed") {
+      const wait = needs.turn();
+      turn = wait ? "awaited" : "here";
+      void wait?.then(() => {
+        turn = "here";
+        send();
+      });
+    }
+    return turn === "here";
+  }
+
+  async function sendOne(): Promise<void> {
+    const batch = chooseFairly();
+    // The next name then uses the turn.
+    if (batch.length === 0) return;
+    turn = "needed";
+    calls++;
+    metrics?.sent(batch.length);
+    for (const entry of batch) {
+      waiting.delete(entry.name.key);
+      inFlight.set(entry.name.key, entry);
+    }
+    const names = batch.map(({ name }) => name.name);
+    const answers = await ask(batch[0]!.name.by, names).catch((error: unknown) => error as Error);
+    calls--;
+    for (const entry of batch) {
+      const none = () => new Error(`no answer for ${entry.name.key}`);
+      end(entry, answers instanceof Error ? answers : (answers.get(entry.name.name) ?? none()));
+    }
+    endOfTurn ??= setImmediate(send);
+  }
+
+  /** The names of the next call. Refuses those that are late. */
+  function chooseFairly(): Entry[] {
+    const now = performance.now();
+    for (const entry of waiting.values()) if (entry.sendBefore < now) end(entry, refuse());
+    const inOrder = inFairOrder([...waiting.values()], blocksOf);
+    const other = inOrder.find(({ name }) => name.by !== lastBy);
+    if (other) lastBy = other.name.by;
+    return inOrder.filter(({ name }) => name.by === lastBy).slice(0, MAX_USERS_PER_CALL);
+  }
+
+  /** Ends a name with an answer for those who still wait for it. */
+  function end(entry: Entry, answer?: Answer): void {
+    const { key } = entry.name;
+    const isWaiting = waiting.get(key) === entry;
+    if (isWaiting) waiting.delete(key);
+    else if (inFlight.get(key) === entry) inFlight.delete(key);
+    entry.onEnd?.(entry.name, isWaiting ? undefined : answer);
+    for (const take of entry.waiters) take(answer!);
+  }
+
+  return {
+    /** Resolves to the account of each name, in order, or to an Error. */
+    load: (names: readonly AccountName[], caller: Queuer, onEnd?: OnEnd): Promise<Answer[]> =>
+      Promise.all(names.map((name) => load(name, caller, onEnd))),
+    /** Whether a load of the name would join the call of an earlier load. */
+    isPending: (name: AccountName): boolean => pending(name) !== undefined,
+  };
+}
+
+const blocksOf = ({ blocks }: Entry) => blocks;

@@ -1,0 +1,361 @@
+import { setImmediate } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { toAccountName, type AccountName, type SocialAccount } from "../../src/social/account.ts";
+import { createLookupQueue, type OnEnd, type Queuer } from "../../src/social/lookup-queue.ts";
+import { NO_PROFILE } from "../../src/social/profile.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Lets calls end, and then the queue send at the end of the turn. */
+async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+const names = (count: number, prefix = "n") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const accountOf = (handle: string): SocialAccount => ({ id: "7", handle, profile: NO_PROFILE });
+
+/** A queue whose calls stay in flight until the test ends them. */
+function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0]> = {}) {
+  const calls: { names: readonly string[]; end: () => void; fail: (error: Error) => void }[] = [];
+  const queue = createLookupQueue({
+    ask: (_by, all) =>
+      new Promise((resolve, reject) => {
+        calls.push({
+          names: all,
+          end: () => {
+            resolve(new Map(all.map((name) => [name, accountOf(name)])));
+          },
+          fail: reject,
+        });
+      }),
+    turn: () => undefined,
+    socialConcurrency: 3,
+    socialQueueMax: Infinity,
+    refuse: () => new Error("refused"),
+    ...options,
+  });
+  /** Resolves to the handle of the answer, or to the message of the error. */
+  async function load(
+    name: string,
+    { by = "handle", ...caller }: Partial<Queuer> & { by?: AccountName["by"] } = {},
+    onEnd?: OnEnd,
+  ): Promise<string> {
+    const everyone = { addressBlock: "", signal: new AbortController().signal, sendBefore: Infinity };
+    const [answer] = await queue.load([toAccountName(by, name)], { ...everyone, ...caller }, onEnd);
+    return answer instanceof Error ? answer.message : answer!.handle;
+  }
+  const isPending = (name: string) => queue.isPending(toAccountName("handle", name));
+  return { load, calls, isPending, sizes: () => calls.map((call) => call.names.length) };
+}
+
+describe("the queue of lookups", () => {
+  it("keeps gathering names that arrive during a call, even after that call ends, to save calls", async () => {
+    const { load, calls, sizes } = createHeldQueue();
+    void load("first");
+    await turn();
+    for (const name of names(4)) void load(name);
+    calls[0]!.end();
+    await turn();
+    for (const name of names(4, "later")) void load(name);
+    await turn();
+    expect(sizes()).toEqual([1]);
+    await vi.advanceTimersByTimeAsync(149);
+    expect(sizes()).toEqual([1]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(sizes()).toEqual([1, 8]);
+  });
+
+  it("sends a full call without waiting, with at most socialConcurrency calls in flight", async () => {
+    const { load, calls, sizes } = createHeldQueue();
+    void load("first");
+    await turn();
+    for (const name of names(450)) void load(name);
+    await turn();
+    expect(sizes()).toEqual([1, 100, 100]);
+    calls[0]!.end();
+    await turn();
+    expect(sizes()).toEqual([1, 100, 100, 100]);
+  });
+
+  it("asks once for a name that waits or is in flight", async () => {
+    const { load, calls } = createHeldQueue();
+    const both = [load("a"), load("a")];
+    await turn();
+    const later = load("a");
+    await turn();
+    calls[0]!.end();
+    expect(await Promise.all([...both, later])).toEqual(["a", "a", "a"]);
+    await turn();
+    expect(calls).toHaveLength(1);
+  });
+
+  it("answers the error of a failed call for all its names", async () => {
+    const { load, calls } = createHeldQueue();
+    const both = [load("a"), load("b")];
+    await turn();
+    calls[0]!.fail(new Error("all"));
+    expect(await Promise.all(both)).toEqual(["all", "all"]);
+  });
+
+  it("answers an error for a name that the network's response omits", async () => {
+    const { load } = createHeldQueue({ ask: () => Promise.resolve(new Map()) });
+    expect(await load("a")).toBe("no answer for @a");
+  });
+
+  it("answers a caller who leaves, drops names without callers, and serves the other callers", async () => {
+    const { load, calls } = createHeldQueue({ socialConcurrency: 1 });
+    void load("first");
+    await turn();
+    const [leaving, staying] = [leavingCaller(), leavingCaller()];
+    const gone = load("gone", { signal: leaving.signal });
+    const shared = [load("shared", { signal: leaving.signal }), load("shared", { signal: staying.signal })];
+    await turn();
+    leaving.abort();
+    expect(await gone).toBe("left");
+    expect(await shared[0]).toBe("left");
+    expect(await load("late", { signal: leaving.signal })).toBe("left");
+    calls[0]!.end();
+    await turn();
+    await vi.advanceTimersByTimeAsync(150);
+    expect(calls[1]!.names).toEqual(["shared"]);
+    calls[1]!.end();
+    expect(await shared[1]).toBe("shared");
+  });
+
+  it("asks again for a name when all callers of the call in flight have left, and keeps the calls apart", async () => {
+    const { load, calls, isPending } = createHeldQueue();
+    const leaving = leavingCaller();
+    const gone = load("a", { signal: leaving.signal });
+    await turn();
+    leaving.abort();
+    expect(await gone).toBe("left");
+    const late = load("a");
+    calls[0]!.end();
+    await turn();
+    expect(isPending("a")).toBe(true);
+    await vi.advanceTimersByTimeAsync(150);
+    expect(calls).toHaveLength(2);
+    calls[1]!.end();
+    expect(await late).toBe("a");
+  });
+
+  it("refuses the newest names beyond socialQueueMax", async () => {
+    const { load, calls } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 2 });
+    void load("first");
+    await turn();
+    const waiting = names(4).map((name) => load(name));
+    await turn();
+    calls[0]!.end();
+    await turn();
+    await vi.advanceTimersByTimeAsync(150);
+    calls[1]!.end();
+    expect(await Promise.all(waiting)).toEqual(["n0", "n1", "refused", "refused"]);
+  });
+
+  it("refuses no name while another call can be made", async () => {
+    const { load, sizes } = createHeldQueue({ socialConcurrency: 2, socialQueueMax: 1 });
+    void load("first");
+    await turn();
+    void load("second");
+    await turn();
+    expect(sizes()).toEqual([1]);
+    void load("third");
+    await turn();
+    expect(sizes()).toEqual([1, 2]);
+  });
+
+  it("never combines handles and ids in one call", async () => {
+    const { load, calls } = createHeldQueue();
+    for (const name of ["1", "2"]) {
+      void load(name);
+      void load(name, { by: "id" });
+    }
+    await turn();
+    calls[0]!.end();
+    await turn();
+    await vi.advanceTimersByTimeAsync(150);
+    expect(calls.map((call) => call.names)).toEqual([
+      ["1", "2"],
+      ["1", "2"],
+    ]);
+  });
+
+  it("alternates between handles and ids, so that many of one do not delay the other", async () => {
+    const { load, calls } = createHeldQueue({ socialConcurrency: 1 });
+    void load("first");
+    await turn();
+    for (const name of names(300)) void load(name);
+    void load("7", { by: "id" });
+    await turn();
+    for (let i = 0; i < 3; i++) {
+      calls[i]!.end();
+      await turn();
+    }
+    expect(calls.map((call) => call.names[0])).toEqual(["first", "7", "n0", "n100"]);
+  });
+
+  describe("when more names wait than fit", () => {
+    const loadFor = (load: ReturnType<typeof createHeldQueue>["load"], addressBlock: string, count: number) =>
+      Promise.all(names(count, addressBlock).map((name) => load(name, { addressBlock })));
+
+    it("puts an equal number of names of each address block into the call, the oldest first", async () => {
+      const { load, calls } = createHeldQueue({ socialConcurrency: 1 });
+      void load("first");
+      await turn();
+      void loadFor(load, "a", 300);
+      void loadFor(load, "b", 2);
+      void loadFor(load, "c", 300);
+      await turn();
+      calls[0]!.end();
+      await turn();
+      expect(calls[1]!.names.slice(0, 8)).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2"]);
+      expect(calls[1]!.names.slice(-2)).toEqual(["a48", "c48"]);
+    });
+
+    it("refuses the newest names of the blocks with the most names when the queue is full", async () => {
+      const { load, calls } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 10 });
+      void load("first");
+      await turn();
+      const many = loadFor(load, "a", 100);
+      await turn();
+      const few = loadFor(load, "b", 4);
+      await turn();
+      calls[0]!.end();
+      await turn();
+      await vi.advanceTimersByTimeAsync(150);
+      calls[1]!.end();
+      expect(await few).toEqual(names(4, "b"));
+      const answers = await many;
+      expect(answers.slice(0, 6)).toEqual(names(6, "a"));
+      expect(new Set(answers.slice(6))).toEqual(new Set(["refused"]));
+    });
+
+    it("serves a name as early as any of its blocks would get it", async () => {
+      const { load, calls } = createHeldQueue({ socialConcurrency: 1 });
+      void load("first");
+      await turn();
+      void loadFor(load, "a", 300);
+      void load("a299", { addressBlock: "b" });
+      await turn();
+      calls[0]!.end();
+      await turn();
+      expect(calls[1]!.names.slice(0, 4)).toEqual(["a0", "a299", "a1", "a2"]);
+    });
+  });
+
+  describe("with turns", () => {
+    /** A queue whose turns come when the test says so. */
+    function createPacedQueue() {
+      const turns: (() => void)[] = [];
+      const takeTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+      return { ...createHeldQueue({ turn: takeTurn }), turns };
+    }
+
+    it("waits for the turn of each call, and sends all names that have gathered by then", async () => {
+      const { load, calls, turns, sizes } = createPacedQueue();
+      void load("first");
+      await turn();
+      for (const name of names(5)) void load(name);
+      await turn();
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect([sizes(), turns.length]).toEqual([[], 1]);
+      turns[0]!();
+      await turn();
+      expect([sizes(), turns.length]).toEqual([[6], 1]);
+
+      for (const name of names(150, "later")) void load(name);
+      await turn();
+      expect([sizes(), turns.length]).toEqual([[6], 2]);
+      turns[1]!();
+      await turn();
+      calls[0]!.end();
+      expect(sizes()).toEqual([6, 100]);
+    });
+
+    it("keeps an unused turn for the next name", async () => {
+      const { load, turns, sizes } = createPacedQueue();
+      const leaving = leavingCaller();
+      const gone = load("gone", { signal: leaving.signal });
+      await turn();
+      leaving.abort();
+      expect(await gone).toBe("left");
+      turns[0]!();
+      await turn();
+      void load("next");
+      await turn();
+      expect([sizes(), turns.length]).toEqual([[1], 1]);
+    });
+
+    it("refuses names whose time is up instead of sending them", async () => {
+      const { load, calls, turns } = createPacedQueue();
+      const late = load("late", { sendBefore: performance.now() + 100 });
+      void load("in time", { sendBefore: performance.now() + 300 });
+      const both = [100, 300].map((ms) => load("both", { sendBefore: performance.now() + ms }));
+      await turn();
+      await vi.advanceTimersByTimeAsync(200);
+      turns[0]!();
+      expect(await late).toBe("refused");
+      expect(calls[0]!.names).toEqual(["in time", "both"]);
+      calls[0]!.end();
+      expect(await Promise.all(both)).toEqual(["both", "both"]);
+    });
+
+    it("refuses a name when its caller leaves because its time is up, before its turn", async () => {
+      const { load } = createPacedQueue();
+      const { signal, abort } = leavingCaller();
+      const both = [50, 200].map((ms) =>
+        load(`sent before ${ms}`, { signal, sendBefore: performance.now() + ms }),
+      );
+      await turn();
+      await vi.advanceTimersByTimeAsync(100);
+      abort();
+      expect(await Promise.all(both)).toEqual(["refused", "left"]);
+    });
+  });
+
+  it("passes a call's answer to the `onEnd` of the load that caused it, even if its caller has left, and none to the others'", async () => {
+    const { load, calls, isPending } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 1 });
+    const ended: Record<string, (string | undefined)[]> = {};
+    const start = (caller: string, name: string, signal?: AbortSignal) =>
+      load(name, signal && { signal }, (_name, answer) =>
+        (ended[caller] ??= []).push((answer as SocialAccount | undefined)?.handle),
+      );
+    const first = leavingCaller();
+    expect(isPending("a")).toBe(false);
+    void start("first", "a", first.signal);
+    await turn();
+    void start("joined in flight", "a");
+    const leaving = leavingCaller();
+    void start("left", "b", leaving.signal);
+    expect([isPending("a"), isPending("b"), isPending("c")]).toEqual([true, true, false]);
+    await turn();
+    void start("refused", "c");
+    await turn();
+    leaving.abort();
+    first.abort();
+    void start("too late", "d", leaving.signal);
+    expect(isPending("b")).toBe(false);
+    calls[0]!.end();
+    await turn();
+    expect(ended).toEqual({
+      first: ["a"],
+      "joined in flight": [undefined],
+      left: [undefined],
+      refused: [undefined],
+      "too late": [undefined],
+    });
+  });
+});
+
+function leavingCaller() {
+  const controller = new AbortController();
+  const abort = () => {
+    controller.abort(new Error("left"));
+  };
+  return { signal: controller.signal, abort };
+}
