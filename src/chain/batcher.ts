@@ -3,12 +3,12 @@ import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 type Answer<Value> = Value | Error;
 
 /** A key that waits or is in flight. */
-interface Entry<Key, Value> {
+interface Entry<Key, Value> extends PromiseWithResolvers<Answer<Value>> {
   readonly key: Key;
   /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
   readonly dueAt: number;
+  /** Those of its callers. */
   readonly signals: (AbortSignal | undefined)[];
-  readonly waiters: ((answer: Answer<Value>) => void)[];
 }
 
 /**
@@ -38,14 +38,11 @@ export function createBatcher<Key, Value>(options: {
   let endOfTurn: NodeJS.Immediate | undefined;
   metrics?.watch(() => waiting.size);
 
-  function join(key: Key): Entry<Key, Value> {
-    const id = idOf(key);
-    let entry = waiting.get(id);
-    if (!entry) {
-      entry = { key, dueAt: performance.now() + maxWaitMs, signals: [], waiters: [] };
-      waiting.set(id, entry);
-      endOfTurn ??= setImmediate(send);
-    }
+  function add(key: Key): Entry<Key, Value> {
+    const dueAt = performance.now() + maxWaitMs;
+    const entry = { ...Promise.withResolvers<Answer<Value>>(), key, dueAt, signals: [] };
+    waiting.set(idOf(key), entry);
+    endOfTurn ??= setImmediate(send);
     return entry;
   }
 
@@ -71,54 +68,34 @@ export function createBatcher<Key, Value>(options: {
     for (const [id, entry] of waiting) {
       if (batch.length === maxKeys) break;
       waiting.delete(id);
-      // A key whose callers have all left is not sent.
-      if (!entry.signals.every((signal) => signal?.aborted)) batch.push(entry);
+      if (entry.signals.every((signal) => signal?.aborted)) entry.resolve(entry.signals[0]!.reason as Error);
+      else batch.push(entry);
     }
     if (batch.length === 0) return;
     calls++;
     metrics?.sent(batch.length);
     const keys = batch.map(({ key }) => key);
-    const error = await ask(keys, (i, value) => {
-      answer(batch[i]!, value);
+    const error = await ask(keys, (i, answer) => {
+      batch[i]!.resolve(answer);
     }).catch((error: unknown) => error as Error);
     calls--;
-    for (const entry of batch) answer(entry, error ?? new Error(`no answer for ${idOf(entry.key)}`));
+    // Changes nothing for a key that has its answer.
+    for (const { key, resolve } of batch) resolve(error ?? new Error(`no answer for ${idOf(key)}`));
     endOfTurn ??= setImmediate(send);
-  }
-
-  /** Does nothing if the entry has an answer. */
-  function answer({ waiters }: Entry<Key, Value>, value: Answer<Value>): void {
-    for (const waiter of waiters.splice(0)) waiter(value);
   }
 
   return {
     /**
-     * Resolves to the value of each key, in order, or to the Error that `ask` answered or threw; when `signal` aborts, to
-     * its reason for each key that has no answer yet.
+     * Resolves to the value of each key, in order, or to the Error that `ask` answered or threw. A key whose callers
+     * have all left before it is sent is not sent: its answer is the reason of the signal.
      */
-    load(keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> {
-      return new Promise((resolve) => {
-        const answers = new Array<Answer<Value> | undefined>(keys.length).fill(undefined);
-        const leave = () => {
-          resolve(answers.map((answer) => answer ?? (signal!.reason as Error)));
-        };
-        let missing = keys.length;
-        if (missing === 0 || signal?.aborted) {
-          leave();
-          return;
-        }
-        signal?.addEventListener("abort", leave, { once: true });
-        keys.forEach((key, i) => {
-          const entry = join(key);
+    load: (keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> =>
+      Promise.all(
+        keys.map((key) => {
+          const entry = waiting.get(idOf(key)) ?? add(key);
           entry.signals.push(signal);
-          entry.waiters.push((answer) => {
-            answers[i] = answer;
-            if (--missing > 0) return;
-            signal?.removeEventListener("abort", leave);
-            resolve(answers as Answer<Value>[]);
-          });
-        });
-      });
-    },
+          return entry.promise;
+        }),
+      ),
   };
 }

@@ -18,15 +18,11 @@ export interface Queuer {
 export type OnEnd = (name: AccountName, answer?: Answer) => void;
 
 /** A name that waits or is in flight. */
-interface Entry {
+interface Entry extends PromiseWithResolvers<Answer> {
   readonly name: AccountName;
   /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
   readonly dueAt: number;
-  /** The latest of its callers. */
-  sendBefore: number;
-  readonly blocks: Set<string>;
-  /** Those of the callers that have not left. */
-  readonly waiters: Set<(answer: Answer) => void>;
+  readonly callers: Queuer[];
   readonly onEnd: OnEnd | undefined;
 }
 
@@ -70,45 +66,43 @@ export function createLookupQueue(needs: {
 
   function pending({ key }: AccountName): Entry | undefined {
     const sent = inFlight.get(key);
-    return waiting.get(key) ?? (sent && sent.waiters.size > 0 ? sent : undefined);
+    return waiting.get(key) ?? (sent && isWanted(sent) ? sent : undefined);
   }
 
   function add(name: AccountName, onEnd: OnEnd | undefined): Entry {
     const isFirst = calls === 0 && waiting.size === 0;
     const dueAt = performance.now() + (isFirst ? 0 : MAX_WAIT_MS);
-    const entry: Entry = { name, dueAt, sendBefore: 0, blocks: new Set(), waiters: new Set(), onEnd };
+    const entry = { ...Promise.withResolvers<Answer>(), name, dueAt, callers: [], onEnd };
     waiting.set(name.key, entry);
     endOfTurn ??= setImmediate(send);
     return entry;
   }
 
   function load(name: AccountName, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
-    const { addressBlock, signal, sendBefore } = caller;
+    const { signal, sendBefore } = caller;
     const joined = pending(name);
     if (joined || signal.aborted) onEnd?.(name);
     if (signal.aborted) return Promise.resolve(signal.reason as Error);
     const entry = joined ?? add(name, onEnd);
-    entry.sendBefore = Math.max(entry.sendBefore, sendBefore);
-    entry.blocks.add(addressBlock);
+    entry.callers.push(caller);
     return new Promise((resolve) => {
-      const take = (answer: Answer) => {
+      const leave = () => {
+        const isLate =
+          waiting.get(name.key) === entry && turn === "awaited" && performance.now() > sendBefore;
+        resolve(isLate ? refuse() : (signal.reason as Error));
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      void entry.promise.then((answer) => {
         signal.removeEventListener("abort", leave);
         resolve(answer);
-      };
-      const leave = () => {
-        const isWaiting = waiting.get(name.key) === entry;
-        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
-        resolve(isLate ? refuse() : (signal.reason as Error));
-        entry.waiters.delete(take);
-        if (isWaiting && entry.waiters.size === 0) end(entry);
-      };
-      entry.waiters.add(take);
-      signal.addEventListener("abort", leave, { once: true });
+      });
     });
   }
 
   function send(): void {
     endOfTurn = undefined;
+    for (const entry of waiting.values())
+      if (!isWanted(entry)) end(entry, new Error("its callers have left"));
     while (waiting.size > 0 && calls < socialConcurrency && millisecondsUntilDue() <= 0 && hasTurn())
       void sendOne();
     if (waiting.size > socialQueueMax)
@@ -165,21 +159,21 @@ export function createLookupQueue(needs: {
   /** The names of the next call. Refuses those that are late. */
   function chooseFairly(): Entry[] {
     const now = performance.now();
-    for (const entry of waiting.values()) if (entry.sendBefore < now) end(entry, refuse());
+    for (const entry of waiting.values())
+      if (entry.callers.every(({ sendBefore }) => sendBefore < now)) end(entry, refuse());
     const inOrder = inFairOrder([...waiting.values()], blocksOf);
     const other = inOrder.find(({ name }) => name.by !== lastBy);
     if (other) lastBy = other.name.by;
     return inOrder.filter(({ name }) => name.by === lastBy).slice(0, MAX_USERS_PER_CALL);
   }
 
-  /** Ends a name with an answer for those who still wait for it. */
-  function end(entry: Entry, answer?: Answer): void {
+  function end(entry: Entry, answer: Answer): void {
     const { key } = entry.name;
     const isWaiting = waiting.get(key) === entry;
     if (isWaiting) waiting.delete(key);
     else if (inFlight.get(key) === entry) inFlight.delete(key);
     entry.onEnd?.(entry.name, isWaiting ? undefined : answer);
-    for (const take of entry.waiters) take(answer!);
+    entry.resolve(answer);
   }
 
   return {
@@ -191,4 +185,5 @@ export function createLookupQueue(needs: {
   };
 }
 
-const blocksOf = ({ blocks }: Entry) => blocks;
+const isWanted = ({ callers }: Entry) => callers.some(({ signal }) => !signal.aborted);
+const blocksOf = ({ callers }: Entry) => new Set(callers.map(({ addressBlock }) => addressBlock));
