@@ -5,17 +5,15 @@ import { defineConfig } from "vitest/config";
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
 const SLOW = "test/**/*.slow.test.ts";
-const LONG = "test/**/*.long.test.ts";
 
 export default defineConfig({
   // Yoga and this project must share one copy of graphql, because it checks types with `instanceof`.
   resolve: { alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve("graphql")) }] },
   test: {
-    // Each is a run of its own: `npm test`, `npm run test:slow` and `npm run test:long`.
+    // Each is a run of its own: `npm test` and `npm run test:slow`.
     projects: [
-      { extends: true, test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW, LONG] } },
+      { extends: true, test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW] } },
       { extends: true, test: { name: "slow", include: [SLOW] } },
-      { extends: true, test: { name: "long", include: [LONG] } },
     ],
     pool: "forks",
     maxWorkers: 6,

@@ -60,7 +60,7 @@ export function createBatcher<Key, Value>(options: {
   function millisecondsUntilDue(): number {
     if (calls === 0 || waiting.size >= maxKeys) return 0;
     const [oldest] = waiting.values();
-    return oldest!.dueAt - performance.now();
+    return Math.max(0, oldest!.dueAt - performance.now());
   }
 
   async function sendOne(): Promise<void> {

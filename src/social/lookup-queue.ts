@@ -119,7 +119,7 @@ export function createLookupQueue(needs: {
   function millisecondsUntilDue(): number {
     if (waiting.size >= MAX_USERS_PER_CALL || waiting.size > socialQueueMax) return 0;
     const [oldest] = waiting.values();
-    return oldest!.dueAt - performance.now();
+    return Math.max(0, oldest!.dueAt - performance.now());
   }
 
   /** Whether the next call may be made. If not, sends when its turn comes. */
