@@ -14,6 +14,7 @@ import { createSocialClient } from "../social/api-client.ts";
 import { createCallQuota } from "../social/call-quota.ts";
 import { createCircuitBreaker } from "../social/circuit-breaker.ts";
 import { createCallUpstream } from "../upstream/http.ts";
+import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-probe.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
@@ -132,11 +133,11 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   });
   const problem = await redis.ready;
   if (problem !== undefined) return bad("REDIS_URL", problem);
-  let info = await redis.run(REDIS_INFO, ["v2:doctor"], []);
+  let info = await redis.run(REDIS_INFO, [redisKeys.probe()], []);
   const deadline = performance.now() + REDIS_TIMEOUT_MS;
   while (info === undefined && performance.now() < deadline) {
     await sleep(REDIS_RETRY_MS);
-    info = await redis.run(REDIS_INFO, ["v2:doctor"], []);
+    info = await redis.run(REDIS_INFO, [redisKeys.probe()], []);
   }
   redis.close();
   if (info === undefined) {

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../upstream/parse-json.ts";
+import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis, Script } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { CACHED_PROFILE } from "./profile.ts";
@@ -67,9 +68,8 @@ export function createAccountCache({
   redis?: Redis | undefined;
 }) {
   const entries = new LRUCache<string, CachedAccount>({ max: MAX_ENTRIES, perf: performance });
-  /** The hash tag puts all entries of a network on one node of a cluster, so that one script reads many. */
-  const prefix = by === "handle" ? "v2:account" : "v2:account-by-id";
-  const toKey = (name: string) => `${prefix}:{${socialApiUrl.host}}:${name}`;
+  const toNetworkKey = by === "handle" ? redisKeys.account : redisKeys.accountById;
+  const toKey = (name: string) => toNetworkKey(socialApiUrl.host, name);
   const maxAgeMs = (isFound: boolean) =>
     1000 * (isFound ? socialCacheSeconds : Math.min(socialCacheSeconds, MAX_NOT_FOUND_SECONDS));
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */

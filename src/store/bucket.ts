@@ -7,6 +7,7 @@
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import { redisKeys } from "./redis-keys.ts";
 import type { Redis, Script } from "./redis.ts";
 
 export interface Bucket {
@@ -137,9 +138,9 @@ return true
 `,
 };
 
-/** Buckets in Redis, for all replicas. `prefix` has a hash tag, so that a cluster keeps them on one node. */
-export function createRedisBuckets(redis: Redis, prefix: string) {
-  const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ name }) => prefix + name);
+/** Buckets in Redis, for all replicas. `budget` distinguishes them from others. */
+export function createRedisBuckets(redis: Redis, budget: string) {
+  const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ name }) => redisKeys.bucket(budget, name));
 
   return {
     /** Undefined if Redis is unavailable. */

@@ -1,7 +1,5 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
-
-/** The prefix of all keys and channels. */
-export const KEY_PREFIX = "tributary:";
+import { KEY_PREFIX } from "./redis-keys.ts";
 
 /** A connection is replaced if an answer is due and nothing arrives for this long, or `answerTimeoutMs` if longer. */
 export const SILENT_CONNECTION_MS = 3_000;
@@ -106,19 +104,16 @@ export function createConnection({
       });
     },
 
-    /** Keys that begin with `name`, one on each master; none while a part of the cluster has no master. */
-    keyOnEachMaster(name: string): string[] {
-      if (!(client instanceof Cluster)) return [name];
-      const masters = new Set<string>();
-      for (let slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        const master = client.slots[slot]?.[0];
-        if (master === undefined) return [];
-        masters.add(master);
-      }
+    /** A key of `keyOf` on each master; none while a part of the cluster has no master. */
+    keyOnEachMaster(keyOf: (index: number) => string): string[] {
+      if (!(client instanceof Cluster)) return [keyOf(0)];
+      const { slots } = client;
+      const masters = new Set(Array.from({ length: CLUSTER_SLOTS }, (_, slot) => slots[slot]?.[0]));
+      if (masters.has(undefined)) return [];
       const keys: string[] = [];
       for (let i = 0; masters.size > 0; i++) {
-        const key = `${name}:${i}`;
-        if (masters.delete(client.slots[slotOf(KEY_PREFIX + key)]![0]!)) keys.push(key);
+        const slot = new Command("get", [KEY_PREFIX + keyOf(i)]).getSlot();
+        if (masters.delete(slots[slot]![0])) keys.push(keyOf(i));
       }
       return keys;
     },
@@ -148,16 +143,6 @@ export function toOptions(url: URL) {
     db: Number(url.pathname.slice(1)),
     tls: url.protocol === "rediss:" ? {} : undefined,
   };
-}
-
-/** The slot of a key without a hash tag: its CRC-16 (XMODEM). Source: the Redis Cluster specification. */
-function slotOf(key: string): number {
-  let crc = 0;
-  for (const byte of Buffer.from(key)) {
-    crc ^= byte << 8;
-    for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1) & 0xffff;
-  }
-  return crc % CLUSTER_SLOTS;
 }
 
 function reconnectDelay(attempts: number): number {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isRefusal, type createConnection } from "./redis-connection.ts";
+import { redisKeys } from "./redis-keys.ts";
 
 /**
  * Checks that Redis answers and accepts writes. Returns the text of `INFO cluster`, or an empty string if the
@@ -13,7 +14,6 @@ return type(info) == 'string' and info or ''
 `,
   answer: z.string(),
 };
-const PROBE_KEY = "v2:probe";
 
 const IS_CLUSTER = "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
 const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
@@ -47,7 +47,7 @@ interface Probed {
 
 /** Checks each master that the connection knows. */
 export async function probe(connection: ReturnType<typeof createConnection>): Promise<Probed> {
-  const keys = connection.keyOnEachMaster(PROBE_KEY);
+  const keys = connection.keyOnEachMaster(redisKeys.probe);
   const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
   const refusal = answers.find(isRefusal)?.message;
   const isAnswering = keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);

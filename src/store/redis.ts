@@ -3,7 +3,8 @@ import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { z } from "zod";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
-import { createConnection, KEY_PREFIX } from "./redis-connection.ts";
+import { createConnection } from "./redis-connection.ts";
+import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 

@@ -37,7 +37,7 @@ export function createSharedBuckets(needs: {
 }) {
   const { name, redis, partWithoutRedis: part = PART_WITHOUT_REDIS, onAlone } = needs;
   const memory = createMemoryBuckets();
-  const inRedis = redis && createRedisBuckets(redis, `v2:bucket:{${name}}:`);
+  const inRedis = redis && createRedisBuckets(redis, name);
   let isAlone = false;
   /** For metrics: how long until a bucket is full, by Redis's last answer, and when that came. */
   const lacks = new Map<string, { ms: number; at: number }>();

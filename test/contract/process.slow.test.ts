@@ -37,7 +37,7 @@ describe("npm start with nothing configured", () => {
 
     const connection = new Connection(rpcUrl, "confirmed");
     const signature: string = collected.body.txSignature;
-    const transaction = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+    const transaction = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 1 });
     expect(transaction?.meta?.err).toBeNull();
 
     expect(await collect(url, found.body.socialId)).toMatchObject({

@@ -113,7 +113,7 @@ const CASES: [name: string, steps: Step[]][] = [
 describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
   it.each(CASES)("%s", async (_name, steps) => {
     const redis = getRedis();
-    const buckets = redis ? createRedisBuckets(redis, "{test}:") : createMemoryBuckets();
+    const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
     const answers: [Bucket[], readonly number[]][] = [];
     for (const step of steps) {
       setSeconds(step[0]);
@@ -136,7 +136,7 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
 
   it("no hour takes more than an hourly bucket's limit, whatever is taken and returned", async () => {
     const redis = getRedis();
-    const buckets = redis ? createRedisBuckets(redis, "{test}:") : createMemoryBuckets();
+    const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
     const bucket = hourlyBucket("all", 1_200, 200);
     let seed = 7;
     const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;

@@ -4,6 +4,7 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { parseJson } from "../../upstream/parse-json.ts";
 import type { Redis, Script } from "../../store/redis.ts";
+import { redisKeys } from "../../store/redis-keys.ts";
 import { CollectError } from "../collect-error.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 
@@ -112,12 +113,10 @@ const MAX_BACKOFFS = 50_000;
  * KEYS of all scripts: the claim; what is known of the address; and the same two of releases that used `v2:`, for
  * collects that were in flight during the upgrade.
  */
-const keysOf = (id: string) => [
-  `v3:claim:{${id}}`,
-  `v3:known:{${id}}`,
-  `v2:collect:{${id}}`,
-  `v2:last-collect:{${id}}`,
-];
+const keysOf = (feePayer: string, address: string) =>
+  [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
+    name(feePayer, address),
+  );
 
 const NOW = `
 local time = redis.call('TIME')
@@ -306,7 +305,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         if (holders.get(address) === held) holders.delete(address);
         held.settled.resolve(undefined);
       };
-      const keys = keysOf(`${feePayer}:${address}`);
+      const keys = keysOf(feePayer, address);
       const token = randomUUID();
       const taken = await takeInRedis(keys, token, endsAt, onWait).catch((error: unknown) => {
         free();

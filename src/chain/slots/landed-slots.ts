@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis, Script } from "../../store/redis.ts";
 import type { Floors } from "./floors.ts";
 
@@ -39,7 +40,7 @@ export function createLandedSlots({
   redis: Redis | undefined;
   floors: Pick<Floors, "require" | "requireOfAll">;
 }) {
-  const key = `v2:landed-slot:${feePayer}`;
+  const key = redisKeys.landedSlot(feePayer);
 
   /** `text`: a slot, and the account's address if it is about one. */
   function receive(text: string | null | undefined): void {

@@ -3,6 +3,7 @@
  * Both keep the times of each caller's admitted requests, oldest first, and check and record in one atomic step.
  */
 import { z } from "zod";
+import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis, Script } from "../../store/redis.ts";
 
 export interface Limit {
@@ -100,7 +101,7 @@ export function createRedisWindow(
   { max, windowMs }: Limit,
 ): TakeFromWindow<Promise<WindowState | undefined>> {
   return async (caller, count) => {
-    const answer = await redis.run(TAKE, [`v2:limit:${caller}`], [max, windowMs, count]);
+    const answer = await redis.run(TAKE, [redisKeys.rateLimit(caller)], [max, windowMs, count]);
     if (!answer) return undefined;
     const times = answer[1] === "" ? [] : answer[1].split(" ").map(Number);
     return { counted: times.length, times, now: answer[0] };

@@ -75,7 +75,10 @@ export async function startBareChain(balances: Map<string, bigint>) {
         format: "der",
         type: "spki",
       });
-      if (!verify(null, transaction.message.serialize(), key, signature)) throw new Error("bad signature");
+      const bytes = Buffer.from(base64, "base64");
+      // Signatures follow a message of version 1, and precede others, with their number.
+      const message = transaction.message.version === 1 ? bytes.subarray(0, -64) : bytes.subarray(1 + 64);
+      if (!verify(null, message, key, signature)) throw new Error("bad signature");
       const id = getBase58Decoder().decode(signature);
       if (!landed.has(id)) {
         const result = execute(transaction);
