@@ -5,9 +5,7 @@ import { codegen } from "@graphql-codegen/core";
 import { parse, printSchema, type GraphQLSchema } from "graphql";
 import openapiTypes, { astToString, COMMENT_HEADER } from "openapi-typescript";
 import { handleFormat } from "../src/contract/handle.ts";
-import { describeRateLimit } from "../src/http/rate-limit/rate-limit.ts";
-import { COLLECT_ENDPOINT } from "../src/rest/collect.ts";
-import { lookupEndpoint } from "../src/rest/lookup.ts";
+import { rateLimited } from "../src/http/rate-limit/rate-limit.ts";
 import { createOpenApiDocument } from "../src/rest/openapi.ts";
 import { schema } from "../src/schema/schema.ts";
 
@@ -34,12 +32,13 @@ export async function graphqlTypes(schema: GraphQLSchema): Promise<string> {
 }
 
 if (import.meta.main) {
+  const rateLimit = { max: 20, windowSeconds: 60 };
   const document = createOpenApiDocument({
-    schema,
-    isOpenToAllPages: true,
     basePath: "",
-    rateLimit: describeRateLimit({ max: 20, windowSeconds: 60 }),
-    endpoints: [lookupEndpoint(handleFormat(false)), COLLECT_ENDPOINT],
+    isOpenToAllPages: true,
+    handleFormat: handleFormat(false),
+    rateLimit,
+    rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
   });
   writeFileSync(new URL("openapi.ts", FOLDER), await restTypes(document));
   writeFileSync(new URL("graphql.ts", FOLDER), await graphqlTypes(schema));

@@ -15,7 +15,7 @@ import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
 import { createPages } from "./http/pages/pages.ts";
 import { createStaticFile } from "./http/pages/static-file.ts";
 import { createChainCalls } from "./http/rate-limit/chain-calls.ts";
-import { createRateLimit, describeRateLimit } from "./http/rate-limit/rate-limit.ts";
+import { createRateLimit, rateLimited } from "./http/rate-limit/rate-limit.ts";
 import { createRespondRefusal } from "./http/refusals.ts";
 import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
 import { createSandboxFeesHandler, type SandboxTrade } from "./http/sandbox-fees.ts";
@@ -30,8 +30,8 @@ import { createReadBalance } from "./resolvers/read-balance.ts";
 import { createReadHistory } from "./resolvers/read-history.ts";
 import { createWalletById } from "./resolvers/wallet-by-id.ts";
 import { createWatchWallet } from "./resolvers/watch-wallet.ts";
-import { COLLECT_ENDPOINT, createCollectHandler } from "./rest/collect.ts";
-import { createLookUp, createLookupHandler, lookupEndpoint } from "./rest/lookup.ts";
+import { COLLECT_FAILURE, createCollectHandler } from "./rest/collect.ts";
+import { createLookUp, createLookupHandler } from "./rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { JSON_HEADERS, respondError } from "./rest/respond.ts";
@@ -106,13 +106,12 @@ export function createGateway(
   const handleLookup = createLookupHandler(lookUp, format);
   const handleCollect = createCollectHandler(prepare);
   const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
-  const endpoints = [lookupEndpoint(format), COLLECT_ENDPOINT];
   const openApiDocument = createOpenApiDocument({
-    schema,
     basePath: config.basePath,
     isOpenToAllPages: config.corsOrigins === undefined,
-    rateLimit: describeRateLimit(rateLimit),
-    endpoints,
+    handleFormat: format,
+    rateLimit,
+    rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
   });
   const openApi = createStaticFile(JSON.stringify(openApiDocument), {
     "content-type": JSON_HEADERS["content-type"],
@@ -130,7 +129,7 @@ export function createGateway(
     basePath: config.basePath,
     publicUrl: config.publicUrl,
     schema,
-    rest: { description: openApiDocument.info.description, endpoints },
+    openApi: openApiDocument,
     handlePattern: format.pattern,
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
     sandboxAccounts: sandbox?.accounts ?? [],
@@ -144,7 +143,7 @@ export function createGateway(
     "/collect": {
       operation: "collect",
       POST: withRateLimit(handleCollect),
-      failureMembers: COLLECT_ENDPOINT.failure.members,
+      failureMembers: COLLECT_FAILURE,
     },
     "/graphql": {
       operation: "graphql",

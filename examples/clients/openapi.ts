@@ -160,16 +160,22 @@ export interface components {
              * @constant
              */
             success: false;
-            /**
-             * @description The stable code, for programs. Each response lists its codes.
-             * @enum {string}
-             */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
-            /** @description What went wrong and what to do, for people. */
-            message: string;
+            error: components["schemas"]["Error"]["error"];
+            message: components["schemas"]["Error"]["message"];
         };
     };
     responses: {
+        /** @description `ORIGIN_NOT_ALLOWED`: Pages of this origin may not call the service. */
+        OriginNotAllowed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description `NOT_FOUND`: There is nothing at this path. GET /openapi.json describes the endpoints. */
         NotFound: {
             headers: {
@@ -243,11 +249,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
-             *
-             *     `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
+             * @description `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
+             *
+             *     `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
              */
             400: {
                 headers: {
@@ -261,17 +267,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description `ORIGIN_NOT_ALLOWED`: Pages of this origin may not call the service. */
-            403: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            403: components["responses"]["OriginNotAllowed"];
             /** @description `SOCIAL_NOT_FOUND`: The account does not exist on the social network, or is suspended. Check the spelling. */
             404: {
                 headers: {
@@ -417,17 +413,7 @@ export interface operations {
                     "application/json": components["schemas"]["NothingToCollect"] | components["schemas"]["CollectError"];
                 };
             };
-            /** @description `ORIGIN_NOT_ALLOWED`: Pages of this origin may not call the service. */
-            403: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    Link: components["headers"]["Link"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            403: components["responses"]["OriginNotAllowed"];
             /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */
             405: {
                 headers: {
@@ -476,11 +462,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `INSUFFICIENT_FUNDS`: The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.
-             *
-             *     `COLLECT_FAILED`: The service has used its fee budget for now. Try again in 312 seconds.
+             * @description `COLLECT_FAILED`: The service has used its fee budget for now. Try again in 312 seconds.
              *
              *     `COLLECT_FAILED`: The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.
+             *
+             *     `INSUFFICIENT_FUNDS`: The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.
              */
             500: {
                 headers: {

@@ -3,7 +3,7 @@ import { ContractError, quote } from "./contract-error.ts";
 const MAX_ID = 2n ** 64n - 1n;
 
 /** The syntax of an account's id. {@link toSocialId} also checks its range. */
-export const SOCIAL_ID_PATTERN = /^[0-9]{1,20}$/;
+const SOCIAL_ID_PATTERN = /^[0-9]{1,20}$/;
 
 /** The expected format, for messages. */
 export const SOCIAL_ID_EXPECTED = `1 to 20 decimal digits, not zero, at most ${MAX_ID}`;

@@ -7,7 +7,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
-import { chainCallsOf } from "../schema/field-metadata.ts";
+import { chainCallsOf } from "../schema/field-costs.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
 import { measureOperation, type OperationVariables } from "./limits/operation-size.ts";
 

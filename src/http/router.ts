@@ -1,6 +1,5 @@
 import { STATUS_CODES } from "node:http";
 import { ContractError } from "../contract/contract-error.ts";
-import { allowHeader } from "../rest/endpoint-description.ts";
 import { respondError, type FailureMembers } from "../rest/respond.ts";
 import type { Operation } from "./metrics.ts";
 import type { Refusal } from "./refusals.ts";
@@ -141,6 +140,11 @@ export function respondFailure(error: unknown, scope: HttpRequestScope, members?
 
 function toGet(request: Request): Request {
   return new Request(request.url, { headers: Object.fromEntries(request.headers) });
+}
+
+/** The header `Allow` of a path. */
+function allowHeader(route: Route): string {
+  return [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"].join(", ");
 }
 
 function preflight(route: Route): Response {

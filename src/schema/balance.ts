@@ -1,7 +1,6 @@
 import { formatSol, type Lamports } from "../chain/lamports.ts";
 import type { Balance } from "../chain/balances.ts";
-import { builder } from "./builder.ts";
-import { solField } from "./field-metadata.ts";
+import { builder, inSol } from "./builder.ts";
 
 /** The withdrawal fee of the web application, in percent. Source: section 1 of the specification. */
 const WITHDRAWAL_FEE_PERCENT = 2n;
@@ -17,21 +16,21 @@ export const BalanceType = builder.objectRef<Balance>("Balance").implement({
   description: "An account's balance, read from the chain for this request.",
   fields: (t) => ({
     vault: t.string({
-      ...solField(
+      description: inSol(
         "The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address.",
       ),
       resolve: ({ vault }) => formatSol(vault),
     }),
     pda: t.string({
-      ...solField("The lamports at the account's address that its owner can withdraw."),
+      description: inSol("The lamports at the account's address that its owner can withdraw."),
       resolve: ({ pda }) => formatSol(pda),
     }),
     total: t.string({
-      ...solField("`vault` plus `pda`, added before they are truncated."),
+      description: inSol("`vault` plus `pda`, added before they are truncated."),
       resolve: (balance) => formatSol(total(balance)),
     }),
     withdrawable: t.string({
-      ...solField(
+      description: inSol(
         "What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee.",
       ),
       resolve: (balance) => formatSol(withdrawable(balance)),

@@ -16,3 +16,8 @@ builder.scalarType("Lamports", {
   specifiedByURL: "https://solana.com/docs/references/terminology#lamport",
   serialize: (lamports) => lamports.toString(),
 });
+
+/** A description of an amount in SOL, with its format. */
+export function inSol(description: string): string {
+  return `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`;
+}

@@ -1,9 +1,7 @@
 import { formatSol, toLamports } from "../chain/lamports.ts";
 import { UNCOLLECTABLE, type CoinFees } from "../chain/launchpad/coin-fees.ts";
 import { WRAPPED_SOL_MINT } from "../chain/token-accounts.ts";
-import { MINT_PATTERN } from "../contract/mint.ts";
-import { builder } from "./builder.ts";
-import { solField, withMetadata } from "./field-metadata.ts";
+import { builder, inSol } from "./builder.ts";
 
 const SOL = WRAPPED_SOL_MINT.toBase58();
 
@@ -31,7 +29,6 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
     "The fees that wait for the account in one place of a coin, until a collect that names the coin, or anyone else, moves them. If the account shares the coin's fees, they are its share.",
   fields: (t) => ({
     mint: t.exposeString("mint", {
-      ...withMetadata({ pattern: MINT_PATTERN }),
       description: "The coin's mint, in base58.",
     }),
     stage: t.expose("stage", {
@@ -42,20 +39,18 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
     }),
     waiting: t.string({
       nullable: true,
-      ...solField("The waiting fees; null if the coin trades in another currency, or does not exist."),
+      description: inSol("The waiting fees; null if the coin trades in another currency, or does not exist."),
       resolve: ({ amount, quoteMint }) =>
         amount === null || quoteMint !== SOL ? null : formatSol(toLamports(amount)),
     }),
     amount: t.string({
       nullable: true,
-      ...withMetadata({ pattern: /^[0-9]+$/ }),
       description:
         "The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin, and for the pool of a coin that trades in another currency.",
       resolve: ({ amount }) => amount?.toString() ?? null,
     }),
     quoteMint: t.exposeString("quoteMint", {
       nullable: true,
-      ...withMetadata({ pattern: MINT_PATTERN }),
       description: `The mint of the currency in which the coin trades; ${SOL} is SOL. Null if there is no such coin.`,
     }),
     shareBps: t.exposeInt("shareBps", {

@@ -6,15 +6,9 @@ import { toSocialId } from "../contract/social-id.ts";
 import type { CollectResult } from "../resolvers/collect-fees.ts";
 import type { Context } from "../resolvers/context.ts";
 import type { Mints } from "../resolvers/named-coins.ts";
-import { builder } from "./builder.ts";
+import { builder, inSol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
-import {
-  MAX_COLLECTS,
-  MAX_LISTED_COLLECTS,
-  nullableField,
-  solField,
-  withMetadata,
-} from "./field-metadata.ts";
+import { MAX_COLLECTS, MAX_LISTED_COLLECTS, withCost } from "./field-costs.ts";
 import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
@@ -43,12 +37,12 @@ const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement(
   description: "The last transaction of this service that moved fees of an account.",
   fields: (t) => ({
     collected: t.string({
-      ...solField("The amount that the transaction moved."),
+      description: inSol("The amount that the transaction moved."),
       resolve: (last) => formatSol(last.collected),
     }),
     collectedLamports: t.expose("collected", { type: "Lamports", description: "The exact `collected`." }),
     newBalance: t.string({
-      ...solField(
+      description: inSol(
         "The lamports at the account's address that its owner could withdraw, right after the transaction.",
       ),
       resolve: (last) => formatSol(last.newBalance),
@@ -74,7 +68,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       resolve: ({ kind }) => kind === "collected",
     }),
     collected: t.string({
-      ...solField('The amount that the transaction moved; "0.0000" if there was nothing to collect.'),
+      description: inSol('The amount that the transaction moved; "0.0000" if there was nothing to collect.'),
       resolve: (result) => formatSol(collected(result)),
     }),
     collectedLamports: t.field({
@@ -83,25 +77,25 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       resolve: collected,
     }),
     newBalance: t.string({
-      ...nullableField(
-        solField(
-          "The lamports at the account's address that its owner can withdraw, right after the transaction.",
-        ),
-        NULL_IF_NOTHING,
-      ),
+      nullable: true,
+      description: `${inSol("The lamports at the account's address that its owner can withdraw, right after the transaction.")} ${NULL_IF_NOTHING}`,
       resolve: (result) => (result.kind === "collected" ? formatSol(result.newBalance) : null),
     }),
     newBalanceLamports: t.field({
       type: "Lamports",
-      ...nullableField({ description: "The exact `newBalance`." }, NULL_IF_NOTHING),
+      nullable: true,
+      description: `The exact \`newBalance\`. ${NULL_IF_NOTHING}`,
       resolve: (result) => (result.kind === "collected" ? result.newBalance : null),
     }),
     txSignature: t.string({
-      ...nullableField({ description: "The signature of the transaction, in base58." }, NULL_IF_NOTHING),
+      nullable: true,
+      description: `The signature of the transaction, in base58. ${NULL_IF_NOTHING}`,
       resolve: (result) => (result.kind === "collected" ? result.signature : null),
     }),
     remaining: t.string({
-      ...solField("The fees that still wait on the coins named in `mints`, and that another collect moves."),
+      description: inSol(
+        "The fees that still wait on the coins named in `mints`, and that another collect moves.",
+      ),
       resolve: (result) => formatSol(remaining(result)),
     }),
     remainingLamports: t.field({
@@ -111,29 +105,27 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     }),
     error: t.field({
       type: ErrorCodeType,
-      ...nullableField({ description: "NOTHING_TO_COLLECT." }, NULL_ON_SUCCESS),
+      nullable: true,
+      description: `NOTHING_TO_COLLECT. ${NULL_ON_SUCCESS}`,
       resolve: ({ kind }) => (kind === "nothing" ? NOTHING : null),
     }),
     message: t.string({
-      ...nullableField({ description: "Explains `error` to a person." }, NULL_ON_SUCCESS),
+      nullable: true,
+      description: `Explains \`error\` to a person. ${NULL_ON_SUCCESS}`,
       resolve: (result) =>
         result.kind === "nothing" ? explain(result.missing, result.named.length > 0) : null,
     }),
     lastCollect: t.field({
       type: LastCollectType,
-      ...nullableField(
-        {
-          description:
-            "If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`.",
-        },
-        "Otherwise null.",
-      ),
+      nullable: true,
+      description:
+        "If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. Otherwise null.",
       resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
     }),
     wallet: t.field({
       type: WalletType,
       nullable: true,
-      ...withMetadata({ cost: { wallets: 1 } }),
+      ...withCost({ wallets: 1 }),
       description:
         "The account's wallet. Select its `id` and `balance` to update a client's cache: the balance is read after the collect.",
       resolve: ({ wallet }) => wallet,
@@ -163,7 +155,7 @@ builder.mutationFields((t) => ({
   collect: t.field({
     type: CollectResultType,
     nullable: true,
-    ...withMetadata({ cost: { collects: 1, requests: 1, mintsIn: "mints" } }),
+    ...withCost({ collects: 1, requests: 1, mintsIn: "mints" }),
     description: `Moves an account's fees from its vault, and those that wait on the coins named in \`mints\`, to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
     args: {
       socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
@@ -175,7 +167,7 @@ builder.mutationFields((t) => ({
   collectMany: t.field({
     type: [CollectResultType],
     nullable: { list: false, items: true },
-    ...withMetadata({ cost: { listedCollects: 1, requests: 1, perItemOf: "collects", mintsIn: "mints" } }),
+    ...withCost({ listedCollects: 1, requests: 1, perItemOf: "collects", mintsIn: "mints" }),
     description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries; those with the same account and the same mints share one. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({

@@ -1,24 +1,21 @@
 import type { Profile } from "../social/account.ts";
 import { builder } from "./builder.ts";
-import { withMetadata } from "./field-metadata.ts";
-
-const optional = { nullable: true, ...withMetadata({ isOmittedIfNull: true }) } as const;
 
 export const ProfileType = builder.objectRef<Profile>("Profile").implement({
   description:
     "What the social network shows of an account, so that a person can recognize it. A field is null if the network does not give it.",
   fields: (t) => ({
     name: t.exposeString("name", {
-      ...optional,
+      nullable: true,
       description: "The display name. Its owner chooses it, and anyone can choose the same.",
     }),
     verified: t.exposeBoolean("verified", {
-      ...optional,
+      nullable: true,
       description: "Whether the network has verified the account.",
     }),
-    followers: t.exposeInt("followers", { ...optional, description: "How many accounts follow it." }),
+    followers: t.exposeInt("followers", { nullable: true, description: "How many accounts follow it." }),
     pictureUrl: t.exposeString("pictureUrl", {
-      ...optional,
+      nullable: true,
       description: "An https URL of its picture, at the network.",
     }),
   }),

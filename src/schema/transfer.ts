@@ -1,8 +1,7 @@
 import type { HistoryPage } from "../chain/history/history.ts";
 import type { Transfer } from "../chain/history/transfer.ts";
 import { formatSol } from "../chain/lamports.ts";
-import { builder } from "./builder.ts";
-import { solField } from "./field-metadata.ts";
+import { builder, inSol } from "./builder.ts";
 
 const TransferKindType = builder.enumType("TransferKind", {
   description: "What a transfer did.",
@@ -21,7 +20,7 @@ const TransferType = builder.objectRef<Transfer>("Transfer").implement({
   fields: (t) => ({
     kind: t.expose("kind", { type: TransferKindType, description: "Whether lamports arrived or left." }),
     amount: t.string({
-      ...solField("The amount that arrived or left."),
+      description: inSol("The amount that arrived or left."),
       resolve: ({ lamports }) => formatSol(lamports),
     }),
     lamports: t.expose("lamports", { type: "Lamports", description: "The exact `amount`." }),

@@ -1,7 +1,7 @@
 import { getArgumentValues, getNamedType, type GraphQLObjectType, type GraphQLResolveInfo } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
-import { SOCIAL_ID_EXPECTED, SOCIAL_ID_PATTERN } from "../contract/social-id.ts";
+import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
 import type { Mints } from "../resolvers/named-coins.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { accountOf, type Wallet } from "../resolvers/wallet.ts";
@@ -11,14 +11,14 @@ import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
 import { CoinType } from "./coin.ts";
 import {
+  costOf,
   DEFAULT_TRANSFERS,
   LOOKED_AT_PER_REQUEST,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
-  metadataOf,
-  withMetadata,
-} from "./field-metadata.ts";
+  withCost,
+} from "./field-costs.ts";
 import { ProfileType } from "./profile.ts";
 import { fieldsOf } from "./selected-fields.ts";
 import { TransferConnectionType } from "./transfer.ts";
@@ -33,7 +33,6 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     }),
     handle: t.string({
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true }),
       description: "The account's handle, in the network's spelling.",
       resolve: (wallet, _args, { scope }) => {
         const account = accountOf(wallet, scope);
@@ -43,7 +42,6 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     profile: t.field({
       type: ProfileType,
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true }),
       description:
         "What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles.",
       resolve: (wallet, _args, { scope }) => {
@@ -52,7 +50,6 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       },
     }),
     socialId: t.exposeString("socialId", {
-      ...withMetadata({ pattern: SOCIAL_ID_PATTERN }),
       description: "The account's numeric id, as decimal digits. It never changes. `collect` needs it.",
     }),
     address: t.string({
@@ -62,7 +59,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     balance: t.field({
       type: BalanceType,
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true, cost: { mintsIn: "mints" } }),
+      ...withCost({ mintsIn: "mints" }),
       description: "The balance, read from the chain for this request.",
       args: { mints: t.arg.stringList({ description: MINTS }) },
       resolve: (wallet, { mints }, { useCases, scope }) => useCases.readBalance(wallet, mints, scope),
@@ -70,7 +67,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     coins: t.field({
       type: [CoinType],
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true, cost: { mintsIn: "mints" } }),
+      ...withCost({ mintsIn: "mints" }),
       description: "The fees that wait on these coins, read from the chain together with `balance`.",
       args: { mints: t.arg.stringList({ required: true, description: MINTS }) },
       resolve: async (wallet, { mints }, { useCases, scope }) =>
@@ -79,7 +76,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     history: t.field({
       type: TransferConnectionType,
       nullable: true,
-      ...withMetadata({ isNullOnlyOnError: true, cost: { transfersOf: "first" } }),
+      ...withCost({ transfersOf: "first" }),
       description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at ${MIN_LOOKED_AT} transactions, or at \`first\` if that is more, so it may have fewer transfers, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet, and another for every ${LOOKED_AT_PER_REQUEST} transactions beyond ${MIN_LOOKED_AT}. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
       args: {
         first: t.arg.int({ defaultValue: DEFAULT_TRANSFERS, description: "The most transfers to return." }),
@@ -104,7 +101,7 @@ builder.queryFields((t) => ({
   wallet: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1 } }),
+    ...withCost({ wallets: 1 }),
     description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request if they name no coins.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
@@ -112,7 +109,7 @@ builder.queryFields((t) => ({
   walletById: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1 } }),
+    ...withCost({ wallets: 1 }),
     description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`. At most ${MAX_WALLETS} wallets per operation.`,
     args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
     resolve: (_root, { socialId }, { useCases }) => useCases.walletById(socialId),
@@ -120,7 +117,7 @@ builder.queryFields((t) => ({
   wallets: t.field({
     type: [WalletType],
     nullable: { list: false, items: true },
-    ...withMetadata({ cost: { wallets: 1, perItemOf: "handles" } }),
+    ...withCost({ wallets: 1, perItemOf: "handles" }),
     description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLES }) },
     resolve: (_root, { handles }, { useCases, scope }) =>
@@ -129,7 +126,7 @@ builder.queryFields((t) => ({
   walletsById: t.field({
     type: [WalletType],
     nullable: { list: false, items: true },
-    ...withMetadata({ cost: { wallets: 1, perItemOf: "socialIds" } }),
+    ...withCost({ wallets: 1, perItemOf: "socialIds" }),
     description: `The wallets of many ids, in their order, as \`walletById\` returns them. One that fails is null, with an error at its path and the id in \`extensions.socialId\`. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
       socialIds: t.arg.stringList({ required: true, description: `Ids: each ${SOCIAL_ID_EXPECTED}.` }),
@@ -163,7 +160,7 @@ builder.subscriptionFields((t) => ({
   wallet: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1 } }),
+    ...withCost({ wallets: 1 }),
     description: `Watches the wallet of a handle. ${EVENTS} Fails with INVALID_MINT, or the codes of the query \`wallet\`.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     subscribe: (_root, { handle }, { useCases, scope }, info) =>
@@ -173,7 +170,7 @@ builder.subscriptionFields((t) => ({
   walletById: t.field({
     type: WalletType,
     nullable: true,
-    ...withMetadata({ cost: { wallets: 1 } }),
+    ...withCost({ wallets: 1 }),
     description: `Watches the wallet of an account's id. ${EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT.`,
     args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
     subscribe: (_root, { socialId }, { useCases, scope }, info) =>
@@ -188,7 +185,7 @@ function mintsOfFields({ fieldNodes, fragments, returnType, variableValues }: Gr
   const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
   return [...fieldsOf(new Map(Object.entries(fragments)), sets)].flatMap((node) => {
     const field = fields[node.name.value];
-    const name = field && metadataOf(field).cost?.mintsIn;
+    const name = field && costOf(field)?.mintsIn;
     return field && name ? [getArgumentValues(field, node, variableValues)[name] as Mints] : [];
   });
 }

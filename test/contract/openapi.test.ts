@@ -1,8 +1,17 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
+import {
+  assertObjectType,
+  getNullableType,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  type GraphQLOutputType,
+} from "graphql";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../../src/contract/error-codes.ts";
+import { schema } from "../../src/schema/schema.ts";
 import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
 import type { Answer } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -43,6 +52,20 @@ function closed(value: any): any {
   if (value === null || typeof value !== "object") return value;
   const copy = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, closed(member)]));
   return copy.type === "object" && copy.properties ? { ...copy, additionalProperties: false } : copy;
+}
+
+/** What a value of a JSON Schema is, null aside: a type, a schema's name, or values. */
+const kindOf = ({ anyOf, $ref, items, type, enum: values }: any): unknown => {
+  if (anyOf) return kindOf(anyOf[0]);
+  return items ? [kindOf(items)] : ($ref?.replace("#/components/schemas/", "") ?? values ?? type);
+};
+
+/** The same, of a GraphQL field. */
+function kindOfField(field: GraphQLOutputType): unknown {
+  const type = getNullableType(field);
+  if (isListType(type)) return [kindOfField(type.ofType)];
+  if (isEnumType(type)) return type.getValues().map(({ name }) => name);
+  return { String: "string", Boolean: "boolean", Int: "integer" }[String(type)] ?? String(type);
 }
 
 const bodySchema = (response: any) => response.content["application/json"].schema;
@@ -144,11 +167,12 @@ describe("/openapi.json", () => {
     ]);
     const namesIn = (schema: any) =>
       (schema.oneOf ?? [schema]).map(({ $ref }: any) => $ref.replace("#/components/schemas/", ""));
+    const { OriginNotAllowed } = document.components.responses;
     const names = Object.entries<any>(document.paths).flatMap(([path, item]) =>
       Object.values<any>(item).flatMap(({ responses }) =>
         Object.entries<any>(responses).map(([status, response]) => [
           `${path} ${status}`,
-          namesIn(bodySchema(response)),
+          namesIn(bodySchema(response.$ref ? OriginNotAllowed : response)),
         ]),
       ),
     );
@@ -211,6 +235,32 @@ describe("/openapi.json", () => {
     }
   });
 
+  it("has members of the GraphQL types, with the same types and values", () => {
+    const { CollectResult, NothingToCollect, ...others } = document.components.schemas;
+    const collect = { ...CollectResult.properties, ...NothingToCollect.properties };
+    let count = 0;
+    for (const name of ["Wallet", "Balance", "Profile", "Coin", "LastCollect", "CollectResult"]) {
+      const fields = assertObjectType(schema.getType(name)).getFields();
+      for (const [member, value] of Object.entries<any>(others[name]?.properties ?? collect)) {
+        // Of all codes, a result only has NOTHING_TO_COLLECT.
+        if (value.const === "NOTHING_TO_COLLECT") continue;
+        const { type } = fields[member]!;
+        expect([name, member, kindOf(value)]).toEqual([name, member, kindOfField(type)]);
+        if (name === "Coin") expect([member, !value.anyOf]).toEqual([member, isNonNullType(type)]);
+        count++;
+      }
+    }
+    expect(count).toBe(33);
+  });
+
+  it("states the messages of the error table where it states none of its own", () => {
+    for (const { responses } of [...operations(), { responses: resolved.components.responses }])
+      for (const { content } of Object.values<any>(responses))
+        for (const { value } of Object.values<any>(content["application/json"].examples))
+          if (/^(ORIGIN|METHOD|NOT_FOUND)/.test(value.error))
+            expect(value.message).toBe(rowOf(value.error as ErrorCode).message);
+  });
+
   it("describes members as REST has them: none that is never null says when, and a lookup has no `mints`", () => {
     const { schemas } = document.components;
     for (const [name, { properties }] of Object.entries<any>(schemas))
@@ -238,8 +288,16 @@ describe("/openapi.json", () => {
       expect((await wide.request(path)).body).toEqual(withMints);
 
       const { requestBody, responses: ofCollect } = paths["/collect"].post;
-      const { body } = await wide.collect(requestBody.content["application/json"].example.socialId);
+      const { socialId } = requestBody.content["application/json"].example;
+      const { body } = await wide.collect(socialId);
       expect(body).toEqual({ ...exampleOf(ofCollect[200]), txSignature: expect.any(String) });
+      const { examples } = ofCollect[400].content["application/json"];
+      const { NOTHING_TO_COLLECT: nothing, NOTHING_TO_COLLECT_with_lastCollect: repeated } = examples;
+      expect((await wide.collect("98")).body).toEqual(nothing.value);
+      expect((await wide.collect(socialId)).body).toEqual({
+        ...repeated.value,
+        lastCollect: { ...repeated.value.lastCollect, txSignature: body.txSignature, at: expect.any(String) },
+      });
     } finally {
       await wide.close();
     }

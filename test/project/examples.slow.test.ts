@@ -2,7 +2,7 @@ import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
-import { MAX_WALLETS } from "../../src/schema/field-metadata.ts";
+import { MAX_WALLETS } from "../../src/schema/field-costs.ts";
 import type { Env } from "../support/configure.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";

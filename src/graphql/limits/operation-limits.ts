@@ -20,7 +20,7 @@ import {
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
-} from "../../schema/field-metadata.ts";
+} from "../../schema/field-costs.ts";
 import { badRequest, shorten } from "../errors.ts";
 import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
 import { sameResponseNameRule } from "./same-response-name.ts";

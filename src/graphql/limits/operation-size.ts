@@ -16,10 +16,10 @@ import { MAX_MINTS } from "../../contract/mint.ts";
 import {
   accountsOf,
   ACCOUNTS_PER_REQUEST,
+  costOf,
   DEFAULT_TRANSFERS,
-  metadataOf,
   requestsOfHistory,
-} from "../../schema/field-metadata.ts";
+} from "../../schema/field-costs.ts";
 import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 
 /** The variables of a request. */
@@ -149,7 +149,7 @@ export function measureOperation(
     counts.rootFields = 1;
     if (node.alias) counts.aliases++;
     if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
-    const cost = field && metadataOf(field).cost;
+    const cost = field && costOf(field);
     let items = [undefined] as readonly unknown[];
     if (cost) {
       counts.wallets += cost.wallets ?? 0;
@@ -183,7 +183,7 @@ export function measureOperation(
   const requests = new Map<string, number>();
   for (const node of fieldsOf(fragments, [operation.selectionSet])) {
     const field = root?.getFields()[node.name.value];
-    const { requests: each = 0, perItemOf } = (field && metadataOf(field).cost) ?? {};
+    const { requests: each = 0, perItemOf } = (field && costOf(field)) ?? {};
     const items = perItemOf === undefined ? 1 : listOf(node, perItemOf).length;
     requests.set((node.alias ?? node.name).value, each * items);
   }

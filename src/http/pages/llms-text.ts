@@ -8,25 +8,21 @@ import {
 } from "graphql";
 import { codesOf, ERROR_CODES, type ErrorCode } from "../../contract/error-codes.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../../contract/mint.ts";
-import type { EndpointDescription } from "../../rest/endpoint-description.ts";
+import type { OpenApiDocument, RestOperation } from "../../rest/openapi.ts";
 import {
   MAX_COLLECTS,
   MAX_LISTED_COLLECTS,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
-} from "../../schema/field-metadata.ts";
+} from "../../schema/field-costs.ts";
 
 /** What the text describes. */
 export interface ApiDescription {
   readonly basePath: string;
   readonly publicUrl: URL | undefined;
   readonly schema: GraphQLSchema;
-  readonly rest: {
-    /** Paragraphs of Markdown: what the API does, then its limit, amounts and errors. */
-    readonly description: string;
-    readonly endpoints: readonly EndpointDescription[];
-  };
+  readonly openApi: OpenApiDocument;
 }
 
 const LINKS = {
@@ -43,8 +39,9 @@ const MAXIMA = `A GraphQL operation has at most ${MAX_WALLETS} wallets, ${MAX_CO
  * The text of `/llms.txt`, in the format of https://llmstxt.org. It describes, and never tells a reader to do
  * something: agents may take it for instructions.
  */
-export function createLlmsText({ basePath, publicUrl, schema, rest }: ApiDescription): string {
-  const [, ...rules] = rest.description.split("\n\n");
+export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDescription): string {
+  // The first paragraph says what the API does, the others have its rules.
+  const [, ...rules] = openApi.info.description.split("\n\n");
   const links = Object.entries(LINKS).map(([path, text]) => {
     const url = publicUrl ? new URL(path, publicUrl).href : `${basePath}/${path}`;
     return `[${path}](${url}): ${text}`;
@@ -58,7 +55,7 @@ REST and GraphQL do the same. GraphQL also has many wallets in one request, tran
 
 ## REST
 
-${rest.endpoints.map((endpoint) => describeEndpoint(basePath, endpoint)).join("\n\n")}
+${describeEndpoints(basePath, openApi).join("\n\n")}
 
 ## GraphQL
 
@@ -84,19 +81,27 @@ ${toList(links)}
 `;
 }
 
-function describeEndpoint(basePath: string, endpoint: EndpointDescription): string {
-  const { method, path, summary, request, answers } = endpoint;
-  const { parameters = [], requestBody } = request as {
-    parameters?: { name: string; required: boolean; example: unknown }[];
-    requestBody?: { content: { "application/json": { example: object } } };
-  };
+function describeEndpoints(basePath: string, { paths }: OpenApiDocument): string[] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) =>
+      describeEndpoint(`${method.toUpperCase()} ${basePath}${path}`, operation),
+    ),
+  );
+}
+
+function describeEndpoint(start: string, operation: RestOperation): string {
+  const { summary, parameters = [], requestBody, responses } = operation;
   const query = parameters
     .filter(({ required }) => required)
-    .map(({ name, example }) => `${name}=${String(example)}`);
-  const url = [basePath + path, ...query].join("?");
+    .map(({ name, example }) => `${name}=${example}`);
   const body = requestBody ? ` ${JSON.stringify(requestBody.content["application/json"].example)}` : "";
-  const results = answers.map(({ status, example }) => `- ${status}: \`${JSON.stringify(example)}\``);
-  return [`\`${method} ${url}${body}\`: ${summary}`, "", ...results].join("\n");
+  const results = Object.entries(responses).flatMap(([status, { content }]) => {
+    const { OK, NOTHING_TO_COLLECT } = content?.["application/json"].examples ?? {};
+    return [OK ?? NOTHING_TO_COLLECT ?? []]
+      .flat()
+      .map(({ value }) => `- ${status}: \`${JSON.stringify(value)}\``);
+  });
+  return [`\`${[start, ...query].join("?")}${body}\`: ${summary}`, "", ...results].join("\n");
 }
 
 /** All types, each on a line, the root types first. The error codes have their own section. */

@@ -87,7 +87,7 @@ const MAX_SHOWN_ACCOUNTS = 5;
 export function createPages(needs: {
   basePath: string;
   schema: GraphQLSchema;
-  rest: ApiDescription["rest"];
+  openApi: ApiDescription["openApi"];
   handlePattern: RegExp;
   publicUrl: URL | undefined;
   /** The chain's cluster, such as `devnet`. */

@@ -1,8 +1,7 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
-import type { RateLimitDescription } from "../../rest/openapi.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
-import { BATCHING } from "../../schema/field-metadata.ts";
+import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
 import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
@@ -35,44 +34,24 @@ export type RateLimit = (caller: string, cost: number, taken?: number) => Decisi
 const MAX_DECISIONS = 10_000;
 
 const POLICY = '"address"';
-const DIGITS = "[0-9]+";
 
 function toPolicyHeader({ max, windowSeconds }: RateLimitConfig): string {
   return `${POLICY};q=${max};w=${windowSeconds}`;
 }
 
-function toRateLimitHeader(left: number | string, seconds: number | string): string {
+function toRateLimitHeader(left: number, seconds: number): string {
   return `${POLICY};r=${left};t=${seconds}`;
 }
 
-function rateLimited({ max, windowSeconds }: RateLimitConfig, retryAfterSeconds: number): ContractError {
+/** RATE_LIMITED, with the limit and when the next request would pass. */
+export function rateLimited(
+  { max, windowSeconds }: RateLimitConfig,
+  retryAfterSeconds: number,
+): ContractError {
   return new ContractError("RATE_LIMITED", {
     message: `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address. Try again in ${retryAfterSeconds} seconds. ${BATCHING}`,
     retryAfterSeconds,
   });
-}
-
-/** Describes the limit, its headers and its refusal for the OpenAPI document. */
-export function describeRateLimit(config: RateLimitConfig): RateLimitDescription {
-  const { max, windowSeconds } = config;
-  const policy = toPolicyHeader(config);
-  return {
-    max,
-    windowSeconds,
-    headers: {
-      RateLimit: {
-        description: "What is left of the caller's limit: `r` requests now, more in `t` seconds.",
-        schema: { type: "string", pattern: `^${toRateLimitHeader(DIGITS, DIGITS)}$` },
-        example: toRateLimitHeader(max - 1, windowSeconds),
-      },
-      "RateLimit-Policy": {
-        description: "The limit: `q` requests from one address in any `w` seconds.",
-        schema: { type: "string", const: policy },
-        example: policy,
-      },
-    },
-    refusal: rateLimited(config, windowSeconds),
-  };
 }
 
 /**

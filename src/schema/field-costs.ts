@@ -1,6 +1,5 @@
 import type { GraphQLField } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
-import { SOL_PATTERN } from "../chain/lamports.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 
 /** The cost of selecting a field once, known before the operation runs. */
@@ -61,45 +60,12 @@ export const LOOKED_AT_PER_REQUEST = 25;
 export const requestsOfHistory = (first: number): number =>
   1 + Math.ceil(Math.max(0, first - MIN_LOOKED_AT) / LOOKED_AT_PER_REQUEST);
 
-/** What a field's GraphQL type cannot express. */
-export interface FieldMetadata {
-  readonly cost?: FieldCost;
-  /** The format of a string field. */
-  readonly pattern?: RegExp;
-  /** Null means that the field failed, and an error says why. */
-  readonly isNullOnlyOnError?: true;
-  /** REST omits the member if it is null. */
-  readonly isOmittedIfNull?: true;
-  /** The description for REST, where the member is never null. */
-  readonly presentDescription?: string;
+/** Field options that store the cost where {@link costOf} finds it. */
+export function withCost(cost: FieldCost) {
+  return { extensions: { cost } };
 }
 
-/** Field options that store the metadata where {@link metadataOf} finds it. */
-export function withMetadata(extensions: FieldMetadata) {
-  return { extensions: { ...extensions } };
-}
-
-/** The metadata of a field of the schema. */
-export function metadataOf({ extensions }: GraphQLField<unknown, unknown>): FieldMetadata {
-  return extensions;
-}
-
-/** Options of a field that returns an amount in SOL; appends the format to its description. */
-export function solField(description: string) {
-  return {
-    ...withMetadata({ pattern: SOL_PATTERN }),
-    description: `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`,
-  };
-}
-
-/** Options of a nullable field; appends to its description when it is null. */
-export function nullableField(
-  { description, extensions }: { description: string; extensions?: FieldMetadata },
-  nullIf: string,
-) {
-  return {
-    nullable: true as const,
-    ...withMetadata({ ...extensions, presentDescription: description }),
-    description: `${description} ${nullIf}`,
-  };
+/** The cost of a field of the schema; undefined if it costs nothing. */
+export function costOf({ extensions }: GraphQLField<unknown, unknown>): FieldCost | undefined {
+  return extensions.cost as FieldCost | undefined;
 }
