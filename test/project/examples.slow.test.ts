@@ -2,6 +2,7 @@ import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { MAX_WALLETS } from "../../src/schema/field-costs.ts";
 import type { Env } from "../support/configure.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
@@ -47,7 +48,7 @@ const run = ({ url }: { url: string }, command: Command, ...handles: string[]) =
   shell([command, url, ...handles].join(" "));
 
 async function transactionOf({ sandbox }: World, signature: string | undefined): Promise<any> {
-  const params = [signature, { commitment: "confirmed" }];
+  const params = [signature, { commitment: "confirmed", maxSupportedTransactionVersion: 1 }];
   const response = await fetch(sandbox.rpc.url, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -134,6 +135,8 @@ describe("the examples", () => {
       const before = Number((await world.lookup(handle)).body.balance.vault);
       const mints = Array.from({ length: 10 }, newMint);
       for (const mint of mints) coins.launch({ mint, creator: address, fees: 1_000_000_000n });
+      // Half of them fit into a legacy transaction.
+      world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
       const { exitCode, output } = await run(world, command, handle, ...mints);
       expect(output).toContain(`In the vault: ${(before + 10).toFixed(4)} SOL`);
       expect(output).toContain(`Collected: ${(before + 5).toFixed(4)} SOL`);
