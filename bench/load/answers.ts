@@ -53,11 +53,12 @@ export const NOTHING = z.strictObject({
 });
 /** `success` is only in errors of a collect. */
 const ERROR = z.strictObject({ success: z.literal(false).optional(), error: code, message });
+export const NAMED_COIN = COIN.pick({ mint: true, shareBps: true, reason: true });
 export const WALLETS = z.object({
   wallets: z.array(
     WALLET.extend({
       balance: BALANCE.nullable(),
-      coins: z.array(COIN.pick({ mint: true, shareBps: true })).nullable(),
+      coins: z.array(NAMED_COIN).nullable(),
     }).nullable(),
   ),
 });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { assert, errorOf, errorsOf, LOOKUP, WALLETS, type WALLET } from "./answers.ts";
+import { assert, errorOf, errorsOf, LOOKUP, WALLETS, type NAMED_COIN, type WALLET } from "./answers.ts";
 import { createClient, type Call } from "./client.ts";
 import { createCollects, dataOf } from "./collects.ts";
 import type { Problems } from "./problems.ts";
@@ -46,9 +46,7 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
   }
 
   function checkWallet(
-    wallet: z.infer<typeof WALLET> & {
-      coins?: readonly { readonly mint: string; readonly shareBps: number }[] | undefined;
-    },
+    wallet: z.infer<typeof WALLET> & { coins?: readonly z.infer<typeof NAMED_COIN>[] | undefined },
     call: Call,
     mints: readonly string[],
   ): void {
@@ -67,7 +65,8 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
     const { vault, pda, total } = wallet.balance;
     const fits = (fees: bigint, atAddress: bigint) =>
       vault === sol(fees) && pda === sol(atAddress) && total === sol(fees + atAddress);
-    truth.checkBalance(account, call, mints, fits, `${vault} + ${pda} = ${total}`);
+    const reasons = coins.map(({ reason }) => reason ?? "counted").join();
+    truth.checkBalance(account, call, mints, fits, `${vault} + ${pda} = ${total} (${reasons})`);
   }
 
   const kinds = {
@@ -96,7 +95,7 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
       const mints =
         sharedCoins.length > 0 && random.isChosen(NAMING_A_COIN) ? [pick(sharedCoins).coin.mint] : [];
       const query =
-        "query ($handles: [String!]!, $mints: [String!]!) { wallets(handles: $handles) { handle socialId address balance(mints: $mints) { vault pda total } coins(mints: $mints) { mint shareBps } } }";
+        "query ($handles: [String!]!, $mints: [String!]!) { wallets(handles: $handles) { handle socialId address balance(mints: $mints) { vault pda total } coins(mints: $mints) { mint shareBps reason } } }";
       const call = newCall();
       const answer = await send(call, "/graphql", { query, variables: { handles, mints } });
       if (!answer) return "no answer";

@@ -118,6 +118,8 @@ export function createTimeline(
   }
 
   type Since = Pick<State, "at" | "slot" | "signature">;
+  /** For what changes without a transaction. */
+  const now = (): Since => ({ at: Date.now(), slot: chain.slot("processed"), signature: "" });
 
   function readState(account: SandboxAccount, since: Since): State {
     const { address, creatorVault, coins } = account;
@@ -175,17 +177,15 @@ export function createTimeline(
   return {
     /** Records a coin again, after its fees have changed without a transaction. */
     refresh({ curve, pool }: CoinAddresses): void {
-      const [account] = accountsIn([curve]);
-      record([curve, pool], states.get(account!.id)!.at(-1)!);
+      record([curve, pool], now());
     },
 
     /** Records a lower rent, from a new slot on. */
     setRent(lamportsPerByte: number): void {
       chain.advanceSlots(1);
       chain.setRent(lamportsPerByte);
-      const slot = chain.slot("processed");
-      rentMinimums.push({ slot, rentMinimum: chain.rentExemptMinimum(0) });
-      record([...contents.keys()], { at: Date.now(), slot, signature: "" });
+      rentMinimums.push({ slot: now().slot, rentMinimum: chain.rentExemptMinimum(0) });
+      record([...contents.keys()], now());
     },
 
     rentMinimumAt,
