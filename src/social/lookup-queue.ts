@@ -90,6 +90,8 @@ export function createLookupQueue(needs: {
         const isLate =
           waiting.get(name.key) === entry && turn === "awaited" && performance.now() > sendBefore;
         resolve(isLate ? refuse() : (signal.reason as Error));
+        // Its place in the queue is free at once.
+        if (waiting.get(name.key) === entry && !isWanted(entry)) end(entry, signal.reason as Error);
       };
       signal.addEventListener("abort", leave, { once: true });
       void entry.promise.then((answer) => {
