@@ -3,12 +3,14 @@ import type { BatchMetrics } from "../upstream/batch-metrics.ts";
 type Answer<Value> = Value | Error;
 
 /** A key that waits or is in flight. */
-interface Entry<Key, Value> extends PromiseWithResolvers<Answer<Value>> {
+interface Entry<Key, Value> {
   readonly key: Key;
   /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
   readonly dueAt: number;
   /** Those of its callers. */
   readonly signals: (AbortSignal | undefined)[];
+  readonly waiters: ((answer: Answer<Value>) => void)[];
+  isAnswered: boolean;
 }
 
 /**
@@ -32,7 +34,7 @@ export function createBatcher<Key, Value>(options: {
   metrics?: BatchMetrics;
 }) {
   const { ask, idOf, maxKeys, maxCalls, maxWaitMs, metrics } = options;
-  const waiting = new Map<string, Entry<Key, Value>>();
+  let waiting = new Map<string, Entry<Key, Value>>();
   let calls = 0;
   let timer: NodeJS.Timeout | undefined;
   let endOfTurn: NodeJS.Immediate | undefined;
@@ -40,7 +42,7 @@ export function createBatcher<Key, Value>(options: {
 
   function add(key: Key): Entry<Key, Value> {
     const dueAt = performance.now() + maxWaitMs;
-    const entry = { ...Promise.withResolvers<Answer<Value>>(), key, dueAt, signals: [] };
+    const entry: Entry<Key, Value> = { key, dueAt, signals: [], waiters: [], isAnswered: false };
     waiting.set(idOf(key), entry);
     endOfTurn ??= setImmediate(send);
     return entry;
@@ -64,38 +66,62 @@ export function createBatcher<Key, Value>(options: {
   }
 
   async function sendOne(): Promise<void> {
-    const batch: Entry<Key, Value>[] = [];
-    for (const [id, entry] of waiting) {
-      if (batch.length === maxKeys) break;
-      waiting.delete(id);
-      if (entry.signals.every((signal) => signal?.aborted)) entry.resolve(entry.signals[0]!.reason as Error);
-      else batch.push(entry);
-    }
+    const taken = [...waiting.values().take(maxKeys)];
+    // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
+    if (taken.length === waiting.size) waiting = new Map();
+    else for (const { key } of taken) waiting.delete(idOf(key));
+    const batch = taken.filter((entry) => {
+      const isWanted = entry.signals.some((signal) => !signal?.aborted);
+      if (!isWanted) answer(entry, entry.signals[0]!.reason as Error);
+      return isWanted;
+    });
     if (batch.length === 0) return;
     calls++;
     metrics?.sent(batch.length);
     const keys = batch.map(({ key }) => key);
-    const error = await ask(keys, (i, answer) => {
-      batch[i]!.resolve(answer);
+    const error = await ask(keys, (i, value) => {
+      answer(batch[i]!, value);
     }).catch((error: unknown) => error as Error);
     calls--;
-    // Changes nothing for a key that has its answer.
-    for (const { key, resolve } of batch) resolve(error ?? new Error(`no answer for ${idOf(key)}`));
+    for (const entry of batch)
+      if (!entry.isAnswered) answer(entry, error ?? new Error(`no answer for ${idOf(entry.key)}`));
     endOfTurn ??= setImmediate(send);
+  }
+
+  function answer(entry: Entry<Key, Value>, value: Answer<Value>): void {
+    entry.isAnswered = true;
+    for (const waiter of entry.waiters) waiter(value);
   }
 
   return {
     /**
-     * Resolves to the value of each key, in order, or to the Error that `ask` answered or threw. A key whose callers
-     * have all left before it is sent is not sent: its answer is the reason of the signal.
+     * Resolves to the value of each key, in order, or to the Error that `ask` answered or threw; when `signal` aborts, to
+     * its reason for each key that has no answer yet. A key whose callers have all left is not sent.
      */
-    load: (keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> =>
-      Promise.all(
-        keys.map((key) => {
+    load(keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> {
+      // Not a promise for each key: every lookup of a balance comes through here.
+      return new Promise((resolve) => {
+        const answers = new Array<Answer<Value> | undefined>(keys.length).fill(undefined);
+        const leave = () => {
+          resolve(answers.map((answer) => answer ?? (signal!.reason as Error)));
+        };
+        let missing = keys.length;
+        if (missing === 0 || signal?.aborted) {
+          leave();
+          return;
+        }
+        signal?.addEventListener("abort", leave, { once: true });
+        keys.forEach((key, i) => {
           const entry = waiting.get(idOf(key)) ?? add(key);
           entry.signals.push(signal);
-          return entry.promise;
-        }),
-      ),
+          entry.waiters.push((value) => {
+            answers[i] = value;
+            if (--missing > 0) return;
+            signal?.removeEventListener("abort", leave);
+            resolve(answers as Answer<Value>[]);
+          });
+        });
+      });
+    },
   };
 }

@@ -134,24 +134,23 @@ describe("a batcher", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("drops keys whose callers have left before they are sent, and serves the other callers", async () => {
+  it("rejects a caller who leaves, drops keys without callers, and serves the other callers", async () => {
     const { load, calls } = createHeldBatcher({ maxCalls: 1 });
     void load("first");
     await turn();
     const [leaving, staying] = [new AbortController(), new AbortController()];
-    const gone = expect(load("gone", leaving.signal)).rejects.toThrow("left");
-    const shared = [load("shared", leaving.signal), load("shared", staying.signal), load("shared")];
+    const gone = load("gone", leaving.signal);
+    const shared = [load("shared", leaving.signal), load("shared", staying.signal)] as const;
     await turn();
     leaving.abort(new Error("left"));
+    await expect(gone).rejects.toThrow("left");
+    await expect(shared[0]).rejects.toThrow("left");
+    await expect(load("late", leaving.signal)).rejects.toThrow("left");
     calls[0]!.end();
     await turn();
-    await gone;
     expect(calls[1]!.keys).toEqual(["shared"]);
     calls[1]!.end();
-    expect(await Promise.all(shared)).toEqual(Array(3).fill("value of shared"));
-    await turn();
-    await expect(load("late", leaving.signal)).rejects.toThrow("left");
-    expect(calls).toHaveLength(2);
+    expect(await shared[1]).toBe("value of shared");
   });
 
   it("returns each key's own answer, and the error of a failed call for all its keys", async () => {
@@ -187,5 +186,23 @@ describe("a batcher", () => {
     expect(await batcher.load(["early"])).toEqual(["value"]);
     end.resolve(undefined);
     expect(await late).toEqual([new Error("no others")]);
+  });
+
+  it("returns the available answers to a caller who leaves, and the abort reason for the other keys", async () => {
+    const batcher = createBatcher<string, string>({
+      ...defaults,
+      maxKeys: 1,
+      ask([key], answer) {
+        if (key === "never") return new Promise(() => undefined);
+        answer(0, "value");
+        return Promise.resolve();
+      },
+    });
+    const leaving = new AbortController();
+    const answers = batcher.load(["a", "never"], leaving.signal);
+    await turn();
+    leaving.abort(new Error("left"));
+    expect(await answers).toEqual(["value", new Error("left")]);
+    expect(await batcher.load(["a"], leaving.signal)).toEqual([new Error("left")]);
   });
 });
