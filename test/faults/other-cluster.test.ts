@@ -91,7 +91,9 @@ it("concurrent lookups share one check of each endpoint", async () => {
   const handles = world.sandbox.accounts.filter(({ suspended }) => !suspended).slice(0, 100);
   const answers = await atOnce(100, (i) => world.lookup(handles[i]!.handle));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  expect([checks(world.sandbox.rpc), checks(second)]).toEqual([1, 0]);
+  expect(checks(world.sandbox.rpc)).toBe(1);
+  // No lookup asks it. If they take two seconds, as on a slow machine, it is asked for its state in the background.
+  expect(checks(second)).toBeLessThanOrEqual(1);
 });
 
 it("the start reports each endpoint, with its cluster", async () => {
