@@ -1,6 +1,7 @@
 /** Shared by the benchmarks: numbers, tables, and a gateway in this process on a sandbox with slots of 10 ms. */
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
+import { listen } from "../src/http/server.ts";
 import { createLogger } from "../src/observability/log.ts";
 import { startSandbox } from "../src/sandbox/sandbox.ts";
 
@@ -41,31 +42,35 @@ export function printHead(...titles: readonly string[]): void {
   printRow("---", ...titles.slice(1).map(() => "--:"));
 }
 
-/** Starts the gateway without a server, and without limits that a benchmark could reach. */
+/** Starts the gateway on a free port, and without limits that a benchmark could reach. */
 export async function startOnSandbox(env: Record<string, string> = {}) {
   const sandbox = await startSandbox({ slotMs: 10, rpcPort: 0, socialPort: 0 });
   const config = readConfig({
     ...sandbox.env,
+    PORT: "0",
+    TRUST_PROXY: "127.0.0.1",
     RATE_LIMIT_MAX: "1000000",
     FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
     ...env,
   });
   const gateway = createGateway(config, { log: createLogger("silent") });
   await gateway.ready;
+  const server = await listen(gateway.api, config);
   return {
     sandbox,
     config,
     /** Collects as a caller; returns the signature of the transaction. Throws if nothing was collected. */
     async collect(collect: { socialId: string; mints?: readonly string[] }, caller = 0): Promise<string> {
       const body = JSON.stringify(collect);
-      const request = new Request("http://gateway/collect", { method: "POST", body });
-      const response = await gateway.fetch(request, { remoteAddress: callerOf(caller) });
+      const headers = { "x-forwarded-for": callerOf(caller) };
+      const response = await fetch(`${server.url}/collect`, { method: "POST", headers, body });
       const { txSignature, message } = (await response.json()) as { txSignature?: string; message?: string };
       if (!txSignature) throw new Error(message);
       return txSignature;
     },
     async close() {
       gateway.drain();
+      await server.close();
       await gateway.settled();
       gateway.close();
       await sandbox.close();

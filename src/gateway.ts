@@ -1,14 +1,13 @@
 import { Registry } from "@prometheus-io/client";
-import { createServerAdapter } from "@whatwg-node/server";
 import { nameOfCluster } from "./checks/check-chain.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
+import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "./contract/http-messages.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
 import { createCors } from "./http/cors.ts";
-import { createFastPath } from "./http/fast-path.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
@@ -16,9 +15,10 @@ import { createPages } from "./http/pages/pages.ts";
 import { createStaticFile } from "./http/pages/static-file.ts";
 import { createChainCalls } from "./http/rate-limit/chain-calls.ts";
 import { createRateLimit, rateLimited } from "./http/rate-limit/rate-limit.ts";
-import { createRespondRefusal } from "./http/refusals.ts";
-import { createRouter, withRateLimit, type RequestContext, type Route } from "./http/router.ts";
+import { createWriteRefusal } from "./http/refusals.ts";
+import { createRouter, withRateLimit, type Route } from "./http/router.ts";
 import { createSandboxFeesHandler, type SandboxTrade } from "./http/sandbox-fees.ts";
+import type { Responder } from "./http/server.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
@@ -31,10 +31,9 @@ import { createReadHistory } from "./resolvers/read-history.ts";
 import { createWalletById } from "./resolvers/wallet-by-id.ts";
 import { createWatchWallet } from "./resolvers/watch-wallet.ts";
 import { COLLECT_FAILURE, createCollectHandler } from "./rest/collect.ts";
-import { createLookUp, createLookupHandler } from "./rest/lookup.ts";
+import { createLookupHandler } from "./rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
-import { JSON_HEADERS, respondError } from "./rest/respond.ts";
 import { schema } from "./schema/schema.ts";
 import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
 import { createBatchMetrics } from "./upstream/batch-metrics.ts";
@@ -49,8 +48,7 @@ const FORGOTTEN_PROXY =
 const WRITE_OUTCOMES_MS = 5_000;
 
 /**
- * Builds the gateway from its parts. It does not listen: `main.ts` serves `handleNode` and `handleAdmin` with
- * node:http. On a `sandbox`, the pages show its accounts as handles to try, and `POST /sandbox/fees` lets trading
+ * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin` with node:http. On a `sandbox`, the pages show its accounts as handles to try, and `POST /sandbox/fees` lets trading
  * happen. Tests pass `waits`, and `redisAnswerTimeoutMs`, which replaces the default of {@link createRedis}.
  */
 export function createGateway(
@@ -102,8 +100,7 @@ export function createGateway(
   };
 
   const prepare = createPrepareOperation(schema, useCases);
-  const lookUp = createLookUp(prepare);
-  const handleLookup = createLookupHandler(lookUp, format);
+  const handleLookup = createLookupHandler(prepare, format);
   const handleCollect = createCollectHandler(prepare);
   const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
   const openApiDocument = createOpenApiDocument({
@@ -114,7 +111,7 @@ export function createGateway(
     rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
   });
   const openApi = createStaticFile(JSON.stringify(openApiDocument), {
-    "content-type": JSON_HEADERS["content-type"],
+    "content-type": JSON_TYPE,
   });
   const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
   const health = createHealth({
@@ -135,21 +132,23 @@ export function createGateway(
     sandboxAccounts: sandbox?.accounts ?? [],
   });
 
+  const operate = withRateLimit(graphql.answer);
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
-      GET: withRateLimit((_request, scope, url) => handleLookup(url.searchParams, scope)),
+      GET: withRateLimit(handleLookup),
     },
     "/collect": {
       operation: "collect",
       POST: withRateLimit(handleCollect),
-      failureMembers: COLLECT_FAILURE,
+      answerFailure: (error) => answerError(error, COLLECT_FAILURE),
     },
     "/graphql": {
       operation: "graphql",
-      GET: (request, scope, url) =>
-        wantsGraphiQL(request) ? pages.graphiql(request, scope, url) : graphql.handle(request, scope),
-      POST: graphql.handle,
+      GET: (request, scope) =>
+        wantsGraphiQL(request) ? pages.graphiql(request, scope) : operate(request, scope),
+      POST: operate,
+      answerFailure: graphql.answerFailure,
     },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
@@ -177,22 +176,22 @@ export function createGateway(
     log,
     errorLink: descriptionLink(config.basePath),
   };
-  const respondRefusal = createRespondRefusal({ basePath: config.basePath, format });
   const serve = (
     served: Record<string, Route>,
-    notFound: (request: Request) => Response,
+    notFound: (request: HttpRequest) => Answer,
     isPrivate: (path: string) => boolean,
-  ) => {
+  ): Responder => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
-    const routes = new Map(paths);
-    const router = createRouter({ ...scopeNeeds, routes, notFound, isPrivate, respondRefusal });
-    return createServerAdapter<RequestContext>(router);
+    return {
+      handle: createRouter({ ...scopeNeeds, routes: new Map(paths), notFound, isPrivate }),
+      writeRefusal: createWriteRefusal({
+        ...scopeNeeds,
+        basePath: config.basePath,
+        format,
+        isPrivate: isPrivate(""),
+      }),
+    };
   };
-  const adapter = serve(
-    config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
-    pages.notFound,
-    (path) => path === `${config.basePath}/metrics`,
-  );
 
   return {
     /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
@@ -212,23 +211,18 @@ export function createGateway(
       );
       chain.deploys.start();
     },
-    /** Answers a Request without a socket, for tests and benchmarks. Its context has the caller's `remoteAddress`. */
-    fetch: adapter.fetch,
-    /** The entry for node:http, with the fast path. */
-    handleNode: createFastPath({
-      ...scopeNeeds,
-      basePath: config.basePath,
-      lookUp,
-      graphql,
-      fallback: adapter.handle,
-    }),
-
-    /** The entry for node:http on ADMIN_PORT. */
-    handleAdmin: serve(
+    /** Answers on PORT. */
+    api: serve(
+      config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
+      pages.notFound,
+      (path) => path === `${config.basePath}/metrics`,
+    ),
+    /** Answers on ADMIN_PORT. */
+    admin: serve(
       adminRoutes,
-      () => respondError(new ContractError("NOT_FOUND")),
+      () => answerError(new ContractError("NOT_FOUND")),
       () => true,
-    ).handle,
+    ),
 
     /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
     drain() {

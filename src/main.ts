@@ -190,11 +190,11 @@ async function run(
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });
-  const server = open(await listen(gateway.handleNode, config));
+  const server = open(await listen(gateway.api, config));
   const { host, adminPort } = config;
   // Not closed when the process stops: until it exits, /readyz and the metrics say how far it is.
   const admin =
-    adminPort === undefined ? undefined : open(await listen(gateway.handleAdmin, { host, port: adminPort }));
+    adminPort === undefined ? undefined : open(await listen(gateway.admin, { host, port: adminPort }));
 
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: number | undefined;

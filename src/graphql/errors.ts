@@ -1,16 +1,12 @@
 import { GraphQLError } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
+import type { Answer } from "../contract/http-messages.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets one of its own. */
 export const BAD_REQUEST = "BAD_REQUEST";
 /** Codes of a well-formed request whose operation cannot run. Errors with a place in the text are such too. */
 const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
-
-/** The largest GraphQL request body. */
-export const MAX_BODY_BYTES = 100_000;
-
-const YOGA_BODY_TOO_LARGE = "REQUEST_ENTITY_TOO_LARGE";
 
 /** Longer messages are cut, because GraphQL's own messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
@@ -26,18 +22,12 @@ export function toGraphQLError(
   error: unknown,
   toCallerError: (error: unknown) => ContractError,
 ): GraphQLError {
-  if (error instanceof SyntaxError) return badRequest("`variables` and `extensions` must be JSON.");
   const source = error instanceof GraphQLError ? error : undefined;
   const cause = source?.originalError;
   if (source && (!cause || cause instanceof GraphQLError)) {
     const { extensions } = source;
-    if (extensions.code === YOGA_BODY_TOO_LARGE) {
-      return badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
-    }
     // In application/json, only errors of the operation itself have status 200: Yoga's meaning of `spec`.
     if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
-    // Yoga's JSON error, which quotes the request's body.
-    delete extensions.originalError;
     extensions.code ??= BAD_REQUEST;
     return shorten(source);
   }
@@ -80,27 +70,19 @@ export function shorten(error: GraphQLError): GraphQLError {
   return error;
 }
 
-/** The response to a request that is refused as a whole. */
-export function respondGraphQLError(error: ContractError, type?: ResponseType): Response {
+/** The answer to a request that is refused as a whole. */
+export function answerGraphQLError(error: ContractError, type?: ResponseType): Answer {
   const { status, message, code, retryAfterSeconds, extensions } = error;
-  return respondErrors(
-    status,
-    { message, code, retryAfterSeconds, ...extensions },
-    type,
-    errorHeaders(error),
-  );
+  const answer = answerErrors(status, { message, code, retryAfterSeconds, ...extensions }, type);
+  return { ...answer, headers: { ...answer.headers, ...errorHeaders(error) } };
 }
 
-/** A response with one error, BAD_REQUEST unless it has a code. */
-export function respondErrors(
+/** An answer with one error, BAD_REQUEST unless it has a code. */
+export function answerErrors(
   status: number,
   { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
   type: ResponseType = RESPONSE_TYPES[0],
-  headers: Record<string, string> = {},
-): Response {
+): Answer {
   const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
-  return new Response(JSON.stringify({ errors: [error] }), {
-    status,
-    headers: { "content-type": type, ...headers },
-  });
+  return { status, headers: { "content-type": type }, body: JSON.stringify({ errors: [error] }) };
 }

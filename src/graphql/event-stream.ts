@@ -1,6 +1,6 @@
 import type { ExecutionResult } from "graphql";
 import { preferredType } from "./media-types.ts";
-import { StreamBroken, type OpenStream } from "../resolvers/request-scope.ts";
+import type { OpenStream } from "../resolvers/request-scope.ts";
 
 /** The media type of subscriptions. */
 export const EVENT_STREAM = "text/event-stream; charset=utf-8";
@@ -16,7 +16,7 @@ const HEADERS = {
 };
 
 /** Whether an `Accept` header allows server-sent events. */
-export function acceptsEvents(accept: string | null): boolean {
+export function acceptsEvents(accept: string | undefined): boolean {
   return preferredType(accept, [EVENT_STREAM]) !== undefined;
 }
 
@@ -41,9 +41,7 @@ export function respondEvents(results: AsyncIterable<ExecutionResult>, stream: O
       }, COMMENT_MS).unref();
       const end = () => {
         clearInterval(timer);
-        const reason: unknown = stream.signal.reason;
-        if (reason instanceof StreamBroken) controller.error(reason);
-        else if (!isCancelled) controller.close();
+        if (!isCancelled) controller.close();
       };
       if (stream.signal.aborted) end();
       else stream.signal.addEventListener("abort", end, { once: true });

@@ -1,28 +1,39 @@
-import type { GraphQLError, DocumentNode, ExecutionArgs, ExecutionResult, GraphQLSchema } from "graphql";
+import {
+  GraphQLError,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLSchema,
+} from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
-import { ContractError } from "../contract/contract-error.ts";
+import type { ContractError } from "../contract/contract-error.ts";
+import type { Answer, HttpRequest } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { describeSpan } from "../observability/tracing.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { badRequest, MAX_BODY_BYTES, respondErrors, respondGraphQLError, toGraphQLError } from "./errors.ts";
+import { answerErrors, answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
-import { parseBody } from "./json-body.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { exceededByVariables } from "./limits/variables-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
+import { isPlain, readParams } from "./params.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
 import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
+
+/** What Yoga gets with a request. */
+interface YogaServerContext extends Context, AcceptingContext {
+  /** The request's parameters. */
+  readonly given: object;
+}
 
 /** How many `Accept` headers are cached. Each client sends one. */
 const MAX_ACCEPT_HEADERS = 100;
 
-export type GraphQLEndpoint = ReturnType<typeof createGraphQLEndpoint>;
-
 /**
- * The GraphQL endpoint at `path`. Yoga answers requests, but `answerCached` bypasses it for operations that it has
- * parsed and validated before.
+ * The GraphQL endpoint at `path`. Yoga parses, validates and runs an operation when it first arrives. From then on it is
+ * cached, and runs compiled, without Yoga.
  */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
@@ -35,7 +46,7 @@ export function createGraphQLEndpoint(needs: {
   const responseTypes = new Map<string, ResponseType | undefined>();
 
   /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */
-  function responseType(accept: string | null | undefined): ResponseType | undefined {
+  function responseType(accept: string | undefined): ResponseType | undefined {
     const key = accept ?? "";
     const known = responseTypes.get(key);
     if (known || responseTypes.has(key)) return known;
@@ -56,6 +67,12 @@ export function createGraphQLEndpoint(needs: {
       if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
+    },
+  };
+
+  const useGivenParams: Plugin<object, YogaServerContext> = {
+    onRequestParse({ serverContext, setRequestParser }) {
+      setRequestParser(() => serverContext.given);
     },
   };
 
@@ -99,15 +116,16 @@ export function createGraphQLEndpoint(needs: {
     },
   };
 
-  const yoga = createYoga<Context & AcceptingContext>({
+  const yoga = createYoga<YogaServerContext>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [parseBody, checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
+    plugins: [useGivenParams, checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
     },
-    maxRequestBodySize: MAX_BODY_BYTES,
+    // The parameters are read before.
+    maxRequestBodySize: false,
     // Yoga's cache would keep documents of any size, even from callers that are then refused.
     parserAndValidationCache: false,
     graphiql: false,
@@ -117,75 +135,77 @@ export function createGraphQLEndpoint(needs: {
     logging: false,
   });
 
-  /** Answers a request whose caller has been admitted. */
-  async function answer(request: Request, scope: RequestScope): Promise<Response> {
-    const { method, headers } = request;
-    const type = responseType(headers.get("accept"));
-    const accepts = { json: type !== undefined, events: acceptsEvents(headers.get("accept")) };
-    if (method === "POST" && !isJson(headers.get("content-type"))) {
-      const message = "The body must be JSON, with the header `Content-Type: application/json`.";
-      return respondErrors(415, { message }, type);
-    }
-    // Yoga checks this only after it has run the operation, even a mutation.
-    if (!type && !accepts.events) {
-      return respondErrors(406, { message: MUST_ACCEPT_JSON });
-    }
+  /** Answers operations that are not cached, and requests that are not valid. */
+  async function answerWithYoga(
+    { method, headers }: HttpRequest,
+    params: object,
+    type: ResponseType | undefined,
+    scope: RequestScope,
+  ): Promise<Answer> {
     // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
-    headers.set("accept", type ?? RESPONSE_TYPES[1]);
-    if (method === "POST") headers.set("content-type", "application/json");
-    const response = await yoga.fetch(request, { useCases, scope, accepts });
-    if (!type && response.headers.get("content-type") !== EVENT_STREAM) {
-      // Yoga writes `Content-Type`, which `set` would not replace.
-      const names = Object.fromEntries(
-        [...response.headers].map(([name, value]) => [name.toLowerCase(), value]),
-      );
-      return new Response(await response.text(), {
-        status: response.status,
-        headers: { ...names, "content-type": RESPONSE_TYPES[0] },
-      });
-    }
-    return response;
+    const accept = type ?? RESPONSE_TYPES[1];
+    const request = new Request(`http://tributary${needs.path}`, { method, headers: { accept } });
+    const accepts = { json: type !== undefined, events: acceptsEvents(headers.accept) };
+    const response = await yoga.fetch(request, { useCases, scope, accepts, given: params });
+    const names: Record<string, string> = {};
+    for (const [name, value] of response.headers) names[name.toLowerCase()] = value;
+    const { status } = response;
+    if (names["content-type"] === EVENT_STREAM) return { status, headers: names, body: response.body! };
+    if (!type) names["content-type"] = RESPONSE_TYPES[0];
+    return { status, headers: names, body: await response.text() };
+  }
+
+  /**
+   * Answers the parameters of a request if their operation is cached and within the limits. Otherwise runs nothing and
+   * returns undefined. Throws ContractError RATE_LIMITED or SERVICE_BUSY.
+   */
+  async function answerCached(
+    { method }: HttpRequest,
+    params: object,
+    scope: RequestScope,
+  ): Promise<string | undefined> {
+    if (!isPlain(params) || exceededByVariables(params.variables)) return undefined;
+    const operation = cache.get(params.query, params.operationName ?? undefined);
+    if (!operation || (operation.isMutation && method !== "POST")) return undefined;
+    const { cost, chainCalls, isWithinLimits } = operation.weigh(params.variables);
+    if (!isWithinLimits || !canPass(cost, scope)) return undefined;
+    traceOperation(operation);
+    if (cost > 1) await scope.admit(cost);
+    if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
+    const result = await operation.run({ useCases, scope }, params.variables);
+    if (result.data === undefined) return undefined;
+    const converted = convertErrors(result, scope);
+    recordFirstCode(converted, scope);
+    return JSON.stringify(converted);
   }
 
   return {
-    responseType,
-    answer,
-
-    /** Answers any request to the endpoint. Takes one request from the caller's rate limit before it reads the body. */
-    async handle(request: Request, scope: RequestScope): Promise<Response> {
-      try {
-        await scope.admit(1);
-        return await answer(request, scope);
-      } catch (error) {
-        if (!(error instanceof ContractError)) throw error;
-        scope.recordCode(error.code);
-        return respondGraphQLError(error, responseType(request.headers.get("accept")));
+    /** Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
+    async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
+      const { method, headers } = request;
+      const type = responseType(headers.accept);
+      if (method === "POST" && !isJson(headers["content-type"])) {
+        const message = "The body must be JSON, with the header `Content-Type: application/json`.";
+        return answerErrors(415, { message }, type);
       }
+      // Yoga checks this only after it has run the operation, even a mutation.
+      if (!type && !acceptsEvents(headers.accept)) return answerErrors(406, { message: MUST_ACCEPT_JSON });
+      let params: object;
+      try {
+        params = await readParams(request);
+      } catch (error) {
+        if (!(error instanceof GraphQLError)) throw error;
+        return answerErrors(error.extensions.http!.status!, { message: error.message }, type);
+      }
+      const body = type && (await answerCached(request, params, scope));
+      return body === undefined
+        ? answerWithYoga(request, params, type, scope)
+        : { status: 200, headers: { "content-type": type! }, body };
     },
 
-    /**
-     * Answers the parameters of a request whose caller has been admitted, if their operation is cached and within the
-     * limits. Otherwise runs nothing and returns undefined. Throws ContractError RATE_LIMITED or SERVICE_BUSY.
-     */
-    async answerCached(
-      params: unknown,
-      scope: RequestScope,
-      { mayMutate }: { mayMutate: boolean },
-    ): Promise<string | undefined> {
-      if (!isPlain(params) || exceededByVariables(params.variables)) return undefined;
-      const operation = cache.get(params.query, params.operationName ?? undefined);
-      if (!operation || (operation.isMutation && !mayMutate)) return undefined;
-      const { cost, chainCalls, isWithinLimits } = operation.weigh(params.variables);
-      if (!isWithinLimits || !canPass(cost, scope)) return undefined;
-      traceOperation(operation);
-      if (cost > 1) await scope.admit(cost);
-      if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
-      const result = await operation.run({ useCases, scope }, params.variables);
-      if (result.data === undefined) return undefined;
-      const converted = convertErrors(result, scope);
-      recordFirstCode(converted, scope);
-      return JSON.stringify(converted);
-    },
+    /** Formats an error for a request that it refuses as a whole. */
+    answerFailure: (error: ContractError, { headers }: HttpRequest) =>
+      answerGraphQLError(error, responseType(headers.accept)),
   };
 }
 
@@ -204,31 +224,6 @@ function neverPasses(cost: number, { rateLimit }: RequestScope): GraphQLError {
 /** OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles. */
 function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">): void {
   describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
-}
-
-const PARAM_NAMES = new Set(["query", "variables", "operationName", "extensions"]);
-
-interface PlainParams {
-  readonly query: string;
-  readonly variables?: Readonly<Record<string, unknown>> | null;
-  readonly operationName?: string | null;
-}
-
-/** Whether `params` has only a query, an operation name of word characters, and objects of variables and extensions. */
-function isPlain(params: unknown): params is PlainParams {
-  if (typeof params !== "object" || params === null || Array.isArray(params)) return false;
-  for (const name in params) if (!PARAM_NAMES.has(name)) return false;
-  const { query, variables, operationName = null, extensions } = params as Record<string, unknown>;
-  return (
-    typeof query === "string" &&
-    isObjectOrAbsent(variables) &&
-    isObjectOrAbsent(extensions) &&
-    (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName)))
-  );
-}
-
-function isObjectOrAbsent(value: unknown): boolean {
-  return value === undefined || (typeof value === "object" && !Array.isArray(value));
 }
 
 function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionResult {

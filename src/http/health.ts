@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
+import { answerJson, type Answer } from "../contract/http-messages.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Warnings } from "../observability/warnings.ts";
-import { respondJson } from "../rest/respond.ts";
 import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
 import { memoize } from "../store/memoize.ts";
 import { REDIS_SUBJECT } from "../store/redis.ts";
@@ -87,10 +87,10 @@ export function createHealth(needs: {
   });
 
   return {
-    livez: (): Response => respondJson(200, { status: "ok" }),
+    livez: (): Answer => answerJson(200, { status: "ok" }),
 
     /** Without the details it shows only the status. */
-    readyz: (options: { details: boolean }) => async (): Promise<Response> => {
+    readyz: (options: { details: boolean }) => async (): Promise<Answer> => {
       const checked = check();
       // Waiting later would make a probe time out when the chain does.
       if (!hasReadChain) await checked;
@@ -104,7 +104,7 @@ export function createHealth(needs: {
         ...(list.length > 0 && { warnings: list }),
       };
       const status = isReady() ? 200 : 503;
-      return respondJson(status, {
+      return answerJson(status, {
         status: status === 200 ? "ok" : "unavailable",
         ...(options.details && details),
       });

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "@prometheus-io/client";
 import type { ErrorCode } from "../contract/error-codes.ts";
+import type { Answer } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { COMMIT, VERSION } from "../observability/version.ts";
 import type { Reads } from "../resolvers/loaders.ts";
@@ -83,7 +84,7 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
 }
 
 /** `/metrics`, in the format of Prometheus. */
-export function createMetricsHandler(registry: Registry): () => Promise<Response> {
+export function createMetricsHandler(registry: Registry): () => Promise<Answer> {
   const build = new Gauge({
     name: "tributary_build_info",
     help: "Always 1; the labels are the service's version and commit.",
@@ -91,6 +92,9 @@ export function createMetricsHandler(registry: Registry): () => Promise<Response
     registers: [registry],
   });
   build.set({ version: VERSION, commit: COMMIT }, 1);
-  return async () =>
-    new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
+  return async () => ({
+    status: 200,
+    headers: { "content-type": registry.contentType },
+    body: await registry.metrics(),
+  });
 }

@@ -1,12 +1,11 @@
-import { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
-import { Writable } from "node:stream";
-import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import { STATUS_CODES } from "node:http";
 import { quote } from "../contract/contract-error.ts";
-import { respondJson } from "../rest/respond.ts";
+import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import { answerError, answerJson, type Answer } from "../contract/http-messages.ts";
 import { BAD_REQUEST } from "../graphql/errors.ts";
-import { discardInput, MAX_PIECES } from "./request-body.ts";
-import type { HttpRequestScope } from "./request-scope.ts";
+import { MAX_PIECES } from "./request-body.ts";
+import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { toHeaders, withoutCors } from "./router.ts";
 
 /** Why a request is not valid HTTP. */
 export interface Refusal {
@@ -24,6 +23,9 @@ export interface ParseError extends Error {
   /** The offset of the error in `rawPacket`. */
   readonly bytesParsed?: number;
 }
+
+/** Returns the whole response to a request that is not valid HTTP; without the body for a HEAD. */
+export type WriteRefusal = (refusal: Refusal, signal: AbortSignal, isHead: boolean) => Promise<string>;
 
 export const NO_HOST: Refusal = { status: 400, message: "The header `Host` is missing." };
 export const TWO_HOSTS: Refusal = { status: 400, message: "The header `Host` is repeated." };
@@ -49,6 +51,7 @@ const BY_CODE: Readonly<Record<string, Refusal>> = {
   },
 };
 
+/** Why Node's parser refuses a request. */
 export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
   const refusal = BY_CODE[code] ?? NOT_HTTP;
   if (code !== "HPE_INVALID_URL" || !rawPacket || bytesParsed === undefined) return refusal;
@@ -57,41 +60,44 @@ export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Re
   return { ...refusal, target: /^GET (\S+)/.exec(line)?.[1] };
 }
 
-/** A response on the socket of a request that the parser refuses. Its end closes the connection. */
-export function createRefusalResponse(socket: Socket): ServerResponse {
-  discardInput(socket);
-  const request = Object.assign(new IncomingMessage(socket), {
-    method: "GET",
-    url: "/",
-    httpVersionMajor: 1,
-    httpVersionMinor: 1,
-  });
-  const response = new ServerResponse(request);
-  response.shouldKeepAlive = false;
-  // Not the socket itself, which has the response to a request whose body is malformed. All at once: a caller that
-  // closes its side ends the socket between two writes, and a write's error, which the socket handles, would be thrown.
-  const output = new Writable({
-    write: (bytes: Buffer, _encoding, done) => {
-      socket.write(bytes);
-      done();
-    },
-  });
-  response.assignSocket(output as unknown as Socket);
-  response.once("finish", () => socket.end());
-  return response;
-}
-
-/** Answers refused requests: INVALID_HANDLE for a handle in raw bytes above ASCII, BAD_REQUEST for all others. */
-export function createRespondRefusal({ basePath, format }: { basePath: string; format: HandleFormat }) {
+/** Refuses with INVALID_HANDLE a lookup of a handle in raw bytes above ASCII, and with BAD_REQUEST all other requests. */
+export function createWriteRefusal(
+  needs: RequestScopeNeeds & {
+    basePath: string;
+    format: HandleFormat;
+    /** Whether only operators use the server: its responses have no CORS headers. */
+    isPrivate: boolean;
+  },
+): WriteRefusal {
+  const { basePath, format, isPrivate } = needs;
   const lookupPrefix = `${basePath}/wallet/lookup?`;
 
-  return ({ status, message, target }: Refusal, scope: HttpRequestScope): Response => {
-    if (target?.startsWith(lookupPrefix)) {
-      const handle = new URLSearchParams(target.slice(lookupPrefix.length)).get("handle") ?? "";
-      if (/[^\0-\x7f]/.test(handle))
-        throw invalidHandle(format, handle.includes("\ufffd") ? "bytes that are not UTF-8" : quote(handle));
+  function toAnswer({ status, message, target }: Refusal, scope: HttpRequestScope): Answer {
+    const query = target?.startsWith(lookupPrefix) ? target.slice(lookupPrefix.length) : "";
+    const handle = new URLSearchParams(query).get("handle") ?? "";
+    if (/[^\0-\x7f]/.test(handle)) {
+      const received = handle.includes("\ufffd") ? "bytes that are not UTF-8" : quote(handle);
+      scope.recordCode("INVALID_HANDLE");
+      return answerError(invalidHandle(format, received));
     }
     scope.recordCode(BAD_REQUEST);
-    return respondJson(status, { error: BAD_REQUEST, message });
+    return answerJson(status, { error: BAD_REQUEST, message });
+  }
+
+  return async (refusal, signal, isHead) => {
+    const unknown = { remoteAddress: undefined, forwardedFor: null };
+    const scope = new HttpRequestScope(needs, unknown, { signal, disconnect: () => undefined });
+    const received = () => ({ method: "GET", path: "/", route: undefined, headers: {} });
+    const answer = await scope.answer("other", received, () => Promise.resolve(toAnswer(refusal, scope)));
+    const { status, body } = answer;
+    const text = body as string;
+    const headers = {
+      ...toHeaders(answer, isPrivate ? withoutCors(scope.headers) : scope.headers),
+      date: new Date().toUTCString(),
+      connection: "close",
+      "content-length": Buffer.byteLength(text),
+    };
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${isHead ? "" : text}`;
   };
 }

@@ -49,6 +49,33 @@ export function boundBody(request: IncomingMessage, response: ServerResponse, re
   };
 }
 
+/** Reads a body, unless it has more than `maxBytes`. Rejects when the caller disconnects before all has arrived. */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | "too large"> {
+  const length = request.headers["content-length"];
+  if (Number(length) > maxBytes) return Promise.resolve("too large");
+  if (length === undefined && request.headers["transfer-encoding"] === undefined)
+    return Promise.resolve(Buffer.alloc(0));
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const receive = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+      else {
+        request.off("data", receive).pause();
+        resolve("too large");
+      }
+    };
+    const close = () => {
+      if (request.complete) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      else reject(new Error("the caller disconnected before it sent the whole body"));
+    };
+    if (request.destroyed) close();
+    // Emitted after the whole body, and when the caller disconnects.
+    else request.once("close", close).on("data", receive);
+  });
+}
+
 /**
  * Asks for the body of a request with `Expect: 100-continue` when a handler reads it. If the handler refuses the request
  * without reading, the caller need not send the body, and the connection closes.

@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import { SpanKind } from "@opentelemetry/api";
 import { ContractError } from "../contract/contract-error.ts";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
+import { answerError, type Answer } from "../contract/http-messages.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
-import { respondError } from "../rest/respond.ts";
 import { TRUSTED_BLOCK } from "../fairness/budget.ts";
 import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
 import type { Cors, PageRequest } from "./cors.ts";
@@ -30,8 +30,12 @@ export interface RequestScopeNeeds {
   readonly errorLink?: string;
 }
 
-/** The policy keeps browsers from executing a response that is opened as a page; the real pages have their own. */
+/**
+ * What answers have unless they say otherwise. Balances change at any time, so they must not be cached. The policy keeps
+ * browsers from executing a response that is opened as a page.
+ */
 const COMMON_HEADERS = {
+  "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
 };
@@ -173,31 +177,27 @@ export class HttpRequestScope implements RequestScope {
     throw decision.refusal;
   }
 
-  #refuseOrigin(): Response {
+  #refuseOrigin(): Answer {
     const error = new ContractError("ORIGIN_NOT_ALLOWED");
     this.recordCode(error.code);
-    return respondError(error);
+    return answerError(error);
   }
 
-  /** Runs the request in a span, then counts and logs it. A string answer is the JSON body of a 200. */
-  async answer<A extends Response | string>(
-    operation: Operation,
-    received: () => Received,
-    run: () => Promise<A>,
-  ): Promise<A> {
+  /** Runs the request in a span, then counts and logs it. */
+  async answer(operation: Operation, received: () => Received, run: () => Promise<Answer>): Promise<Answer> {
     const answer = await inSpan(
       () => describe(received()),
       async (span) => {
         const isAllowed = this.#needs.cors.isAllowed(this.#origin, operation !== "other");
-        const answer = isAllowed ? await run() : (this.#refuseOrigin() as A);
-        span?.setAttribute("http.response.status_code", typeof answer === "string" ? 200 : answer.status);
+        const answer = isAllowed ? await run() : this.#refuseOrigin();
+        span?.setAttribute("http.response.status_code", answer.status);
         if (span && isFailure(this.#code)) markFailed(span, this.#code!);
         return answer;
       },
     );
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
-    const status = typeof answer === "string" ? 200 : answer.status;
+    const { status } = answer;
     if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)
       this.headers.link = this.#needs.errorLink;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");

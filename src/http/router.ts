@@ -1,16 +1,30 @@
-import { STATUS_CODES } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
 import { ContractError } from "../contract/contract-error.ts";
-import { respondError, type FailureMembers } from "../rest/respond.ts";
+import { answerError, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import type { Operation } from "./metrics.ts";
-import type { Refusal } from "./refusals.ts";
+import { readBody } from "./request-body.ts";
 import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 
-export type Handler = (request: Request, scope: HttpRequestScope, url: URL) => Response | Promise<Response>;
+/** Answers a request. Its URL begins with a slash. */
+export type HandleNode = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: {
+    remoteAddress: string | undefined;
+    /** Aborts when the connection closes. */
+    signal: AbortSignal;
+    disconnect: () => void;
+  },
+) => Promise<void>;
+
+export type Handler = (request: HttpRequest, scope: HttpRequestScope) => Answer | Promise<Answer>;
 
 /** The handlers of a path by method, and the operation that labels its requests in metrics. GET also handles HEAD. */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
   readonly operation?: Operation;
-  readonly failureMembers?: FailureMembers;
+  /** Formats a failure. Default: the contract's error body. */
+  readonly answerFailure?: (error: ContractError, request: HttpRequest) => Answer;
 };
 
 const METHODS = ["GET", "POST"] as const;
@@ -20,136 +34,154 @@ const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */
 export function withRateLimit(handler: Handler): Handler {
-  return async (request, scope, url) => {
-    await scope.admit(1);
-    return handler(request, scope, url);
+  return (request, scope) => {
+    const admitted = scope.admit(1);
+    return admitted ? admitted.then(() => handler(request, scope)) : handler(request, scope);
   };
 }
 
-/** What the server knows of a request and its connection. */
-export interface RequestContext {
-  /** The request as received. Absent for a Request without a socket. */
-  readonly req?: { readonly url?: string | undefined } | undefined;
-  readonly remoteAddress?: string | undefined;
-  /** The header `Host` as received. */
-  readonly host?: string | undefined;
-  /** Aborts when the connection closes. Default: the request's own. */
-  readonly signal?: AbortSignal | undefined;
-  readonly disconnect?: (() => void) | undefined;
-  /** Set if the request is not valid HTTP. */
-  readonly refusal?: Refusal | undefined;
-}
-
-/** Finds the route of a request, runs its handler, and adds the headers that every response has. */
+/** Finds the route of a request, runs its handler, and writes its answer with the headers that every response has. */
 export function createRouter(
   needs: RequestScopeNeeds & {
     routes: ReadonlyMap<string, Route>;
     /** Answers at unknown paths. */
-    notFound: (request: Request) => Response;
+    notFound: (request: HttpRequest) => Answer;
     /** Whether a path is only for operators: its responses have no CORS headers. */
     isPrivate: (path: string) => boolean;
-    /** Answers requests that are not valid HTTP. */
-    respondRefusal: (refusal: Refusal, scope: HttpRequestScope) => Response;
   },
-) {
-  async function handle(
-    request: Request,
+): HandleNode {
+  async function answer(
+    request: HttpRequest,
+    sentMethod: string,
     scope: HttpRequestScope,
-    url: URL,
-    route: Route,
-  ): Promise<Response> {
-    if (request.method === "OPTIONS") return preflight(route);
-
-    const isHead = request.method === "HEAD";
-    const method = isHead ? "GET" : request.method;
-    const handler = method === "GET" || method === "POST" ? route[method] : undefined;
-    if (!handler) {
-      const error = new ContractError("METHOD_NOT_ALLOWED", {
-        message: `${request.method} is not allowed here; use ${METHODS.filter((each) => route[each]).join(" or ")}.`,
-      });
-      scope.recordCode(error.code);
-      return respondError(error, { headers: { allow: allowHeader(route) } });
+    route: Route | undefined,
+  ): Promise<Answer> {
+    try {
+      if (!route) {
+        scope.recordCode("NOT_FOUND");
+        return needs.notFound(request);
+      }
+      const { method } = request;
+      if (method === "OPTIONS") return preflight(route);
+      const handler = method === "GET" || method === "POST" ? route[method] : undefined;
+      if (!handler) return refuseMethod(sentMethod, scope, route);
+      const answer = await handler(request, scope);
+      // A 304 and the answer to HEAD have no body, so they are free.
+      if (answer.body instanceof Buffer && answer.body.length > MAX_UNCOUNTED_BYTES && sentMethod !== "HEAD")
+        await scope.admit(1);
+      return answer;
+    } catch (error) {
+      return toFailure(error, request, scope, route);
     }
-    const response = await handler(isHead ? toGet(request) : request, scope, url);
-    if (isHead) {
-      void response.body?.cancel();
-      return new Response(null, response);
-    }
-    // A 304 and the answer to HEAD have no body, so they are free.
-    if (response.body && Number(response.headers.get("content-length")) > MAX_UNCOUNTED_BYTES)
-      await scope.admit(1);
-    return response;
   }
 
-  return async (
-    request: Request,
-    { req, remoteAddress, host, signal = request.signal, disconnect, refusal }: RequestContext,
-  ): Promise<Response> => {
-    const { headers } = request;
+  return async (request, response, { remoteAddress, ...connection }) => {
+    const { method = "GET", url = "/", headers } = request;
+    const queryAt = url.indexOf("?");
+    // As sent: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
+    const path = queryAt < 0 ? url : url.slice(0, queryAt);
+    const route = needs.routes.get(path);
+    const forwardedFor = headers["x-forwarded-for"] as string | undefined;
     const origin = {
       remoteAddress,
-      forwardedFor: headers.get("x-forwarded-for"),
-      pageOrigin: headers.get("origin"),
-      fetchSite: headers.get("sec-fetch-site"),
-      fetchDestination: headers.get("sec-fetch-dest"),
-      host,
+      forwardedFor: forwardedFor ?? null,
+      pageOrigin: headers.origin,
+      fetchSite: headers["sec-fetch-site"],
+      fetchDestination: headers["sec-fetch-dest"],
+      host: headers.host,
     };
-    const scope = new HttpRequestScope(needs, origin, { signal, disconnect });
-    const url = URL.parse(request.url);
-    // Not `url.pathname`: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
-    const path = req?.url?.replace(/\?.*$/s, "") ?? url?.pathname ?? "";
-    const route = refusal ? undefined : needs.routes.get(path);
-    const received = () => ({ method: request.method, path, route: route && path, headers: request.headers });
-    const response = await scope.answer(route?.operation ?? "other", received, async () => {
-      try {
-        if (refusal) return needs.respondRefusal(refusal, scope);
-        if (!url || !route) {
-          scope.recordCode("NOT_FOUND");
-          return needs.notFound(request);
-        }
-        return await handle(request, scope, url, route);
-      } catch (error) {
-        return respondFailure(error, scope, route?.failureMembers);
-      }
-    });
-    // The adapter would write an empty reason phrase.
-    if (!response.statusText)
-      Object.defineProperty(response, "statusText", { value: STATUS_CODES[response.status] });
-    for (const [name, value] of Object.entries({ "cache-control": "no-store", ...scope.headers })) {
-      if (name === "vary") response.headers.append(name, value);
-      else if (!response.headers.has(name)) response.headers.set(name, value);
-    }
-    if (needs.isPrivate(path))
-      for (const name of [...response.headers.keys()])
-        if (name.startsWith("access-control-")) response.headers.delete(name);
-    return response;
+    const scope = new HttpRequestScope(needs, origin, connection);
+    const received: HttpRequest = {
+      method: method === "HEAD" ? "GET" : method,
+      headers,
+      query: queryAt < 0 ? "" : url.slice(queryAt + 1),
+      readBody: (maxBytes) => readBody(request, maxBytes),
+    };
+    const answered = await scope.answer(
+      route?.operation ?? "other",
+      () => ({ method, path, route: route && path, headers }),
+      () => answer(received, method, scope, route),
+    );
+    const all = toHeaders(answered, scope.headers);
+    await write(response, answered, needs.isPrivate(path) ? withoutCors(all) : all);
   };
 }
 
-/** The response to a failed request. If the caller has disconnected, it is never sent. */
-export function respondFailure(error: unknown, scope: HttpRequestScope, members?: FailureMembers): Response {
+/** The headers of an answer, with the others that every response has. */
+export function toHeaders({ headers }: Answer, common: Record<string, string>): Record<string, string> {
+  const { vary } = common;
+  const all = Object.assign(common, headers);
+  if (vary && headers.vary) all.vary = `${headers.vary}, ${vary}`;
+  return all;
+}
+
+/** Headers without those that let pages read the response. */
+export function withoutCors(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("access-control-")));
+}
+
+async function write(
+  response: ServerResponse,
+  { status, body }: Answer,
+  headers: Record<string, string>,
+): Promise<void> {
+  if (body instanceof ReadableStream) {
+    response.writeHead(status, headers);
+    if (response.req.method !== "HEAD") return pipeline(body, response);
+    response.end();
+    return body.cancel();
+  }
+  if (typeof body !== "string") {
+    if (body instanceof Buffer) headers["content-length"] = String(body.length);
+    response.writeHead(status, headers).end(body);
+    return;
+  }
+  const length = Buffer.byteLength(body);
+  headers["content-length"] = String(length);
+  await endOfTurn();
+  // Node writes ASCII faster as latin1.
+  response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
+}
+
+let turn: Promise<void> | undefined;
+
+/**
+ * Resolves at the end of this turn of the event loop, when all requests that have arrived are handled. Writing their
+ * responses one after another takes less CPU time: between other work, each write would wake its reader.
+ */
+function endOfTurn(): Promise<void> {
+  return (turn ??= new Promise((resolve) =>
+    setImmediate(() => {
+      turn = undefined;
+      resolve();
+    }),
+  ));
+}
+
+/** The answer to a failed request. If the caller has disconnected, it is never sent. */
+function toFailure(error: unknown, request: HttpRequest, scope: HttpRequestScope, route?: Route): Answer {
   if (scope.signal.aborted) {
     scope.log.debug({ err: error }, "the caller disconnected");
     scope.recordCode("ABORTED");
-    return respondError(new ContractError("LOOKUP_FAILED"));
+    return answerError(new ContractError("LOOKUP_FAILED"));
   }
   const shown = scope.toCallerError(error);
   scope.recordCode(shown.code);
-  return respondError(shown, { members });
+  return route?.answerFailure?.(shown, request) ?? answerError(shown);
 }
 
-function toGet(request: Request): Request {
-  return new Request(request.url, { headers: Object.fromEntries(request.headers) });
+function refuseMethod(method: string, scope: HttpRequestScope, route: Route): Answer {
+  const error = new ContractError("METHOD_NOT_ALLOWED", {
+    message: `${method} is not allowed here; use ${METHODS.filter((each) => route[each]).join(" or ")}.`,
+  });
+  scope.recordCode(error.code);
+  const answer = answerError(error);
+  return { ...answer, headers: { ...answer.headers, allow: toAllow(route) } };
 }
 
-/** The header `Allow` of a path. */
-function allowHeader(route: Route): string {
-  return [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"].join(", ");
-}
-
-function preflight(route: Route): Response {
-  const allow = allowHeader(route);
-  return new Response(null, {
+function preflight(route: Route): Answer {
+  const allow = toAllow(route);
+  return {
     status: 204,
     headers: {
       allow,
@@ -157,5 +189,10 @@ function preflight(route: Route): Response {
       "access-control-allow-headers": "*",
       "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
     },
-  });
+  };
+}
+
+/** The header `Allow` of a path. */
+function toAllow(route: Route): string {
+  return [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"].join(", ");
 }

@@ -1,9 +1,8 @@
 import { ContractError, quote } from "../contract/contract-error.ts";
+import { answerJson } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import { BAD_REQUEST } from "../graphql/errors.ts";
 import { isJson } from "../graphql/media-types.ts";
-import { readBody } from "../rest/body.ts";
-import { respondJson } from "../rest/respond.ts";
 import { parseJson } from "../upstream/parse-json.ts";
 import type { Handler } from "./router.ts";
 
@@ -22,15 +21,15 @@ const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"
 /** `POST /sandbox/fees`: lets trading happen that earns an account fees. Only gateways on a sandbox have it. */
 export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
   return async (request, scope) => {
-    const body = await readBody(request, MAX_BODY_BYTES);
+    const body = await request.readBody(MAX_BODY_BYTES);
     const isTooLarge = body === "too large";
-    const isJsonBody = !isTooLarge && isJson(request.headers.get("content-type"));
+    const isJsonBody = !isTooLarge && isJson(request.headers["content-type"]);
     const value = isJsonBody ? parseJson(new TextDecoder().decode(body)) : undefined;
     const { socialId, source } = (value ?? {}) as { socialId?: unknown; source?: unknown };
     if (!isSource(source)) {
       // No error code of the contract fits, and the contract does not know this route.
       scope.recordCode(BAD_REQUEST);
-      return respondJson(400, { error: BAD_REQUEST, message: EXPECTED });
+      return answerJson(400, { error: BAD_REQUEST, message: EXPECTED });
     }
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
@@ -40,7 +39,7 @@ export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
         message: `The sandbox has no account with the id ${quote(id)}.`,
       });
     }
-    return respondJson(200, { lamports: String(earned.lamports), mint: earned.mint });
+    return answerJson(200, { lamports: String(earned.lamports), mint: earned.mint });
   };
 }
 

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import {
-  createRefusalResponse,
   NO_HOST,
   refusalOf,
   TOO_MANY_PIECES,
@@ -9,24 +8,16 @@ import {
   UNKNOWN_EXPECTATION,
   type ParseError,
   type Refusal,
+  type WriteRefusal,
 } from "./refusals.ts";
-import { boundBody, continueWhenRead, linger } from "./request-body.ts";
+import type { HandleNode } from "./router.ts";
+import { boundBody, continueWhenRead, discardInput, linger } from "./request-body.ts";
 
-/** The gateway's handler for node:http. */
-export type HandleNode = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  context: {
-    remoteAddress: string | undefined;
-    /** The header `Host`, which the request then no longer has. */
-    host: string | undefined;
-    /** Aborts when the connection closes. */
-    signal: AbortSignal;
-    disconnect: () => void;
-    /** Set if the request is not valid HTTP. */
-    refusal?: Refusal | undefined;
-  },
-) => Promise<void>;
+/** How a server answers valid and invalid requests. */
+export interface Responder {
+  readonly handle: HandleNode;
+  readonly writeRefusal: WriteRefusal;
+}
 
 /** The limits of a connection. Times in ms. */
 export interface ConnectionLimits {
@@ -59,9 +50,6 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 /** How many pipelined requests may wait on a connection; one more closes it. Clients rarely pipeline. */
 const MAX_PIPELINED = 100;
 
-/** The host in every request's URL, instead of the `Host` header. */
-const HOST = "tributary";
-
 /** A listening server. */
 export interface Listening {
   /** The base URL, with the actual port and without a path. */
@@ -84,7 +72,7 @@ interface Connection {
 
 /** Serves the gateway with node:http and passes it the socket's address of each request. */
 export async function listen(
-  handle: HandleNode,
+  { handle, writeRefusal }: Responder,
   { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
@@ -131,6 +119,13 @@ export async function listen(
   function answer(request: IncomingMessage, response: ServerResponse, refusal: Refusal | undefined): void {
     const connection = connections.get(request.socket);
     if (!connection) return;
+    if (request.headers.host === undefined && request.httpVersion === "1.1") refusal ??= NO_HOST;
+    if (hasTwoHosts(request)) refusal ??= TWO_HOSTS;
+    if (refusal) {
+      connection.isRefused = true;
+      sendRefusal(request.socket, refusal, connection, request.method === "HEAD");
+      return;
+    }
     connection.response = response;
     inFlight++;
     response.once("close", () => {
@@ -139,12 +134,16 @@ export async function listen(
       if (connection.response === response && request.complete) connection.response = undefined;
       closeIdle();
     });
-    const { host, upgrade } = request.headers;
-    if (host === undefined && request.httpVersion === "1.1") refusal ??= NO_HOST;
-    if (hasTwoHosts(request)) refusal ??= TWO_HOSTS;
+    const { upgrade } = request.headers;
     // Node's parser discards what arrives together with a request that asks for an upgrade.
-    if (isClosing || refusal || upgrade !== undefined) response.setHeader("connection", "close");
-    pass(request, response, connection, { host, refusal });
+    if (isClosing || upgrade !== undefined) response.setHeader("connection", "close");
+    request.url = toOriginForm(request.url ?? "/");
+    const { remoteAddress } = request.socket;
+    const disconnect = () => {
+      response.destroy();
+    };
+    const { signal } = connection.closed;
+    handle(request, response, { remoteAddress, signal, disconnect }).catch(disconnect);
   }
 
   /**
@@ -166,24 +165,13 @@ export async function listen(
       linger(socket);
       return;
     }
-    const answer = createRefusalResponse(socket);
-    pass(answer.req, answer, connection, { host: undefined, refusal });
+    sendRefusal(socket, refusal, connection);
   }
 
-  function pass(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { closed: { signal } }: Connection,
-    { host, refusal }: { host: string | undefined; refusal: Refusal | undefined },
-  ): void {
-    // Only the path and the query are used: the caller's Host header must not become part of the URL.
-    request.headers.host = HOST;
-    request.url = toOriginForm(request.url ?? "/");
-    const disconnect = () => {
-      response.destroy();
-    };
-    const { remoteAddress } = request.socket;
-    handle(request, response, { remoteAddress, host, signal, disconnect, refusal }).catch(disconnect);
+  function sendRefusal(socket: Socket, refusal: Refusal, { closed }: Connection, isHead = false): void {
+    discardInput(socket);
+    // At once: a caller that closes its side ends the socket between two writes.
+    void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
   }
 
   server.maxConnections = maxConnections;

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
-import { StreamBroken, type OpenStream } from "../resolvers/request-scope.ts";
+import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
@@ -19,8 +19,8 @@ interface StreamLimits {
 export interface CallerConnection {
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Breaks it off. Absent where the runtime cannot: the body of a stream then fails. */
-  readonly disconnect?: (() => void) | undefined;
+  /** Breaks it off. */
+  readonly disconnect: () => void;
 }
 
 /** A stream, and when its time is up. */
@@ -102,33 +102,30 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
       }
 
       const ended = new AbortController();
-      function close(reason?: StreamBroken): void {
+      function close(): void {
         if (!all.delete(entry)) return;
         for (const owner of entry.of) {
           open.get(owner)!.delete(entry);
           if (open.get(owner)!.size === 0) open.delete(owner);
         }
         clearTimeout(timer);
-        connection.signal.removeEventListener("abort", leave);
-        ended.abort(reason);
-      }
-      function leave(): void {
-        close();
+        connection.signal.removeEventListener("abort", close);
+        ended.abort();
       }
       function end(): void {
-        connection.disconnect?.();
-        close(connection.disconnect ? undefined : new StreamBroken("the stream has ended"));
+        connection.disconnect();
+        close();
       }
       const of = new Set([caller, block, ...(wideBlock ? [wideBlock] : [])]);
       const entry: Entry = { of, end, endsAt: performance.now() + streamSeconds * 1_000 };
       all.add(entry);
       for (const owner of of) open.set(owner, (open.get(owner) ?? new Set()).add(entry));
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
-      if (connection.signal.aborted) leave();
-      else connection.signal.addEventListener("abort", leave, { once: true });
+      if (connection.signal.aborted) close();
+      else connection.signal.addEventListener("abort", close, { once: true });
       return {
         signal: ended.signal,
-        close: leave,
+        close,
         sent: () => {
           events.inc();
         },

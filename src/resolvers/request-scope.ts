@@ -2,14 +2,9 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 
-/** Fails a stream's body, to break off its connection where the runtime has no other way. */
-export class StreamBroken extends Error {
-  override readonly name = "StreamBroken";
-}
-
 /** A stream of events to one caller. It ends when the caller disconnects, when its time is up or the service stops. */
 export interface OpenStream {
-  /** Aborts when the stream ends; with {@link StreamBroken} if the response's body has to break off the connection. */
+  /** Aborts when the stream ends. */
   readonly signal: AbortSignal;
   /** Ends it early. */
   close(): void;

@@ -1,14 +1,13 @@
 import { isUtf8 } from "node:buffer";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
+import { answerJson, type Answer, type FailureMembers, type HttpRequest } from "../contract/http-messages.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { encodingProblem } from "../graphql/json-body.ts";
+import { encodingProblem } from "../graphql/params.ts";
 import { parseJson } from "../upstream/parse-json.ts";
-import { readBody } from "./body.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
-import { respondJson, type FailureMembers } from "./respond.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
   mutation Collect($socialId: String!, $mints: [String!]) {
@@ -56,10 +55,10 @@ const NOTHING = ["success", "error", "message", "collected", "remaining", "lastC
 /** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
 export function createCollectHandler(
   prepare: PrepareOperation,
-): (request: Request, scope: RequestScope) => Promise<Response> {
+): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
   const run = prepare<CollectData>(COLLECT_OPERATION);
   return async (request, scope) => {
-    const body = await readBody(request, MAX_BODY_BYTES).catch(() => new Uint8Array());
+    const body = await request.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
     const { socialId, mints } = readMembers(body, request);
 
@@ -71,7 +70,7 @@ export function createCollectHandler(
     const shown = (collect.success ? COLLECTED : NOTHING).filter(
       (name) => collect[name] !== null && (name !== "remaining" || mints.length > 0),
     );
-    return respondJson(status, Object.fromEntries(shown.map((name) => [name, collect[name]])));
+    return answerJson(status, Object.fromEntries(shown.map((name) => [name, collect[name]])));
   };
 }
 
@@ -87,12 +86,12 @@ export function bodyTooLarge(): ContractError {
  * The id and the mints in the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has already
  * lost digits.
  */
-function readMembers(body: Uint8Array, request: Request): { socialId: string; mints: readonly string[] } {
+function readMembers(body: Buffer, { headers }: HttpRequest): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
     throw new ContractError("INVALID_SOCIAL_ID", {
-      message: `${BODY_EXPECTED}. ${encodingProblem(body, request) ?? `Received ${quote(text)}.`}`,
+      message: `${BODY_EXPECTED}. ${encodingProblem(body, headers) ?? `Received ${quote(text)}.`}`,
     });
   }
   const { socialId, mint, mints: listed } = value as Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import { ContractError } from "../contract/contract-error.ts";
+import { answerJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMints } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
-import { respondJson } from "./respond.ts";
 
 const LOOKUP_OPERATION = /* GraphQL */ `
   query Lookup($handle: String!) {
@@ -59,39 +59,40 @@ const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** Runs the lookup's GraphQL operation; returns its `wallet`, with `coins` if there are mints. */
-export type LookUp = (handle: string, scope: RequestScope, mints?: readonly string[]) => Promise<object>;
-
 interface LookupData {
   readonly wallet: { readonly profile: Record<string, unknown> };
 }
 
-export function createLookUp(prepare: PrepareOperation): LookUp {
+/** A query without escapes, and no further parameters. */
+const PLAIN_QUERY = /^handle=(\w*)$/;
+
+/** `GET /wallet/lookup?handle=&mint=`: runs the GraphQL query and returns its wallet, with `coins` if there are mints. */
+export function createLookupHandler(
+  prepare: PrepareOperation,
+  format: HandleFormat,
+): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
   const run = prepare<LookupData>(LOOKUP_OPERATION);
   const runWithCoins = prepare<LookupData>(LOOKUP_WITH_COINS_OPERATION);
-  return async (handle, scope, mints = []) => {
+  return async ({ query }, scope) => {
+    const plain = PLAIN_QUERY.exec(query)?.[1];
+    const { handle, mints } = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };
     const { wallet } =
       mints.length === 0 ? await run({ handle }, scope) : await runWithCoins({ handle, mints }, scope);
     const { profile } = wallet;
     // JSON.stringify omits undefined members.
     for (const name in profile) profile[name] ??= undefined;
-    return wallet;
+    return answerJson(200, wallet);
   };
 }
 
-/** `GET /wallet/lookup?handle=&mint=`. */
-export function createLookupHandler(
-  lookUp: LookUp,
-  format: HandleFormat,
-): (query: URLSearchParams, scope: RequestScope) => Promise<Response> {
-  return async (query, scope) => {
-    const [handle, ...others] = query.getAll("handle");
-    if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
-    if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-    // `mints` is the name in a collect.
-    const mints = [...query.getAll("mint"), ...query.getAll("mints")];
-    // The operation would check them after it has looked up the handle.
-    if (format.pattern.test(handle)) toMints(mints);
-    return respondJson(200, await lookUp(handle, scope, mints));
-  };
+function readQuery(query: string, format: HandleFormat): { handle: string; mints: readonly string[] } {
+  const given = new URLSearchParams(query);
+  const [handle, ...others] = given.getAll("handle");
+  if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
+  if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
+  // `mints` is the name in a collect.
+  const mints = [...given.getAll("mint"), ...given.getAll("mints")];
+  // The operation would check them after it has looked up the handle.
+  if (format.pattern.test(handle)) toMints(mints);
+  return { handle, mints };
 }

@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { codesOf, type ContractOperation } from "../contract/error-codes.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import { toErrorBody, type FailureMembers } from "../contract/http-messages.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import { VERSION } from "../observability/version.ts";
 import { bodyTooLarge, COLLECT_FAILURE, MAX_BODY_BYTES } from "./collect.ts";
-import { toErrorBody, type FailureMembers } from "./respond.ts";
 
 /** What the service reads of an OpenAPI 3.1 document. Each path has one method. */
 export interface OpenApiDocument {

@@ -6,6 +6,7 @@ import { createLogger } from "../../src/observability/log.ts";
 import { PreflightError } from "../../src/checks/preflight.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { inject } from "../support/inject.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const PROGRAMS = [
@@ -39,14 +40,14 @@ const simulateMainnet = () =>
 describe("a start", () => {
   it("logs the cluster, the deployed programs, the fee payer's balance, and that the token is accepted", async () => {
     simulateMainnet();
-    const { start, output, fetch } = createGatewayWith();
+    const { start, output, api } = createGatewayWith();
     await start();
     expect(output()).toMatch(/SOLANA_RPC_URL: \S+ is on mainnet-beta/);
     for (const name of PROGRAMS)
       expect(output()).toMatch(new RegExp(`${name}: \\w+ is deployed, last in slot \\d+"`));
     expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL/);
     expect(output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
-    expect((await fetch("http://localhost/readyz")).status).toBe(200);
+    expect((await inject(api.handle, "/readyz")).status).toBe(200);
     expect(sandbox.chain.ledger()).toHaveLength(0);
   });
 
@@ -60,10 +61,10 @@ describe("a start", () => {
   });
 
   it("is ready from then on, although the chain is lost before the first probe", async () => {
-    const { start, fetch } = createGatewayWith();
+    const { start, api } = createGatewayWith();
     await start();
     sandbox.rpc.faults.add({ then: "reset" });
-    expect((await fetch("http://localhost/readyz")).status).toBe(200);
+    expect((await inject(api.handle, "/readyz")).status).toBe(200);
   });
 
   it("only warns on a private cluster, where a program may be deployed later", async () => {
@@ -92,18 +93,18 @@ describe("a start", () => {
   it("succeeds without upstreams that may recover, but the service is not ready until they do", async () => {
     hold(sandbox.social);
     sandbox.rpc.faults.add({ then: "reset" });
-    const { start, output, fetch } = createGatewayWith();
+    const { start, output, api } = createGatewayWith();
     let isStarted = false;
     const started = start().then(() => (isStarted = true));
     await expect.poll(() => sandbox.social.calls.length).toBe(1);
-    const starting = await fetch("http://localhost/readyz");
+    const starting = await inject(api.handle, "/readyz");
     expect([isStarted, starting.status]).toEqual([false, 503]);
     await sandbox.social.close();
     await started;
     expect(output()).toMatch(/"level":40.*SOLANA_RPC_URL: \S+ does not answer/);
     expect(output()).toMatch(/"level":40.*social network does not answer at .*check .*SOCIAL_API_URL/);
-    const ready = await fetch("http://localhost/readyz");
-    expect([ready.status, await ready.json()]).toEqual([
+    const ready = await inject(api.handle, "/readyz");
+    expect([ready.status, JSON.parse(ready.body)]).toEqual([
       503,
       {
         status: "unavailable",
@@ -115,6 +116,6 @@ describe("a start", () => {
       },
     ]);
     sandbox.rpc.faults.clear();
-    await expect.poll(async () => (await fetch("http://localhost/readyz")).status).toBe(200);
+    await expect.poll(async () => (await inject(api.handle, "/readyz")).status).toBe(200);
   });
 });

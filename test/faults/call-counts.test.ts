@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { newMint } from "../support/new-mint.ts";
-import { atOnce } from "../support/client.ts";
+import { atOnce, from } from "../support/client.ts";
+import { inject } from "../support/inject.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
@@ -17,10 +18,10 @@ const callsTo = (method: string) => world.chainCalls().filter((called) => called
 
 /** A REST lookup passed directly to the gateway, so that concurrent lookups arrive in the same turn. */
 const lookup = async (handle: string, i: number) => {
-  const request = new Request(`http://x/wallet/lookup?handle=${handle}`, {
-    headers: { "x-forwarded-for": `10.1.${i >> 8}.${i & 255}` },
+  const path = `/wallet/lookup?handle=${handle}`;
+  const { status } = await inject(world.gateway.api.handle, path, {
+    headers: from(`10.1.${i >> 8}.${i & 255}`),
   });
-  const { status } = await world.gateway.fetch(request, { remoteAddress: "127.0.0.1" });
   return status;
 };
 

@@ -9,6 +9,7 @@ import { createLogger } from "../../src/observability/log.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { expectCollect, expectGraphQL, expectLookup } from "../support/fuzz/contract.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
+import { inject } from "../support/inject.ts";
 import { corruptions, startCorruptingProxy, type Corruption } from "../support/fuzz/corrupting-proxy.ts";
 
 /** Short, so that a blockhash expires within seconds. */
@@ -39,12 +40,10 @@ function createTestGateway(applied: readonly Corruption[], env: Record<string, s
     SOLANA_RPC_URL: route.rpcUrl,
     ...env,
   });
-  const { fetch, settled } = createGateway(config, { log: createLogger("silent") });
-  async function ask(path: string, init?: RequestInit) {
-    const response = await fetch(new Request(`http://tributary${path}`, init), {
-      remoteAddress: "127.0.0.1",
-    });
-    return { status: response.status, headers: response.headers, body: await response.json() };
+  const { api, settled } = createGateway(config, { log: createLogger("silent") });
+  async function ask(path: string, init?: Parameters<typeof inject>[2]) {
+    const { body, ...response } = await inject(api.handle, path, init);
+    return { ...response, body: JSON.parse(body) };
   }
   const post = (path: string, body: object) =>
     ask(path, {

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { respondEvents } from "../../src/graphql/event-stream.ts";
-import { StreamBroken } from "../../src/resolvers/request-scope.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -41,14 +40,6 @@ it("a stream whose caller does not read gets no more than one comment", async ()
   let text = "";
   for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value;
   expect(text.length).toBeLessThan(5 * ":\n\n".length);
-});
-
-it("where the connection cannot be broken off, the body of a stream that ends fails", async () => {
-  const { body, ended } = openSilent();
-  const reader = readerOf(body);
-  await reader.read();
-  ended.abort(new StreamBroken("the stream has ended"));
-  await expect(reader.read()).rejects.toThrow("the stream has ended");
 });
 
 it("a runtime that cancels the body ends the stream", async () => {

@@ -13,9 +13,12 @@ const signals: AbortSignal[] = [];
 beforeAll(async () => {
   world = await startWorld({ SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" });
   server = await listen(
-    (request, response, context) => {
-      signals.push(context.signal);
-      return world.gateway.handleNode(request, response, context);
+    {
+      ...world.gateway.api,
+      handle(request, response, context) {
+        signals.push(context.signal);
+        return world.gateway.api.handle(request, response, context);
+      },
     },
     { host: "127.0.0.1", port: 0 },
   );

@@ -129,7 +129,7 @@ describe("what only operators need", () => {
 
   it.each(["*", LISTED])("has no CORS headers if CORS_ORIGINS is %s", async (CORS_ORIGINS) => {
     await start({ CORS_ORIGINS });
-    const admin = await listen(world.gateway.handleAdmin, { host: "127.0.0.1", port: 0 });
+    const admin = await listen(world.gateway.admin, { host: "127.0.0.1", port: 0 });
     const paths = ["/livez", "/readyz", "/metrics", "/nowhere"].map((path) => admin.url + path);
     for (const url of [`${world.url}/metrics`, ...paths])
       for (const method of ["GET", "HEAD", "POST", "OPTIONS"])

@@ -1,7 +1,8 @@
 import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { listen, type HandleNode } from "../../src/http/server.ts";
+import type { HandleNode } from "../../src/http/router.ts";
+import { listen } from "../../src/http/server.ts";
 
 const FLOOD_BYTES = 16_000_000;
 
@@ -9,13 +10,12 @@ const FLOOD_BYTES = 16_000_000;
 async function start(handle: HandleNode) {
   let serverSide: Socket | undefined;
   const server = await listen(
-    (request, response, context) => {
-      if (context.refusal) {
-        response.writeHead(context.refusal.status).end();
-        return Promise.resolve();
-      }
-      serverSide = request.socket;
-      return handle(request, response, context);
+    {
+      handle(request, response, context) {
+        serverSide = request.socket;
+        return handle(request, response, context);
+      },
+      writeRefusal: ({ status }) => Promise.resolve(`HTTP/1.1 ${status} Refused\r\n\r\n`),
     },
     { host: "127.0.0.1", port: 0 },
   );

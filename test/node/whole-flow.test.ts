@@ -104,7 +104,7 @@ beforeAll(async () => {
   const log = createLogger("silent", { write: () => undefined });
   const gateway = createGateway(config, { log });
   await gateway.ready;
-  const server = await listen(gateway.handleNode, config, CONNECTION_LIMITS);
+  const server = await listen(gateway.api, config, CONNECTION_LIMITS);
   client = createClient(server.url);
   closeGateway = async () => {
     gateway.drain();

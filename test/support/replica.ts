@@ -18,7 +18,7 @@ export async function runReplica(
   const log = createLogger(config.logLevel, logStream);
   const gateway = createGateway(config, { log, redisAnswerTimeoutMs });
   await gateway.start();
-  const server = await listen(gateway.handleNode, config);
+  const server = await listen(gateway.api, config);
   return {
     url: server.url,
     async close() {

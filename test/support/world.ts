@@ -3,6 +3,7 @@ import { vi } from "vitest";
 import type { Waits } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
+import type { HandleNode } from "../../src/http/router.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { configure, type Env } from "./configure.ts";
 import { atOnce, createClient } from "./client.ts";
@@ -48,11 +49,11 @@ export async function startWorld(
   collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
   let received = 0;
-  const handle: typeof gateway.handleNode = (...request) => {
+  const handle: HandleNode = (...request) => {
     received++;
-    return gateway.handleNode(...request);
+    return gateway.api.handle(...request);
   };
-  const server = await listen(handle, config, { ...CONNECTION_LIMITS, ...limits });
+  const server = await listen({ ...gateway.api, handle }, config, { ...CONNECTION_LIMITS, ...limits });
   const client = createClient(server.url + config.basePath);
 
   return {

@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import type { HttpRequest } from "../../contract/http-messages.ts";
 import { preferredType, RESPONSE_TYPES } from "../../graphql/media-types.ts";
 
 const HTML = "text/html; charset=utf-8";
+const MAY_BE_HTML = /text\/(?:html|\*)/i;
 
 /** An account of the sandbox that the pages suggest to try. */
 export interface ExampleAccount {
@@ -13,9 +15,9 @@ export interface ExampleAccount {
   readonly coins?: readonly { readonly mint: string }[];
 }
 
-/** Whether a browser requests the page. Every other request to the endpoint is an operation. */
-export function wantsGraphiQL({ method, headers }: Request): boolean {
-  return method === "GET" && preferredType(headers.get("accept"), [...RESPONSE_TYPES, HTML]) === HTML;
+/** Whether a GET is that of a browser for the page. Every other request to the endpoint is an operation. */
+export function wantsGraphiQL({ headers: { accept = "" } }: HttpRequest): boolean {
+  return MAY_BE_HTML.test(accept) && preferredType(accept, [...RESPONSE_TYPES, HTML]) === HTML;
 }
 
 /** GraphiQL's script, which renders into the page's `#root`, and its style sheet. */

@@ -65,8 +65,8 @@ export function createHomePage(needs: {
     ];
   }
 
-  return (request, scope, url) => {
-    const { searchParams } = url;
+  return (request, scope) => {
+    const searchParams = new URLSearchParams(request.query);
     const named = read(searchParams);
     const [title, description] = describe(named);
     const isAboutPerson = searchParams.has("handle") || searchParams.has("socialId");
@@ -83,7 +83,7 @@ export function createHomePage(needs: {
       page = createStaticFile(text, headers);
       pages.set(head + body, page);
     }
-    return page.handle(request, scope, url);
+    return page.handle(request, scope);
   };
 }
 

@@ -1,6 +1,6 @@
 import { ContractError } from "../../contract/contract-error.ts";
+import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "../../contract/http-messages.ts";
 import { preferredType } from "../../graphql/media-types.ts";
-import { JSON_HEADERS, respondError } from "../../rest/respond.ts";
 
 const HTML = "text/html; charset=utf-8";
 
@@ -8,12 +8,11 @@ const HTML = "text/html; charset=utf-8";
 export function createNotFound(
   html: string,
   headers: Readonly<Record<string, string>>,
-): (request: Request) => Response {
+): (request: HttpRequest) => Answer {
   return ({ method, headers: received }) => {
-    const isRead = method === "GET" || method === "HEAD";
-    const type = preferredType(received.get("accept"), [JSON_HEADERS["content-type"], HTML]);
-    const error = new ContractError("NOT_FOUND");
-    if (!isRead || type !== HTML) return respondError(error, { headers: { vary: "Accept" } });
-    return new Response(method === "HEAD" ? null : html, { status: error.status, headers });
+    const type = preferredType(received.accept, [JSON_TYPE, HTML]);
+    const error = answerError(new ContractError("NOT_FOUND"));
+    if (method === "GET" && type === HTML) return { status: error.status, headers, body: html };
+    return { ...error, headers: { ...error.headers, vary: "Accept" } };
   };
 }

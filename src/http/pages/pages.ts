@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
+import type { Answer, HttpRequest } from "../../contract/http-messages.ts";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { memoize } from "../../store/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
@@ -93,7 +94,7 @@ export function createPages(needs: {
   /** The chain's cluster, such as `devnet`. */
   cluster: () => string;
   sandboxAccounts: readonly ExampleAccount[];
-}): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: Request) => Response } {
+}): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: HttpRequest) => Answer } {
   const urlOf = (asset: string, { version } = ASSETS[asset]!) => `assets/${asset}?v=${version}`;
 
   /** Reads a page, and adds the version to the URL of each asset. */
@@ -139,7 +140,7 @@ export function createPages(needs: {
       "/": { GET: home },
       "/docs": { GET: toFile("docs.html", readPage("docs.html"), pageHeaders(POLICY)).handle },
       // The page's relative URLs need the trailing slash of the base path.
-      "": { GET: () => redirect(`${needs.basePath.split("/").at(-1)}/`) },
+      "": { GET: () => ({ status: 308, headers: { location: `${needs.basePath.split("/").at(-1)}/` } }) },
     },
     graphiql: async (...request) => (await graphiql()).handle(...request),
     // At an unknown path, of any depth, only absolute URLs work.
@@ -169,10 +170,6 @@ function toFile(
 
 function read(url: string): Buffer<ArrayBuffer> {
   return readFileSync(new URL(url, import.meta.url));
-}
-
-function redirect(location: string): Response {
-  return new Response(null, { status: 308, headers: { location } });
 }
 
 /** Names the accounts to try: the first few, and those with coins, whose links name the coins. */

@@ -9,7 +9,8 @@ export interface StaticFile {
   readonly handle: Handler;
 }
 
-const CHUNK_BYTES = 65_536;
+/** Compressing a larger file takes longer than passing it to another thread. */
+const MAX_BYTES_IN_THREAD = 65_536;
 
 /**
  * Serves a file from memory, compressed on the first request that accepts gzip. At a URL with its version, caches may
@@ -22,47 +23,28 @@ export function createStaticFile(
   const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
-  const matchesEtag = (tags: string | null) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
+  const matchesEtag = (tags: string | undefined) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
   let compressed: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
     version,
-    async handle(request, _scope, url) {
+    async handle({ headers: received, query }) {
+      const isVersioned = new URLSearchParams(query).get("v") === version;
       const common = {
-        "cache-control":
-          url.searchParams.get("v") === version ? "public, max-age=31536000, immutable" : "no-cache",
+        "cache-control": isVersioned ? "public, max-age=31536000, immutable" : "no-cache",
         etag,
         vary: "Accept-Encoding",
         "referrer-policy": "no-referrer",
         ...headers,
       };
-      if (matchesEtag(request.headers.get("if-none-match"))) {
-        return new Response(null, { status: 304, headers: common });
-      }
-      if (!acceptsGzip(request)) return respond(plain, common);
-      // For a page, another thread costs more than the compression.
-      compressed ??= plain.length > CHUNK_BYTES ? promisify(gzip)(plain) : gzipSync(plain);
-      return respond(await compressed, { ...common, "content-encoding": "gzip" });
+      if (matchesEtag(received["if-none-match"])) return { status: 304, headers: common };
+      if (!acceptsGzip(received["accept-encoding"])) return { status: 200, headers: common, body: plain };
+      compressed ??= plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
+      return { status: 200, headers: { ...common, "content-encoding": "gzip" }, body: await compressed };
     },
   };
 }
 
-function respond(body: Buffer<ArrayBuffer>, headers: Record<string, string>): Response {
-  return new Response(toStream(body), { headers: { ...headers, "content-length": String(body.length) } });
-}
-
-/** Sends a body in chunks, as fast as the caller reads. As one chunk, each unread response would hold a copy of it. */
-function toStream(body: Buffer<ArrayBuffer>): ReadableStream<Uint8Array> {
-  let at = 0;
-  return new ReadableStream({
-    pull(controller) {
-      controller.enqueue(body.subarray(at, at + CHUNK_BYTES));
-      at += CHUNK_BYTES;
-      if (at >= body.length) controller.close();
-    },
-  });
-}
-
-function acceptsGzip({ headers }: Request): boolean {
-  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(headers.get("accept-encoding") ?? "");
+function acceptsGzip(accepted = ""): boolean {
+  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(accepted);
 }

@@ -5,6 +5,7 @@ import { codesOf, ERROR_CODES, rowOf } from "../../../src/contract/error-codes.t
 import { createGateway } from "../../../src/gateway.ts";
 import { schema } from "../../../src/schema/schema.ts";
 import type { Answer } from "../../support/client.ts";
+import { inject } from "../../support/inject.ts";
 import { startWorld, type World } from "../../support/world.ts";
 
 let world: World;
@@ -120,7 +121,7 @@ it("/llms.txt links only to the service's own addresses, which exist", async () 
   const gateway = createGateway(
     readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent", PUBLIC_URL: "https://tributary.example/base" }),
   );
-  const published = await (await gateway.fetch("http://localhost/llms.txt")).text();
+  const published = (await inject(gateway.api.handle, "/llms.txt")).body;
   gateway.close();
   expect(published).toContain("(https://tributary.example/base/openapi.json)");
 });

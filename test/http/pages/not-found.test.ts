@@ -92,7 +92,7 @@ describe("an unknown path", () => {
   it("is always the error NOT_FOUND on the admin port, which has no pages", async () => {
     const config = readConfig({ ...world.sandbox.env, ADMIN_PORT: "0", LOG_LEVEL: "silent" });
     const gateway = createGateway(config);
-    const admin = await listen(gateway.handleAdmin, { host: "127.0.0.1", port: 0 });
+    const admin = await listen(gateway.admin, { host: "127.0.0.1", port: 0 });
     const response = await fetch(`${admin.url}/nothing`, { headers: { accept: BROWSER } });
     expect([response.status, await response.json()]).toEqual([404, ERROR]);
     await admin.close();

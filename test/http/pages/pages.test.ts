@@ -8,6 +8,7 @@ import { createGateway } from "../../../src/gateway.ts";
 import type { Answer } from "../../support/client.ts";
 import { rpcResult } from "../../support/rpc-answers.ts";
 import { isMethod } from "../../support/sandbox.ts";
+import { inject } from "../../support/inject.ts";
 import { startWorld, type World } from "../../support/world.ts";
 
 const HTML = { accept: "text/html" };
@@ -151,7 +152,7 @@ it("the first page mentions a sandbox only in a sandbox, and the cluster elsewhe
   faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(devnet) });
   const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent" }));
   await gateway.start();
-  expect(await (await gateway.fetch("http://localhost/")).text()).toContain('data-cluster="devnet"');
+  expect((await inject(gateway.api.handle, "/")).body).toContain('data-cluster="devnet"');
   gateway.close();
   faults.clear();
 });
@@ -211,9 +212,9 @@ describe("the head of the first page", () => {
 /** The HTML of the first page of a gateway that is not on a sandbox. */
 async function homePage(env: Record<string, string>, path: string, headers = {}): Promise<string> {
   const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent", ...env }));
-  const response = await gateway.fetch(`http://localhost${path}`, { headers });
+  const { body } = await inject(gateway.api.handle, path, { headers });
   gateway.close();
-  return response.text();
+  return body;
 }
 
 let callers = 1;

@@ -1,0 +1,43 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { errorHeaders, type ContractError } from "./contract-error.ts";
+
+/** A request, as handlers receive it. */
+export interface HttpRequest {
+  /** That of a HEAD is GET. */
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  /** What follows the `?` of the URL. */
+  readonly query: string;
+  /** Reads the body, unless it has more than `maxBytes`. Rejects when the caller disconnects. */
+  readonly readBody: (maxBytes: number) => Promise<Buffer | "too large">;
+}
+
+/** A response, before it is written. */
+export interface Answer {
+  readonly status: number;
+  /** With names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer | ReadableStream<Uint8Array>;
+}
+
+export const JSON_TYPE = "application/json; charset=utf-8";
+const JSON_HEADERS = { "content-type": JSON_TYPE };
+
+/** An answer with a value as JSON. */
+export function answerJson(status: number, value: unknown): Answer {
+  return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
+}
+
+/** Members that all error bodies of an endpoint have besides `error` and `message`. */
+export type FailureMembers = Readonly<Record<string, boolean>>;
+
+/** The contract's error body. */
+export function toErrorBody({ code, message }: ContractError, members?: FailureMembers) {
+  return { ...members, error: code, message };
+}
+
+/** An error as an answer. */
+export function answerError(error: ContractError, members?: FailureMembers): Answer {
+  const headers = { ...JSON_HEADERS, ...errorHeaders(error) };
+  return { status: error.status, headers, body: JSON.stringify(toErrorBody(error, members)) };
+}

@@ -1,0 +1,77 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
+import type { HttpRequest } from "../contract/http-messages.ts";
+import { parseJson } from "../upstream/parse-json.ts";
+import { badRequest } from "./errors.ts";
+
+/** The largest GraphQL request body. */
+const MAX_BODY_BYTES = 100_000;
+
+/** Why a body cannot be read as JSON, if the reason is its encoding: its text would be garbage in a message. */
+export function encodingProblem(body: Uint8Array, headers: IncomingHttpHeaders): string | undefined {
+  if ((headers["content-encoding"] ?? "identity") !== "identity")
+    return "Compressed bodies are not supported.";
+  // JSON has no raw NUL; UTF-16 does.
+  return isUtf8(body) && !body.includes(0) ? undefined : "The body is not UTF-8: send UTF-8.";
+}
+
+/**
+ * The parameters of a request: those of its URL, or its body, which is an object or an array.
+ *
+ * @throws {GraphQLError} BAD_REQUEST
+ */
+export async function readParams({ method, headers, query, readBody }: HttpRequest): Promise<object> {
+  if (method === "GET") return toParams(new URLSearchParams(query));
+  const body = await readBody(MAX_BODY_BYTES);
+  if (body === "too large")
+    throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
+  const value = parseJson(decoder.decode(body));
+  if (typeof value === "object" && value !== null) return value;
+  throw badRequest(encodingProblem(body, headers) ?? "The body must be a JSON object.");
+}
+
+const decoder = new TextDecoder();
+
+/** The parameters of a GET, as the members of a POST's body. Empty ones count as absent. */
+function toParams(given: URLSearchParams): object {
+  const textOf = (name: string) => given.get(name) || undefined;
+  const valueOf = (name: string) => {
+    const text = textOf(name);
+    const value = text === undefined ? undefined : parseJson(text);
+    if (text !== undefined && value === undefined)
+      throw badRequest("`variables` and `extensions` must be JSON.");
+    return value;
+  };
+  return {
+    query: textOf("query"),
+    operationName: textOf("operationName"),
+    variables: valueOf("variables"),
+    extensions: valueOf("extensions"),
+  };
+}
+
+const PARAM_NAMES = new Set(["query", "variables", "operationName", "extensions"]);
+
+/** The parameters of an operation that may be cached. */
+export interface PlainParams {
+  readonly query: string;
+  readonly variables?: Readonly<Record<string, unknown>> | null;
+  readonly operationName?: string | null;
+}
+
+/** Whether there is only a query, an operation name of word characters, and objects of variables and extensions. */
+export function isPlain(params: object): params is PlainParams {
+  if (Array.isArray(params)) return false;
+  for (const name in params) if (!PARAM_NAMES.has(name)) return false;
+  const { query, variables, operationName = null, extensions } = params as Record<string, unknown>;
+  return (
+    typeof query === "string" &&
+    isObjectOrAbsent(variables) &&
+    isObjectOrAbsent(extensions) &&
+    (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName)))
+  );
+}
+
+function isObjectOrAbsent(value: unknown): boolean {
+  return value === undefined || (typeof value === "object" && !Array.isArray(value));
+}
