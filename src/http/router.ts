@@ -138,7 +138,8 @@ async function write(
   }
   const length = Buffer.byteLength(body);
   headers["content-length"] = String(length);
-  await endOfTurn();
+  // Before more of a body arrives that nobody reads.
+  if (response.req.complete) await endOfTurn();
   // Node writes ASCII faster as latin1.
   response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
 }

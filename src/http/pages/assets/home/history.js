@@ -26,14 +26,19 @@ new IntersectionObserver((entries) => {
   if (current) void updateHistory(current);
 }).observe(byId("history"));
 
-/** What the section says before it shows the transfers. */
-const placeholder = create("p", { className: "plot placeholder hint" });
+/** What the section shows before the transfers. */
+const placeholder = create("div", { className: "plot placeholder" });
+
+function fill(...content) {
+  const section = byId("history");
+  section.ariaBusy = String(content[0] === placeholder);
+  section.replaceChildren(...content);
+}
 
 export function showHistoryLoading() {
   transfers = [];
   isRead = false;
-  placeholder.textContent = "The transfers load when you scroll here.";
-  byId("history").replaceChildren(placeholder);
+  fill(placeholder);
 }
 
 /**
@@ -61,7 +66,6 @@ export async function updateHistory(view) {
 async function read(view) {
   const { signal } = view.closing;
   const { socialId, balance } = view.wallet;
-  placeholder.textContent = "Loading the transfers…";
   try {
     const page = await readHistory(socialId, signal);
     if (!signal.aborted) show(page);
@@ -89,7 +93,7 @@ function showProblem(error) {
     current.historyPda = undefined;
     void updateHistory(current);
   };
-  byId("history").replaceChildren(
+  fill(
     create("p", { className: "hint" }, `The transfers could not be read: ${title.toLowerCase()}.`),
     create("button", { type: "button", className: "quiet", onclick: retry }, "Try again"),
   );
@@ -112,10 +116,10 @@ function render() {
   if (transfers.length === 0) {
     const text =
       "Nothing has arrived at the address yet. What is collected shows here, transfer by transfer.";
-    byId("history").replaceChildren(create("p", { className: "hint" }, text));
+    fill(create("p", { className: "hint" }, text));
     return;
   }
-  byId("history").replaceChildren(...drawArrivals(), list());
+  fill(...drawArrivals(), list());
 }
 
 function drawArrivals() {
