@@ -75,7 +75,7 @@ export function createRouter(
     }
   }
 
-  return async (request, response, { remoteAddress, ...connection }) => {
+  return async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
     // As sent: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
@@ -83,7 +83,7 @@ export function createRouter(
     const route = needs.routes.get(path);
     const forwardedFor = headers["x-forwarded-for"] as string | undefined;
     const origin = {
-      remoteAddress,
+      remoteAddress: connection.remoteAddress,
       forwardedFor: forwardedFor ?? null,
       pageOrigin: headers.origin,
       fetchSite: headers["sec-fetch-site"],
@@ -125,23 +125,22 @@ async function write(
   { status, body }: Answer,
   headers: Record<string, string>,
 ): Promise<void> {
-  if (body instanceof ReadableStream) {
+  if (typeof body === "string") {
+    const length = Buffer.byteLength(body);
+    headers["content-length"] = String(length);
+    // Else at once, before more of a body arrives that nobody reads.
+    if (response.req.complete) await endOfTurn();
+    // Node writes ASCII faster as latin1.
+    response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
+  } else if (body instanceof ReadableStream) {
     response.writeHead(status, headers);
     if (response.req.method !== "HEAD") return pipeline(body, response);
     response.end();
     return body.cancel();
-  }
-  if (typeof body !== "string") {
+  } else {
     if (body instanceof Buffer) headers["content-length"] = String(body.length);
     response.writeHead(status, headers).end(body);
-    return;
   }
-  const length = Buffer.byteLength(body);
-  headers["content-length"] = String(length);
-  // Before more of a body arrives that nobody reads.
-  if (response.req.complete) await endOfTurn();
-  // Node writes ASCII faster as latin1.
-  response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
 }
 
 let turn: Promise<void> | undefined;
