@@ -5,6 +5,7 @@ import type { Config } from "./config.ts";
 import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
 import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "./contract/http-messages.ts";
+import { createCompile } from "./graphql/compiler.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
 import { createCors } from "./http/cors.ts";
@@ -99,10 +100,17 @@ export function createGateway(
     watchWallet: createWatchWallet({ live: chain.live, namedCoins }),
   };
 
-  const prepare = createPrepareOperation(schema, useCases);
+  const compile = createCompile(schema);
+  const prepare = createPrepareOperation(compile, useCases);
   const handleLookup = createLookupHandler(prepare, format);
   const handleCollect = createCollectHandler(prepare);
-  const graphql = createGraphQLEndpoint({ schema, path: `${config.basePath}/graphql`, useCases, log });
+  const graphql = createGraphQLEndpoint({
+    schema,
+    compile,
+    path: `${config.basePath}/graphql`,
+    useCases,
+    log,
+  });
   const openApiDocument = createOpenApiDocument({
     basePath: config.basePath,
     isOpenToAllPages: config.corsOrigins === undefined,

@@ -1,6 +1,10 @@
 import {
   execute,
+  getNullableType,
   GraphQLError,
+  isListType,
+  isObjectType,
+  lexicographicSortSchema,
   visit,
   BREAK,
   type DocumentNode,
@@ -10,7 +14,7 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
-import { compileQuery, isCompiledQuery } from "graphql-jit";
+import { compileQuery, isCompiledQuery, type CompiledQuery } from "graphql-jit";
 import type { Context } from "../resolvers/context.ts";
 import { fieldsOf, fragmentsOf } from "../schema/selected-fields.ts";
 
@@ -33,22 +37,46 @@ function interpret(schema: GraphQLSchema, document: DocumentNode, operation: Ope
     execute({ schema, document, operationName, contextValue, variableValues, hideSuggestions: true });
 }
 
-/**
- * Compiles an operation of a valid document with graphql-jit. Where its result would differ from graphql-js's
- * (directives, defaults of variables, list and object literals, introspection), or compiling would take too
- * long, graphql-js runs the operation.
- */
-export function compile(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): Run {
-  const interpreted = interpret(schema, document, operation);
-  if (!canCompile(document) || countFields(document, operation, MAX_COMPILED_FIELDS) > MAX_COMPILED_FIELDS)
-    return interpreted;
-  const compiled = compileQuery(schema, document, operation.name?.value);
-  if (!isCompiledQuery(compiled)) return interpreted;
+export type Compile = ReturnType<typeof createCompile>;
 
+/**
+ * Compiles operations of valid documents with graphql-jit. Where its result would differ from graphql-js's (directives,
+ * defaults of variables, list and object literals, introspection), or compiling would take too long, graphql-js runs the
+ * operation.
+ */
+export function createCompile(schema: GraphQLSchema) {
+  const compilable = withItemErrors(schema);
+  return (document: DocumentNode, operation: OperationDefinitionNode): Run => {
+    const isLarge = countFields(document, operation, MAX_COMPILED_FIELDS) > MAX_COMPILED_FIELDS;
+    const compiled =
+      canCompile(document) && !isLarge && compileQuery(compilable, document, operation.name?.value);
+    return compiled && isCompiledQuery(compiled)
+      ? toRun(compiled, document, operation)
+      : interpret(schema, document, operation);
+  };
+}
+
+/**
+ * A copy of the schema whose lists have errors instead of items that reject. graphql-jit accepts both, but adds an extra
+ * item to a list when one item rejects after a later one has resolved.
+ */
+function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
+  const toItem = (item: unknown) => (item instanceof Promise ? item.catch((error: unknown) => error) : item);
+  const copy = lexicographicSortSchema(schema);
+  for (const type of Object.values(copy.getTypeMap())) {
+    for (const field of isObjectType(type) ? Object.values(type.getFields()) : []) {
+      const { resolve } = field;
+      if (!resolve || !isListType(getNullableType(field.type))) continue;
+      field.resolve = (...request) => {
+        const items: unknown = resolve(...request);
+        return Array.isArray(items) ? items.map(toItem) : items;
+      };
+    }
+  }
+  return copy;
+}
+
+function toRun(compiled: CompiledQuery, document: DocumentNode, operation: OperationDefinitionNode): Run {
   /** Makes a result equal to graphql-js's: errors first, with the nodes of their fields. */
   function complete({ data, errors }: ExecutionResult): ExecutionResult {
     if (!errors) return { data: data! };

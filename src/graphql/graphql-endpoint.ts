@@ -14,6 +14,7 @@ import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { answerErrors, answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
+import type { Compile } from "./compiler.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { exceededByVariables } from "./limits/variables-limits.ts";
@@ -37,12 +38,13 @@ const MAX_ACCEPT_HEADERS = 100;
  */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
+  compile: Compile;
   path: string;
   useCases: UseCases;
   log: Logger;
 }) {
   const { schema, useCases } = needs;
-  const cache = createOperationCache(schema);
+  const cache = createOperationCache(schema, needs.compile);
   const responseTypes = new Map<string, ResponseType | undefined>();
 
   /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */

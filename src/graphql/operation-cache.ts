@@ -6,7 +6,7 @@ import {
   type OperationDefinitionNode,
 } from "graphql";
 import { LRUCache } from "lru-cache";
-import { compile, countFields, MAX_COMPILED_FIELDS, type Run } from "./compiler.ts";
+import { countFields, MAX_COMPILED_FIELDS, type Compile, type Run } from "./compiler.ts";
 import { chainCallsOf } from "../schema/field-costs.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
 import { measureOperation, type OperationVariables } from "./limits/operation-size.ts";
@@ -40,7 +40,7 @@ const MAX_TEXT_LENGTH = 20_000;
 const MAX_OPERATIONS = 1_024;
 
 /** Caches operations by text and name. An operation is compiled when it runs a second time. */
-export function createOperationCache(schema: GraphQLSchema) {
+export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
   const cache = new LRUCache<string, Map<string | undefined, CachedOperation>>({
     max: MAX_OPERATIONS,
     maxSize: MAX_BYTES,
@@ -74,7 +74,7 @@ export function createOperationCache(schema: GraphQLSchema) {
           );
         },
         run(...request) {
-          compiled ??= compile(schema, document, node);
+          compiled ??= compile(document, node);
           return compiled(...request);
         },
       };

@@ -1,5 +1,5 @@
-import { getOperationAST, parse, type GraphQLSchema } from "graphql";
-import { compile } from "../graphql/compiler.ts";
+import { getOperationAST, parse } from "graphql";
+import type { Compile } from "../graphql/compiler.ts";
 import type { UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
@@ -12,10 +12,10 @@ export type PreparedOperation<Data> = (
 export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 
 /** Prepares operations on the schema that GraphQL clients use. */
-export function createPrepareOperation(schema: GraphQLSchema, useCases: UseCases) {
+export function createPrepareOperation(compile: Compile, useCases: UseCases) {
   return <Data>(text: string): PreparedOperation<Data> => {
     const document = parse(text);
-    const run = compile(schema, document, getOperationAST(document)!);
+    const run = compile(document, getOperationAST(document)!);
     return async (variables, scope) => {
       const { data, errors } = await run({ useCases, scope }, variables);
       const error = errors?.[0];

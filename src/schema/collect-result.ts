@@ -4,7 +4,6 @@ import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import { toSocialId } from "../contract/social-id.ts";
 import type { CollectResult } from "../resolvers/collect-fees.ts";
-import type { Context } from "../resolvers/context.ts";
 import type { Mints } from "../resolvers/named-coins.ts";
 import { builder, inSol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
@@ -176,27 +175,17 @@ builder.mutationFields((t) => ({
         description: "The accounts, with their coins.",
       }),
     },
-    resolve: (_root, { collects }, context) => {
+    resolve: (_root, { collects }, { useCases, scope }) => {
       const results = new Map<string, Promise<CollectResult>>();
       return collects.map((entry) => {
         const identity = identityOf(entry);
-        const result = results.get(identity) ?? findResult(entry, context);
+        const result = results.get(identity) ?? useCases.collectFees(entry.socialId, scope, entry.mints);
         results.set(identity, result);
         return result;
       });
     },
   }),
 }));
-
-/** Returns an error instead of throwing it, for the same reason as `resolveItem` in wallet.ts. */
-async function findResult({ socialId, mints }: Entry, { useCases, scope }: Context): Promise<CollectResult> {
-  try {
-    return await useCases.collectFees(socialId, scope, mints);
-  } catch (error) {
-    const shown: Error = scope.toCallerError(error);
-    return shown as Error & CollectResult;
-  }
-}
 
 /** Equal for entries with the same account and the same mints, however they are written. */
 function identityOf({ socialId, mints }: Entry): string {

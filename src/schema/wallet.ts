@@ -136,10 +136,7 @@ builder.queryFields((t) => ({
   }),
 }));
 
-/**
- * Returns an error instead of throwing it. graphql-jit accepts both, but adds an extra item to the list when
- * one item rejects after a later one has resolved.
- */
+/** Adds the item to the error if it fails. */
 async function resolveItem(
   item: Readonly<Record<string, string>>,
   find: () => Wallet | Promise<Wallet>,
@@ -148,8 +145,7 @@ async function resolveItem(
   try {
     return await find();
   } catch (error) {
-    const shown: Error = scope.toCallerError(error).forItem(item);
-    return shown as Error & Wallet;
+    throw scope.toCallerError(error).forItem(item);
   }
 }
 
