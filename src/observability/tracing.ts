@@ -15,8 +15,8 @@ import {
 /** The API's provider. It has a delegate once an SDK is registered. */
 type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
 
-/** Headers of fetch, or of node:http. */
-type RequestHeaders = Pick<Headers, "get"> | Readonly<Record<string, string | string[] | undefined>>;
+/** Headers of node:http. */
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** What a span is about. `headers` are those of a request that may continue its caller's trace. */
 export interface SpanDescription extends SpanOptions {
@@ -30,10 +30,7 @@ const NAME = "tributary";
 const TRACE_HEADER = "traceparent";
 
 const GETTER: TextMapGetter<RequestHeaders> = {
-  get(headers, key) {
-    if (key !== TRACE_HEADER) return undefined;
-    return isOfFetch(headers) ? (headers.get(key) ?? undefined) : headers[key];
-  },
+  get: (headers, key) => (key === TRACE_HEADER ? headers[key] : undefined),
   keys: () => [TRACE_HEADER],
 };
 
@@ -42,11 +39,6 @@ const SETTER: TextMapSetter<Record<string, string>> = {
     if (key === TRACE_HEADER) headers[key] = value;
   },
 };
-
-/** Not `instanceof`: the server's adapter has a class of its own. */
-function isOfFetch(headers: RequestHeaders): headers is Pick<Headers, "get"> {
-  return typeof headers.get === "function";
-}
 
 /** Without an SDK, the provider's own tracer would create contexts for spans that nobody records. */
 function findTracer(): Tracer | undefined {

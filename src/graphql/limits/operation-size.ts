@@ -59,10 +59,17 @@ interface Measured extends Counts {
 
 const NO_COINS: ReadonlySet<unknown> = new Set();
 
-const NOTHING: Readonly<Measured> = {
-  ...{ wallets: 0, collects: 0, listedCollects: 0, mints: 0, accounts: 0, named: undefined },
-  ...{ historyRequests: 0, transfers: 0, fields: 0, depth: 0, rootFields: 0, aliases: 0, introspection: 0 },
-};
+/** What a field with a list argument counts once for each item. */
+const PER_ITEM = [
+  ...(["wallets", "collects", "listedCollects", "mints", "accounts"] as const),
+  ...(["historyRequests", "transfers", "fields"] as const),
+];
+const PER_DOCUMENT = ["rootFields", "aliases", "introspection"] as const;
+
+const NOTHING = {
+  ...Object.fromEntries([...PER_ITEM, ...PER_DOCUMENT, "depth"].map((count) => [count, 0])),
+  named: undefined,
+} as Readonly<Measured>;
 
 /** The size of an operation with its variables. */
 export interface OperationSize {
@@ -217,17 +224,8 @@ function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]
 
 /** Adds the counts of a sibling selection, which has a list argument with this many items. */
 function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
-  total.wallets += counts.wallets * items;
-  total.collects += counts.collects * items;
-  total.listedCollects += counts.listedCollects * items;
-  total.mints += counts.mints * items;
-  total.accounts += counts.accounts * items;
-  if (counts.named) total.named = total.named?.union(counts.named) ?? counts.named;
-  total.historyRequests += counts.historyRequests * items;
-  total.transfers += counts.transfers * items;
-  total.fields += counts.fields * items;
+  for (const count of PER_ITEM) total[count] += counts[count] * items;
+  for (const count of PER_DOCUMENT) total[count] += counts[count];
   total.depth = Math.max(total.depth, counts.depth);
-  total.rootFields += counts.rootFields;
-  total.aliases += counts.aliases;
-  total.introspection += counts.introspection;
+  if (counts.named) total.named = total.named?.union(counts.named) ?? counts.named;
 }

@@ -1,11 +1,4 @@
-import {
-  isEnumType,
-  isInputObjectType,
-  isObjectType,
-  type GraphQLArgument,
-  type GraphQLNamedType,
-  type GraphQLSchema,
-} from "graphql";
+import { Kind, parse, print, printSchema, visit, type GraphQLSchema } from "graphql";
 import { codesOf, ERROR_CODES, type ErrorCode } from "../../contract/error-codes.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../../contract/mint.ts";
 import type { OpenApiDocument, RestOperation } from "../../rest/openapi.ts";
@@ -104,36 +97,15 @@ function describeEndpoint(start: string, operation: RestOperation): string {
   return [`\`${[start, ...query].join("?")}${body}\`: ${summary}`, "", ...results].join("\n");
 }
 
-/** All types, each on a line, the root types first. The error codes have their own section. */
+/** All types without descriptions, each on a line. The error codes have their own section. */
 function describeSchema(schema: GraphQLSchema): string {
-  const roots: GraphQLNamedType[] = rootTypes(schema);
-  const others = Object.values(schema.getTypeMap()).filter(
-    (type) => !type.name.startsWith("__") && type.name !== "ErrorCode" && !roots.includes(type),
+  const { definitions } = visit(parse(printSchema(schema)), {
+    enter: (node) => ("description" in node ? { ...node, description: undefined } : undefined),
+  });
+  const types = definitions.filter(
+    (node) => node.kind !== Kind.SCALAR_TYPE_DEFINITION && "name" in node && node.name?.value !== "ErrorCode",
   );
-  return ["```graphql", ...[...roots, ...others].flatMap(toLine), "```"].join("\n");
-}
-
-function toLine(type: GraphQLNamedType): string[] {
-  if (isEnumType(type)) {
-    const values = type.getValues().map(({ name }) => name);
-    return [`enum ${type.name} { ${values.join(" ")} }`];
-  }
-  if (isObjectType(type)) {
-    const fields = Object.values(type.getFields()).map(
-      ({ name, args, type }) => `${name}${toArguments(args)}: ${String(type)}`,
-    );
-    return [`type ${type.name} { ${fields.join(", ")} }`];
-  }
-  if (isInputObjectType(type)) {
-    const fields = Object.values(type.getFields()).map(({ name, type }) => `${name}: ${String(type)}`);
-    return [`input ${type.name} { ${fields.join(", ")} }`];
-  }
-  return [];
-}
-
-function toArguments(all: readonly GraphQLArgument[]): string {
-  if (all.length === 0) return "";
-  return `(${all.map(({ name, type }) => `${name}: ${String(type)}`).join(", ")})`;
+  return ["```graphql", ...types.map((type) => print(type).replaceAll(/\s+/g, " ")), "```"].join("\n");
 }
 
 function describeCosts(schema: GraphQLSchema): string[] {
