@@ -23,7 +23,7 @@ const IN_A_MINUTE = "In a minute.";
 /**
  * Every error code, defined once: statuses, default messages, the OpenAPI document, GraphQL's `ErrorCode`,
  * and the tests follow from this table. Source of the first three groups: sections 4 and 7 of the
- * specification. The last group is our own.
+ * specification. The last group is ours.
  */
 export const ERROR_CODES = {
   HANDLE_REQUIRED: {

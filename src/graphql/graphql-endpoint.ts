@@ -17,17 +17,10 @@ import { answerErrors, answerGraphQLError, badRequest, toGraphQLError } from "./
 import type { Compile } from "./compiler.ts";
 import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
-import { exceededByVariables } from "./limits/variables-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
-import { answerSubscriptions, type AcceptingContext } from "./subscriptions.ts";
-
-/** What Yoga gets with a request. */
-interface YogaServerContext extends Context, AcceptingContext {
-  /** The request's parameters. */
-  readonly given: object;
-}
+import { answerSubscriptions, type ServerContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
 const MAX_ACCEPT_HEADERS = 100;
@@ -60,19 +53,17 @@ export function createGraphQLEndpoint(needs: {
 
   /**
    * Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text.
-   * Also refuses an operation name of another type, which Yoga would not find, and too large variables.
+   * Also refuses an operation name of another type, which Yoga would not find.
    */
   const checkParams: Plugin = {
-    onParams({ params: { query, operationName, variables, extensions } }) {
-      const exceeded = exceededByVariables(variables);
-      if (exceeded) throw exceeded;
+    onParams({ params: { query, operationName, extensions } }) {
       if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
     },
   };
 
-  const useGivenParams: Plugin<object, YogaServerContext> = {
+  const useGivenParams: Plugin<object, ServerContext> = {
     onRequestParse({ serverContext, setRequestParser }) {
       setRequestParser(() => serverContext.given);
     },
@@ -118,7 +109,7 @@ export function createGraphQLEndpoint(needs: {
     },
   };
 
-  const yoga = createYoga<YogaServerContext>({
+  const yoga = createYoga<ServerContext>({
     schema,
     graphqlEndpoint: needs.path,
     plugins: [useGivenParams, checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
@@ -166,7 +157,7 @@ export function createGraphQLEndpoint(needs: {
     params: object,
     scope: RequestScope,
   ): Promise<string | undefined> {
-    if (!isPlain(params) || exceededByVariables(params.variables)) return undefined;
+    if (!isPlain(params)) return undefined;
     const operation = cache.get(params.query, params.operationName ?? undefined);
     if (!operation || (operation.isMutation && method !== "POST")) return undefined;
     const { cost, chainCalls, isWithinLimits } = operation.weigh(params.variables);

@@ -32,7 +32,7 @@ interface Weight {
   readonly isWithinLimits: boolean;
 }
 
-/** Callers decide what is cached, so the memory for documents and compiled code is bounded. */
+/** Callers decide what is cached, so the memory for documents and compiled code (docs/measurements.md) is bounded. */
 const BYTES_PER_CHARACTER = 30;
 const BYTES_PER_FIELD = 1_250;
 const MAX_BYTES = 50_000_000;

@@ -6,6 +6,10 @@ import { badRequest } from "./errors.ts";
 
 /** The largest GraphQL request body. */
 const MAX_BODY_BYTES = 100_000;
+/** The most values in `variables`, at all depths. A hundred entries to collect, with a coin each, have 401. */
+const MAX_VALUES = 1_000;
+/** The most members of an object in `variables`. `CollectInput` has two. */
+const MAX_MEMBERS = 5;
 
 /** Why a body cannot be read as JSON, if the reason is its encoding: its text would be garbage in a message. */
 export function encodingProblem(body: Uint8Array, headers: IncomingHttpHeaders): string | undefined {
@@ -21,16 +25,37 @@ export function encodingProblem(body: Uint8Array, headers: IncomingHttpHeaders):
  * @throws {GraphQLError} BAD_REQUEST
  */
 export async function readParams({ method, headers, query, readBody }: HttpRequest): Promise<object> {
-  if (method === "GET") return toParams(new URLSearchParams(query));
+  if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
   const body = await readBody(MAX_BODY_BYTES);
   if (body === "too large")
     throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
   const value = parseJson(decoder.decode(body));
-  if (typeof value === "object" && value !== null) return value;
+  if (typeof value === "object" && value !== null) return withinLimits(value);
   throw badRequest(encodingProblem(body, headers) ?? "The body must be a JSON object.");
 }
 
 const decoder = new TextDecoder();
+
+/**
+ * Returns parameters whose variables are within the limits. Else invalid variables would take seconds: GraphQL prints a
+ * whole object for each of its unknown members.
+ */
+function withinLimits(params: { readonly variables?: unknown }): object {
+  const { variables } = params;
+  const values = [variables];
+  for (const value of values) {
+    if (typeof value !== "object" || value === null) continue;
+    const members: unknown[] = Object.values(value);
+    if (members.length > MAX_MEMBERS && value !== variables && !Array.isArray(value))
+      throw badRequest(
+        `Too many members of an object in \`variables\`: ${members.length} given, the maximum is ${MAX_MEMBERS}.`,
+      );
+    if (values.length + members.length > 1 + MAX_VALUES)
+      throw badRequest(`Too many values in \`variables\`: the maximum is ${MAX_VALUES}.`);
+    values.push(...members);
+  }
+  return params;
+}
 
 /** The parameters of a GET, as the members of a POST's body. Empty ones count as absent. */
 function toParams(given: URLSearchParams): object {

@@ -8,14 +8,17 @@ import {
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { describeSpan } from "../observability/tracing.ts";
+import type { Context } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
 import { respondEvents, respondLastEvent } from "./event-stream.ts";
 import { MUST_ACCEPT_JSON } from "./media-types.ts";
 
-/** A request with the responses that its caller accepts. */
-export interface AcceptingContext {
-  readonly scope: RequestScope;
+/** What Yoga gets with a request. */
+export interface ServerContext extends Context {
+  /** The request's parameters. */
+  readonly given: object;
+  /** The responses that its caller accepts. */
   readonly accepts: { readonly json: boolean; readonly events: boolean };
 }
 
@@ -25,15 +28,15 @@ export interface AcceptingContext {
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,
-): Plugin<AcceptingContext> {
+): Plugin<ServerContext> {
   const subscriptions = new WeakSet<RequestScope>();
   return {
     onExecute({ args }) {
-      if (!(args.contextValue as AcceptingContext).accepts.json)
+      if (!(args.contextValue as ServerContext).accepts.json)
         throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
     onSubscribe({ args, setSubscribeFn }) {
-      const { scope, accepts } = args.contextValue as AcceptingContext;
+      const { scope, accepts } = args.contextValue as ServerContext;
       if (!accepts.events)
         throw badRequest("`Accept` must allow text/event-stream: a subscription is a stream of events.", {
           status: 406,
@@ -56,7 +59,7 @@ export function answerSubscriptions(
       };
     },
     onResultProcess({ result, serverContext, setResultProcessor }) {
-      const { scope } = serverContext as unknown as AcceptingContext;
+      const { scope } = serverContext as unknown as ServerContext;
       if (!subscriptions.has(scope)) return;
       if (isAsyncIterable(result)) {
         const results = result as AsyncIterable<ExecutionResult>;

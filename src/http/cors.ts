@@ -24,7 +24,7 @@ const REFUSED = { vary: "Origin" };
 
 /**
  * The API is public and has no credentials, so by default any page may call it and read its responses. With
- * `origins`, only their pages and the service's own may: those at `publicUrl`, else at the request's host. Others are
+ * `origins`, only their pages and the service's may: those at `publicUrl`, else at the request's host. Others are
  * refused, not only kept from reading: a browser sends some POSTs without asking first, and the GET of an image
  * without its page's origin. Links from other sites may be opened.
  */

@@ -16,7 +16,7 @@ import type { TakeChainCalls } from "./rate-limit/chain-calls.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
 import type { CallerConnection, Streams } from "./streams.ts";
 
-/** The parts of the process that a request uses. */
+/** What a request uses of the process. */
 export interface RequestScopeNeeds {
   readonly identifyClient: (origin: Origin) => Client;
   readonly cors: Cors;
@@ -140,7 +140,7 @@ export class HttpRequestScope implements RequestScope {
     return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()), this.#report.bind(this));
   }
 
-  /** The first outage becomes part of the request's line; a stream may meet more after that is written. */
+  /** The first outage goes into the request's line; a stream may meet more after that is written. */
   #report(outage: Outage): void {
     if (this.#isAnswered || this.#outage) logOutage(this.log, outage);
     else this.#outage = outage;

@@ -66,7 +66,7 @@ interface Connection {
   pipelined: number;
   /** The bytes written at the last check, if the caller had not read all of them. */
   unread: number | undefined;
-  /** One for all requests of the connection: creating one for each would take longer. */
+  /** One for all requests of the connection. */
   readonly closed: AbortController;
 }
 
@@ -77,7 +77,7 @@ export async function listen(
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
   const connections = new Map<Socket, Connection>();
-  /** The requests in flight. Not a set of them: V8 would keep them alive until a full garbage collection. */
+  /** How many requests are in flight. */
   let inFlight = 0;
   let isClosing = false;
   const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
@@ -148,7 +148,7 @@ export async function listen(
 
   /**
    * Answers a request that is not valid HTTP, and closes the connection. Only closes it while an earlier response is
-   * pending, or this request's own is sent: a caller or a proxy would take the answer for that of another request.
+   * pending, or the response to this request has begun: a caller or a proxy would take the answer for that of another.
    */
   function refuse(socket: Socket, refusal: Refusal): void {
     const connection = connections.get(socket);

@@ -4,7 +4,7 @@ import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
-/** The parts of all streams that the callers of one IPv4 /24 or IPv6 /48, and of one IPv6 /32, may have. */
+/** How many of all streams the callers of one IPv4 /24 or IPv6 /48, and of one IPv6 /32, may have. */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 
@@ -43,7 +43,7 @@ type Refusal = (typeof REFUSALS)[number];
  */
 export function createStreams(limits: StreamLimits, registry: Registry) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
-  const partOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
+  const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
   const all = new Set<Entry>();
   /** By caller, address block and IPv6 /32, the oldest first. */
   const open = new Map<string, Set<Entry>>();
@@ -94,8 +94,8 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
         refuse("stopping", new ContractError("SERVICE_BUSY", { message, retryAfterSeconds: 1 }));
       }
       limitTo(streamsPerAddress, "address", "one address", caller);
-      limitTo(partOf(BLOCK_SHARE), "block", "one IPv4 /24 or IPv6 /48", block);
-      if (wideBlock) limitTo(partOf(WIDE_BLOCK_SHARE), "block", "one IPv6 /32", wideBlock);
+      limitTo(limitOf(BLOCK_SHARE), "block", "one IPv4 /24 or IPv6 /48", block);
+      if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "block", "one IPv6 /32", wideBlock);
       if (all.size >= streamsMax) {
         const message = "Too many streams are open. Try again in 30 seconds.";
         refuse("total", new ContractError("SERVICE_BUSY", { message }));

@@ -154,7 +154,7 @@ builder.mutationFields((t) => ({
   collect: t.field({
     type: CollectResultType,
     nullable: true,
-    ...withCost({ collects: 1, requests: 1, mintsIn: "mints" }),
+    ...withCost({ collects: 1, mintsIn: "mints" }),
     description: `Moves an account's fees from its vault, and those that wait on the coins named in \`mints\`, to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
     args: {
       socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
@@ -166,7 +166,7 @@ builder.mutationFields((t) => ({
   collectMany: t.field({
     type: [CollectResultType],
     nullable: { list: false, items: true },
-    ...withCost({ listedCollects: 1, requests: 1, perItemOf: "collects", mintsIn: "mints" }),
+    ...withCost({ listedCollects: 1, perItemOf: "collects", mintsIn: "mints" }),
     description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries; those with the same account and the same mints share one. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({

@@ -7,11 +7,6 @@ interface FieldCost {
   readonly wallets?: number;
   readonly collects?: number;
   readonly listedCollects?: number;
-  /**
-   * Requests taken from the caller's rate limit, for each item if `perItemOf` is set. A mutation costs the sum over
-   * its root fields, at least one.
-   */
-  readonly requests?: number;
   /** The argument with the number of transfers that the field returns: see {@link requestsOfHistory}. */
   readonly transfersOf?: string;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */

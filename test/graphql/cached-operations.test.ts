@@ -38,7 +38,7 @@ const comparable = (headers: IncomingHttpHeaders): Record<string, unknown> => ({
   ratelimit: headers.ratelimit && "present",
 });
 
-/** Sends a request over node:http, which has the fast path. */
+/** Sends a request over node:http. */
 function overHttp({ method, path, headers, body }: Sent): Promise<Got> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(world.url + path, { method, headers, agent: false }, (response) => {

@@ -72,7 +72,7 @@ describe("CORS_ORIGINS", () => {
       const headers = { "sec-fetch-site": "cross-site", "sec-fetch-dest": destination };
       for (const { status, headers: received, body } of [
         await world.lookup("creator", headers),
-        // Not on the fast path.
+        // Not a plain query.
         await world.request("/wallet/lookup?handle=creator&mint=", { headers }),
         await world.request("/graphql?query={__typename}", { headers }),
         await world.collect(world.account("creator").id, headers),

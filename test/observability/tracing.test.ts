@@ -229,7 +229,7 @@ describe("spans of a registered OpenTelemetry SDK", () => {
     const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
     const headers = { traceparent, tracestate: "stranger=1", baggage: "stranger=1" };
     await world.lookup("artist003", headers);
-    // Not on the fast path.
+    // Not cached.
     await world.request("/graphql?query={__typename}", { headers });
     expect(new Set(spans.map((span) => span.traceId))).toEqual(new Set([traceId]));
     expect([named(SERVER).parent, named("GET /graphql").parent]).toEqual([

@@ -75,7 +75,7 @@ const NOTHING = {
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * How many requests the operation takes from the caller's rate limit. A mutation: the sum over its root fields; a
+   * How many requests the operation takes from the caller's rate limit. A mutation: one for each account to collect; a
    * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. Known before
    * anything runs: root fields with the same response name count once in a mutation, and a field under `@skip` counts
    * too.
@@ -190,9 +190,9 @@ export function measureOperation(
   const requests = new Map<string, number>();
   for (const node of fieldsOf(fragments, [operation.selectionSet])) {
     const field = root?.getFields()[node.name.value];
-    const { requests: each = 0, perItemOf } = (field && costOf(field)) ?? {};
+    const { collects = 0, listedCollects = 0, perItemOf } = (field && costOf(field)) ?? {};
     const items = perItemOf === undefined ? 1 : listOf(node, perItemOf).length;
-    requests.set((node.alias ?? node.name).value, each * items);
+    requests.set((node.alias ?? node.name).value, (collects + listedCollects) * items);
   }
   const sum =
     operation.operation === OperationTypeNode.QUERY

@@ -1,14 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
-import type { Answer, HttpRequest } from "../../contract/http-messages.ts";
+import { ContractError } from "../../contract/contract-error.ts";
+import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "../../contract/http-messages.ts";
+import { preferredType } from "../../graphql/media-types.ts";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { memoize } from "../../store/memoize.ts";
 import { escapeHtml } from "./escape-html.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
 import { createLlmsText, type ApiDescription } from "./llms-text.ts";
-import { createNotFound } from "./not-found.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
@@ -146,8 +147,19 @@ export function createPages(needs: {
     // At an unknown path, of any depth, only absolute URLs work.
     notFound: createNotFound(
       readPage("not-found.html").replaceAll(/(href|src)="(?:\.\/)?/g, `$1="${needs.basePath}/`),
-      { "content-type": CONTENT_TYPES[".html"]!, "referrer-policy": "no-referrer", ...pageHeaders(POLICY) },
     ),
+  };
+}
+
+/** Answers requests to unknown paths: browsers get the page, and all others NOT_FOUND. */
+function createNotFound(page: string): (request: HttpRequest) => Answer {
+  const html = CONTENT_TYPES[".html"]!;
+  const headers = { "content-type": html, "referrer-policy": "no-referrer", ...pageHeaders(POLICY) };
+  return ({ method, headers: { accept } }) => {
+    const error = answerError(new ContractError("NOT_FOUND"));
+    if (method === "GET" && preferredType(accept, [JSON_TYPE, html]) === html)
+      return { status: error.status, headers, body: page };
+    return { ...error, headers: { ...error.headers, vary: "Accept" } };
   };
 }
 

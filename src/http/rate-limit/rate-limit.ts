@@ -35,14 +35,6 @@ const MAX_DECISIONS = 10_000;
 
 const POLICY = '"address"';
 
-function toPolicyHeader({ max, windowSeconds }: RateLimitConfig): string {
-  return `${POLICY};q=${max};w=${windowSeconds}`;
-}
-
-function toRateLimitHeader(left: number, seconds: number): string {
-  return `${POLICY};r=${left};t=${seconds}`;
-}
-
 /** RATE_LIMITED, with the limit and when the next request would pass. */
 export function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
@@ -62,14 +54,14 @@ export function rateLimited(
  * compares the sum with `max`. By itself it reads, decides and writes in three steps, so concurrent requests could
  * read the same state. So our window records a request in the same atomic step in which it finds the earlier ones, by the
  * same rule; the store returns their times, and its write is a no-op. A decision depends only on two numbers, so it is
- * remembered: asking the library each time takes four times as long.
+ * cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
   const windowMs = windowSeconds * 1000;
   const takeInMemory = createMemoryWindow({ max, windowMs });
   const takeInRedis = redis && createRedisWindow(redis, { max, windowMs });
-  const policyHeader = toPolicyHeader(config);
+  const policyHeader = `${POLICY};q=${max};w=${windowSeconds}`;
   /** Whether the library refuses a request, by what the window counted, and what the request takes. */
   const refusals = new Map<string, boolean>();
 
@@ -111,7 +103,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       remaining,
       resetSeconds: seconds,
       policyHeader,
-      rateLimitHeader: toRateLimitHeader(remaining, seconds),
+      rateLimitHeader: `${POLICY};r=${remaining};t=${seconds}`,
       refusal: isRefused ? rateLimited(config, seconds) : undefined,
     };
   }

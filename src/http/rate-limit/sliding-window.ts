@@ -23,7 +23,7 @@ export interface WindowState {
 /** Records so many requests of a caller if all of them fit into its window; otherwise none. */
 export type TakeFromWindow<Result> = (caller: string, count: number) => Result;
 
-/** A caller takes about 125 bytes, or 450 after 20 requests. There are two generations. */
+/** There are two generations. docs/measurements.md says what a caller takes. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
@@ -70,7 +70,7 @@ export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<Win
 
 /**
  * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns the time,
- * and the times recorded before, as one text, which is read faster than a list.
+ * and the times recorded before, as one text.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never shortens the window.
  * Times in the future are dropped: they were recorded before the clock was set back.
