@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
+import { sendNodeResponse } from "@whatwg-node/server";
 import { ContractError } from "../contract/contract-error.ts";
 import { answerError, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import type { Operation } from "./metrics.ts";
@@ -94,7 +94,7 @@ export function createRouter(
     const received: HttpRequest = {
       method: method === "HEAD" ? "GET" : method,
       headers,
-      query: queryAt < 0 ? "" : url.slice(queryAt + 1),
+      query: queryAt < 0 ? "" : url.slice(queryAt + 1).split("#", 1)[0]!,
       readBody: (maxBytes) => readBody(request, maxBytes),
     };
     const answered = await scope.answer(
@@ -133,9 +133,9 @@ async function write(
     // Node writes ASCII faster as latin1.
     response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
   } else if (body instanceof ReadableStream) {
-    response.writeHead(status, headers);
-    if (response.req.method !== "HEAD") return pipeline(body, response);
-    response.end();
+    if (response.req.method !== "HEAD")
+      return sendNodeResponse(new Response(body, { status, headers }), response, response.req, false);
+    response.writeHead(status, headers).end();
     return body.cancel();
   } else {
     if (body instanceof Buffer) headers["content-length"] = String(body.length);

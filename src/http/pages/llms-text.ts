@@ -103,7 +103,7 @@ function describeSchema(schema: GraphQLSchema): string {
     enter: (node) => ("description" in node ? { ...node, description: undefined } : undefined),
   });
   const types = definitions.filter(
-    (node) => node.kind !== Kind.SCALAR_TYPE_DEFINITION && "name" in node && node.name!.value !== "ErrorCode",
+    (node) => node.kind !== Kind.SCALAR_TYPE_DEFINITION && "name" in node && node.name.value !== "ErrorCode",
   );
   return ["```graphql", ...types.map((type) => print(type).replaceAll(/\s+/g, " ")), "```"].join("\n");
 }
