@@ -7,6 +7,7 @@ import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { startWorld } from "../support/world.ts";
 
@@ -83,6 +84,17 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     repair(bad);
     expect(await collect(OWNER)).toMatchObject({ kind: "collected", collected: 3_100_000_000n });
     expect(await collect(OWNER, [good, bad])).toMatchObject({ kind: "collected", collected: SOL });
+  });
+
+  it("costs at most thirteen simulations with nine others, if the node names none", async () => {
+    const coins = Array.from({ length: 10 }, () => launch());
+    const value = { err: "CallChainTooDeep", logs: [], unitsConsumed: 1_000, accounts: null };
+    sandbox.rpc.faults.add({
+      when: isMethod("simulateTransaction"),
+      then: (request) => rpcResult({ context: { slot: sandbox.chain.slot("confirmed") }, value })(request),
+    });
+    expect(await collect(STRANGER, coins)).toMatchObject({ kind: "simulation-failed" });
+    expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(13);
   });
 
   it("is refused while nothing else could be collected; an empty account still has nothing", async () => {

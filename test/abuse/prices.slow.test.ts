@@ -21,7 +21,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "100 wallets with a new mint each (counts as 3)": 50,
   "A stream of a wallet with 10 new mints, until its first event": 5,
   "A history of 30 transactions made for it (counts as 2)": 21,
-  "A collect of coins that all fail its simulation": 16,
+  "A collect of coins that all fail its simulation": 27,
   "One-byte chunks, unknown path": 20,
   "One-byte chunks, wrong method": 20,
   "One-byte chunks above the limit": 20,
@@ -45,7 +45,6 @@ const PRICES: Readonly<Record<string, number>> = {
 const MOST: Readonly<Record<string, number>> = {
   "100 new ids": 97.5,
   "A history of 30 transactions made for it (counts as 2)": 39.75,
-  "A collect of coins that all fail its simulation": 29.25,
 };
 
 it("SECURITY.md has the requests that cost most", () => {
