@@ -59,17 +59,16 @@ export interface CommonNeeds {
 
 /** The parts that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
-  const { config, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
-  const { socialApiUrl, socialTimeoutMs } = config;
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
+  const { secrets, ...config } = needs.config;
+  const { redis, batchMetrics, budgetMetrics, log } = needs;
+  const quota = createCallQuota({ ...config, redis });
   budgetMetrics.watch("social_calls", quota.usedPart);
   const client = createSocialClient({
-    socialApiUrl,
-    token: config.secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs, log }),
+    ...needs,
+    ...config,
+    token: secrets.socialApiToken,
+    circuitBreaker: createCircuitBreaker({ ...config, log }),
     quota,
-    callUpstream,
-    warnings,
   });
   return {
     client,
@@ -83,46 +82,26 @@ export function createSocialServices(needs: CommonNeeds) {
   };
 }
 
-/** The parts that read and write the chain. */
+/** The parts that read and write the chain. Each takes what it needs of `common`. */
 export function createChainServices(needs: CommonNeeds) {
-  const { config, registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
-  const { escrowProgramId, escrowSeed } = config;
-  const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId } = config;
-  const { rpcTimeoutMs, historyCallsPerHour, maxRentLamports: maxRent } = config;
-  const { collectTimeoutMs, minCollectLamports: minLamports } = config;
-  const { maxPriorityFeeLamports: maxPriorityFee, feeBudgetLamportsPerHour: budgetLamportsPerHour } = config;
-  const { priorityFeeFloorMicrolamports: priceFloor, priorityFeePercentile: pricePercentile } = config;
-  const { solanaRpcUrl: rpcUrls, feePayerKeypair: keypair } = config.secrets;
-  const { pollMs, resendMs, rereadMs, agreeMs, reportMs, finalizedMaxAgeMs } = needs.waits ?? {};
-  const { livePeriodMs, liveCallMs, balanceMaxAgeMs, deployPeriodMs } = needs.waits ?? {};
+  const { secrets, ...config } = needs.config;
+  const { registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
+  const keypair = secrets.feePayerKeypair;
   const feePayerAddress = keypair.publicKey.toBase58();
+  const common = { ...config, ...needs.waits, feePayer: feePayerAddress, registry, redis, warnings, log };
 
-  const rpc = createRpc({
-    urls: rpcUrls,
-    timeoutMs: rpcTimeoutMs,
-    callUpstream,
-    log,
-    reportMs,
-    finalizedMaxAgeMs,
-  });
-  const launchpad = createLaunchpad({ launchpadProgramId, launchpadAmmProgramId });
-  const coinAddressesOf = createCoinAddresses({
-    launchpadProgramId,
-    launchpadAmmProgramId,
-    launchpadFeesProgramId,
-  });
-  const decodeCoin = createDecodeCoin({ launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId });
+  const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream });
+  const launchpad = createLaunchpad(config);
+  const coinAddressesOf = createCoinAddresses(config);
+  const decodeCoin = createDecodeCoin(config);
   const floors = createFloors(rpc);
   const findings = createCoinFindings();
   const batches = batchMetrics("chain");
   const createBalancesOf = (rpc: Rpc, metrics = batches) =>
     createBalances({
+      ...common,
       readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics }),
       findings,
-      escrowProgramId,
-      feePayer: feePayerAddress,
-      minLamports,
-      maxRent,
     });
   const balances = createBalancesOf(rpc);
   /** Their reads do not merge with those of lookups. They are made one at a time, so none waits. */
@@ -131,81 +110,46 @@ export function createChainServices(needs: CommonNeeds) {
       { ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) },
       { ...batches, watch: () => undefined },
     );
-  const landedSlots = createLandedSlots({ feePayer: feePayerAddress, redis, floors });
+  const landedSlots = createLandedSlots({ ...common, floors });
 
-  const budget = createFeeBudget({
-    feePayer: feePayerAddress,
-    budgetLamportsPerHour,
-    maxPriorityFee,
-    maxRent,
-    redis,
-    metrics: budgetMetrics,
-    log,
-  });
-  const feePayer = createFeePayer({
-    keypair,
-    launchpadProgramId,
-    launchpadAmmProgramId,
-    launchpad,
-    coinAddressesOf,
-    maxPriorityFee,
-    budgetLamportsPerHour,
-    budget,
-  });
+  const budget = createFeeBudget({ ...common, metrics: budgetMetrics });
+  const feePayer = createFeePayer({ ...common, keypair, launchpad, coinAddressesOf, budget });
   const metrics = createCollectMetrics({
-    registry,
-    warnings,
-    feePayer: feePayerAddress,
-    maxPriorityFee,
+    ...common,
     readBalance: async () => {
       const [group] = await rpc.getAccounts([[feePayerAddress]]);
       return group?.[0]?.lamports ?? toLamports(0);
     },
-    balanceMaxAgeMs,
   });
 
   const versions = createVersionChoice({ log });
   const composer = createComposer({ launchpad, feePayer: keypair.publicKey, version: versions.current });
-  const prospects = createProspects({ balances, composer, minLamports, maxRent });
-  const simulator = createSimulator({
-    rpc,
-    floors,
-    composer,
-    feePayer: keypair.publicKey,
-    priceFloor,
-    pricePercentile,
-    maxPriorityFee,
-  });
+  const prospects = createProspects({ ...common, balances, composer });
+  const simulator = createSimulator({ ...common, rpc, floors, composer, feePayer: keypair.publicKey });
   const packer = createPacker({
+    ...common,
     rpc,
-    createDraft: createDrafts({ prospects, minLamports, findings, maxRent, log }),
+    createDraft: createDrafts({ ...common, prospects, findings }),
     simulator,
     composer,
     versions,
     feePayer,
-    priceFloor,
-    pollMs: pollMs ?? POLL_MS,
-    log,
+    pollMs: needs.waits?.pollMs ?? POLL_MS,
   });
   const collector = createCollector({
+    ...common,
     rpc,
     balances,
     prospects,
     packer,
     versions,
     feePayer,
-    claims: createClaims({ feePayer: feePayerAddress, redis }),
+    claims: createClaims(common),
     backoff: createCoinBackoff(),
     findings,
     floors,
     announceLanded: landedSlots.announce,
     metrics,
-    timeoutMs: collectTimeoutMs,
-    log,
-    pollMs,
-    resendMs,
-    rereadMs,
-    agreeMs,
   });
 
   return {
@@ -213,29 +157,18 @@ export function createChainServices(needs: CommonNeeds) {
     balances,
     collector,
     metrics,
-    history: createHistory({
-      rpc,
-      floors,
-      launchpadProgramId,
-      historyCallsPerHour,
-      redis,
-      metrics: budgetMetrics,
-      log,
-      rereadMs,
-    }),
+    history: createHistory({ ...common, rpc, floors, metrics: budgetMetrics }),
     deploys: createDeployWatch({
+      ...common,
       rpc,
       programs: {
-        LAUNCHPAD: launchpadProgramId,
-        AMM: launchpadAmmProgramId,
-        FEES: launchpadFeesProgramId,
+        LAUNCHPAD: config.launchpadProgramId,
+        AMM: config.launchpadAmmProgramId,
+        FEES: config.launchpadFeesProgramId,
       },
-      registry,
-      log,
-      deployPeriodMs,
     }),
-    live: createLiveBalances({ balances, countedBalances, livePeriodMs, liveCallMs }),
-    addressesOf: createAddresses({ escrowProgramId, escrowSeed, launchpadProgramId, launchpadAmmProgramId }),
+    live: createLiveBalances({ ...common, balances, countedBalances }),
+    addressesOf: createAddresses(config),
     coinAddressesOf,
   };
 }

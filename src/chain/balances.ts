@@ -57,11 +57,11 @@ export function createBalances(needs: {
   /** The fee payer's address. */
   feePayer: string;
   /** The least that is worth a collect. */
-  minLamports: Lamports;
+  minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
-  maxRent: Lamports;
+  maxRentLamports: Lamports;
 }) {
-  const { readWallets, findings, escrowProgramId, feePayer, minLamports, maxRent } = needs;
+  const { readWallets, findings, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } = needs;
 
   /** The fees on a wallet's coins, in their order, each with the sweep that moves them. */
   function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): FeesWithSweep[] {
@@ -69,7 +69,7 @@ export function createBalances(needs: {
       const { sharing } = coin;
       if (sharing?.shareholders.some((shareholder) => shareholder.address === address)) {
         const { fees, distribution } = toSharedFees(coin, sharing, {
-          ...{ address, feePayer, minLamports },
+          ...{ address, feePayer, minCollectLamports },
           reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
         });
         return fees.map((each) => ({ fees: each, sweep: distribution }));
@@ -101,7 +101,7 @@ export function createBalances(needs: {
       const sweeps = new Set(
         coins.flatMap(({ fees, sweep }) => (fees.reason === null && sweep ? [sweep] : [])),
       );
-      const chosen = chooseSweeps([...sweeps], vaults, maxRent);
+      const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
         vault: collectableWith(chosen, vaults),
         pda,
@@ -120,7 +120,9 @@ export function createBalances(needs: {
   function refusalOf(sweep: Sweep, { missingRent }: Vaults): UncollectableReason {
     const vault = vaultOf(sweep);
     const rent = sweep.growthRent + (vault ? missingRent[vault] : 0n);
-    return rent > maxRent || !isRentAcceptable(rent, sweep.amount) ? "RENT_TOO_HIGH" : "BELOW_AMM_MINIMUM";
+    return rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount)
+      ? "RENT_TOO_HIGH"
+      : "BELOW_AMM_MINIMUM";
   }
 
   /**
@@ -145,7 +147,7 @@ export function createBalances(needs: {
       return {
         vaults: state.vaults,
         // The fees of other shareholders justify nothing.
-        sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minLamports),
+        sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports),
         unwithdrawable: unwithdrawableIn(state),
         missingRent: missingRentOf(state),
       };

@@ -9,11 +9,11 @@ const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 /** How the operator wants prices chosen. */
 export interface PricePolicy {
   /** The lowest price, in micro-lamports per compute unit. */
-  readonly priceFloor: bigint;
+  readonly priorityFeeFloorMicrolamports: bigint;
   /** The price would have been enough in this percentage of the recent slots, 0 to 100. */
-  readonly pricePercentile: number;
+  readonly priorityFeePercentile: number;
   /** The most that one transaction may pay above the base fee. */
-  readonly maxPriorityFee: Lamports;
+  readonly maxPriorityFeeLamports: Lamports;
 }
 
 /** The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`, used or not. */
@@ -24,19 +24,19 @@ export function priorityFee(price: bigint, unitLimit: number): bigint {
 /**
  * The price, in micro-lamports per compute unit, at which a transaction that writes to `addresses` should land
  * soon, judging by recent slots. At least the floor, unless its fee for `unitLimit` units would exceed
- * `maxPriorityFee`. Never rejects: uses the floor when recent prices cannot be read.
+ * `maxPriorityFeeLamports`. Never rejects: uses the floor when recent prices cannot be read.
  */
 export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,
   addresses: readonly string[],
   unitLimit: number,
-  { priceFloor, pricePercentile, maxPriorityFee }: PricePolicy,
+  { priorityFeeFloorMicrolamports, priorityFeePercentile, maxPriorityFeeLamports }: PricePolicy,
 ): Promise<bigint> {
   const prices = await rpc.getRecentPrices(addresses).catch(() => []);
   const sorted = prices.toSorted((a, b) => a - b);
-  const index = Math.min(Math.floor((sorted.length * pricePercentile) / 100), sorted.length - 1);
+  const index = Math.min(Math.floor((sorted.length * priorityFeePercentile) / 100), sorted.length - 1);
   const recent = BigInt(sorted[index] ?? 0);
-  const wanted = recent > priceFloor ? recent : priceFloor;
-  const affordable = (maxPriorityFee * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
+  const wanted = recent > priorityFeeFloorMicrolamports ? recent : priorityFeeFloorMicrolamports;
+  const affordable = (maxPriorityFeeLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
   return wanted < affordable ? wanted : affordable;
 }

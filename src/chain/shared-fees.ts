@@ -33,12 +33,12 @@ export function toSharedFees(
     address: string;
     feePayer: string;
     /** The least that is worth a collect. */
-    minLamports: Lamports;
+    minCollectLamports: Lamports;
     /** Why the last collect that tried could not distribute that much. */
     reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
 ): SharedFees {
-  const { address, feePayer, minLamports, reasonFound } = needs;
+  const { address, feePayer, minCollectLamports, reasonFound } = needs;
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
@@ -58,7 +58,7 @@ export function toSharedFees(
 
   /** Why a lookup does not count the fees, although a collect tries to distribute them. */
   function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
-    const isEnough = distributable + vaults.rentMinimum >= MIN_HELD && amount >= minLamports;
+    const isEnough = distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
     return isEnough ? (reasonFound(distributable) ?? null) : "BELOW_SHARING_MINIMUM";
   }
 

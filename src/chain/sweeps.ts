@@ -112,13 +112,13 @@ export function growthRentOf(
 
 /**
  * Chooses the sweeps that a collect does, the largest first as far as they `fit` together. Balances use it too, so
- * that they promise what collects move. Chooses a sweep only if its rent is acceptable and at most `maxRent`; the
+ * that they promise what collects move. Chooses a sweep only if its rent is acceptable and at most `maxRentLamports`; the
  * first chosen sweep to a vault pays for that vault. Chooses none to the AMM's vault if the AMM would not move the sum.
  */
 export function chooseSweeps(
   sweeps: readonly Sweep[],
   vaults: Vaults,
-  maxRent: Lamports,
+  maxRentLamports: Lamports,
   fit: (chosen: readonly ChosenSweep[]) => boolean = () => true,
 ): ChosenSweep[] {
   if (sweeps.length === 0) return [];
@@ -129,7 +129,8 @@ export function chooseSweeps(
     const vault = vaultOf(sweep);
     const rent = toLamports(sweep.growthRent + (vault ? missingRent[vault] : 0n));
     const candidate = { ...sweep, rent };
-    if (rent > maxRent || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate])) return false;
+    if (rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate]))
+      return false;
     chosen.push(candidate);
     if (vault) missingRent[vault] = toLamports(0);
     return true;
@@ -145,7 +146,7 @@ export function chooseSweeps(
   }
 
   if (amountInto("ammVault", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
-  return chooseSweeps(withoutPools(sweeps), vaults, maxRent, fit);
+  return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
 /** The lamports that the AMM moves to the creator vault after the sweeps; 0 if they are too few for the AMM. */

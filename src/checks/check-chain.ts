@@ -80,7 +80,7 @@ export async function checkChain(needs: {
   function checkFeePayer(lamports: Lamports): Finding {
     setFeePayerBalance?.(lamports);
     const { collects, text } = describeBalance(feePayer, lamports, {
-      maxPriorityFee: config.maxPriorityFeeLamports,
+      maxPriorityFeeLamports: config.maxPriorityFeeLamports,
     });
     if (collects >= FEW_COLLECTS) return good("FEE_PAYER_KEYPAIR", text);
     const state = collects > 0n ? poor : bad;

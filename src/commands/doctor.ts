@@ -43,7 +43,7 @@ export async function examine(
   warnings: readonly string[],
   id?: string,
 ): Promise<{ text: string; atFault: string[] }> {
-  const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs: timeoutMs } = config;
+  const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs } = config;
   const { socialApiToken: token, solanaRpcUrl: urls, feePayerKeypair } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
@@ -56,9 +56,9 @@ export async function examine(
     callUpstream,
     warnings: createWarnings(log),
   });
-  const rpc = createRpc({ urls, timeoutMs, callUpstream, log });
+  const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const feePayer = feePayerKeypair.publicKey.toBase58();
-  const endpoints = createExamineEndpoints({ callUpstream, timeoutMs, feePayer });
+  const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs, feePayer });
   const [network, chain, redis] = await Promise.all([
     checkSocialNetwork(client, socialApiUrl),
     checkChain({ config, rpc, examineEndpoint: endpoints.examine }),

@@ -41,7 +41,7 @@ type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcRe
  */
 export function createExamineEndpoints(needs: {
   callUpstream: CallUpstream;
-  timeoutMs: number;
+  rpcTimeoutMs: number;
   feePayer: string;
 }) {
   const { feePayer } = needs;
@@ -52,7 +52,7 @@ export function createExamineEndpoints(needs: {
     /** `text` says the endpoint's cluster. */
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
-        withDeadline(needs.timeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
+        withDeadline(needs.rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
       const [pace, version, taken, { limit, isUsable }] = await Promise.all([
         countSlots(call).catch(() => undefined),
         call("getVersion", []).then(

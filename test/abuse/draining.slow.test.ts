@@ -287,7 +287,7 @@ describe("SECURITY.md", () => {
   it("states what attackers can make the service pay in an hour at the default settings", async () => {
     world = await startWorld();
     const config = readConfig(world.sandbox.env);
-    const { feeBudgetLamportsPerHour: budget, minCollectLamports: minLamports } = config;
+    const { feeBudgetLamportsPerHour: budget, minCollectLamports: minCollectLamports } = config;
     const highestFee = BASE_FEE + config.maxPriorityFeeLamports;
     const perAddress = BigInt((3_600 / config.rateLimitWindowSeconds) * config.rateLimitMax);
     const min = (a: bigint, b: bigint) => (a < b ? a : b);
@@ -301,10 +301,10 @@ describe("SECURITY.md", () => {
     // The numbers of each row in order: lamports by number of addresses, then those in its text.
     const expected = [
       repeat(3, LOW_FEE),
-      [...small(LOW_FEE), minLamports / 50n, LOW_FEE],
+      [...small(LOW_FEE), minCollectLamports / 50n, LOW_FEE],
       [...large(LOW_FEE), LOW_FEE, LOW_FEE],
-      [...small(SHARED_FEE), minLamports, SHARED_FEE],
-      [...small(highestFee), minLamports / 50n, highestFee],
+      [...small(SHARED_FEE), minCollectLamports, SHARED_FEE],
+      [...small(highestFee), minCollectLamports / 50n, highestFee],
       repeat(3, failures * highestFee),
       large(highestFee),
       [budget / 4n, budget, budget, BigInt(config.maxRentLamports)],

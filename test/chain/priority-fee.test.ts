@@ -6,9 +6,9 @@ const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_
   const getRecentPrices = () =>
     recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(recentPrices);
   return choosePrice({ getRecentPrices }, [], unitLimit, {
-    priceFloor: 1_000n,
-    pricePercentile: 75,
-    maxPriorityFee: toLamports(maxFee),
+    priorityFeeFloorMicrolamports: 1_000n,
+    priorityFeePercentile: 75,
+    maxPriorityFeeLamports: toLamports(maxFee),
     ...policy,
   });
 };
@@ -33,8 +33,8 @@ describe("the priority fee", () => {
 
   it("uses the configured floor and percentile", async () => {
     const prices = Array.from({ length: 100 }, (_, i) => i * 1_000);
-    const at = (pricePercentile: number, priceFloor = 0n) =>
-      choose(prices, 10_000, 50_000, { pricePercentile, priceFloor });
+    const at = (priorityFeePercentile: number, priorityFeeFloorMicrolamports = 0n) =>
+      choose(prices, 10_000, 50_000, { priorityFeePercentile, priorityFeeFloorMicrolamports });
     expect(await Promise.all([at(0), at(50), at(100), at(50, 90_000n)])).toEqual([
       0n,
       50_000n,

@@ -76,9 +76,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
       const budgets = replicas.map((redis) =>
         createFeeBudget({
           feePayer,
-          budgetLamportsPerHour: toLamports(120_000),
-          maxPriorityFee: toLamports(0),
-          maxRent: toLamports(0),
+          feeBudgetLamportsPerHour: toLamports(120_000),
+          maxPriorityFeeLamports: toLamports(0),
+          maxRentLamports: toLamports(0),
           redis,
           metrics: createBudgetMetrics(new Registry(), log),
           log,

@@ -27,7 +27,7 @@ export function createCollectMetrics(
     warnings: Warnings;
     /** In base58. */
     feePayer: string;
-    maxPriorityFee: Lamports;
+    maxPriorityFeeLamports: Lamports;
     readBalance: () => Promise<Lamports>;
   },
 ) {

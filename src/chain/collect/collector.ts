@@ -64,7 +64,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * are in flight, others wait in a queue, in which each address block has an equal part.
  */
 export function createCollector(needs: CollectNeeds) {
-  const { backoff, metrics, timeoutMs } = needs;
+  const { backoff, metrics, collectTimeoutMs } = needs;
   const startCollect = createStartCollect(needs);
   const addTask = createSemaphore<CollectOutcome>({
     maxRunning: MAX_IN_FLIGHT,
@@ -133,7 +133,7 @@ export function createCollector(needs: CollectNeeds) {
       () => {
         timeout.abort(timeoutErrorOf(collect));
       },
-      Math.max(0, startedAt + timeoutMs - performance.now()),
+      Math.max(0, startedAt + collectTimeoutMs - performance.now()),
     );
     try {
       const outcome = await task.join({ addressBlock, signal: timeout.signal });
@@ -154,7 +154,7 @@ export function createCollector(needs: CollectNeeds) {
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
      * the coins, another follows for all of the caller's block; blocks take turns, so that nobody's coins fail another
      * block's. The cost counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
-     * Settles within `timeoutMs` of `startedAt` (`performance.now()` at the request's start, so that all collects of a
+     * Settles within `collectTimeoutMs` of `startedAt` (`performance.now()` at the request's start, so that all collects of a
      * request share one timeout); the collect continues. What the collect logs goes to `log` of a caller who waits for it.
      * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
@@ -171,7 +171,7 @@ export function createCollector(needs: CollectNeeds) {
       /** Set after another block's collect failed or left out a coin of this caller, perhaps because of its own coins. */
       let isApart = false;
       for (;;) {
-        if (performance.now() >= startedAt + timeoutMs) {
+        if (performance.now() >= startedAt + collectTimeoutMs) {
           if (joined?.kind === "collected") return joined;
           throw timeoutErrorOf(collects.get(account.address));
         }

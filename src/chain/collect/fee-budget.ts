@@ -38,28 +38,29 @@ const SMALL_SHARES = { all: 1 / 2, block: 1 / 20, wideBlock: 1 / 8, trusted: 1 /
 const FEES_MOVED = 50n;
 
 /**
- * Limits the fees and rents of all transactions of a fee payer in any hour to `budgetLamportsPerHour`, over all replicas
+ * Limits the fees and rents of all transactions of a fee payer in any hour to `feeBudgetLamportsPerHour`, over all replicas
  * while Redis is up. Rent comes after fees: it only fits while the budget holds that much besides the half for blocks
  * that have collected little.
  */
 export function createFeeBudget(needs: {
   feePayer: string;
-  budgetLamportsPerHour: Lamports;
-  maxPriorityFee: Lamports;
-  maxRent: Lamports;
+  feeBudgetLamportsPerHour: Lamports;
+  maxPriorityFeeLamports: Lamports;
+  maxRentLamports: Lamports;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
   log: Logger;
 }) {
-  const { feePayer, budgetLamportsPerHour, maxPriorityFee, maxRent, redis, metrics, log } = needs;
+  const { feePayer, feeBudgetLamportsPerHour, maxPriorityFeeLamports, maxRentLamports, redis, metrics, log } =
+    needs;
   // Lamports of fees are far below 2^53.
-  const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFee);
-  const pool: Pool = { name: "all", ...SHARES, largest: highestFee + 2 * Number(maxRent) };
+  const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
+  const pool: Pool = { name: "all", ...SHARES, largest: highestFee + 2 * Number(maxRentLamports) };
   const small: Pool = { name: "small", ...SMALL_SHARES, largest: highestFee };
   const budget = createBudget({
     name: `fees:${feePayer}`,
     label: "fees",
-    limit: Number(budgetLamportsPerHour),
+    limit: Number(feeBudgetLamportsPerHour),
     pool,
     tiers: [{ first: highestFee, mayUse: 1 }],
     redis,

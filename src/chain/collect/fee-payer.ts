@@ -17,9 +17,9 @@ export const FEW_COLLECTS = 100n;
 export function describeBalance(
   feePayer: string,
   lamports: Lamports,
-  { maxPriorityFee }: { maxPriorityFee: Lamports },
+  { maxPriorityFeeLamports }: { maxPriorityFeeLamports: Lamports },
 ) {
-  const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFee);
+  const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
   const text = `the fee payer ${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
   return { collects, text };
 }
@@ -88,11 +88,11 @@ export function createFeePayer(needs: {
   launchpadAmmProgramId: string;
   launchpad: Launchpad;
   coinAddressesOf: CoinAddressesOf;
-  maxPriorityFee: Lamports;
-  budgetLamportsPerHour: Lamports;
+  maxPriorityFeeLamports: Lamports;
+  feeBudgetLamportsPerHour: Lamports;
   budget: FeeBudget;
 }) {
-  const { keypair, budgetLamportsPerHour, budget } = needs;
+  const { keypair, feeBudgetLamportsPerHour, budget } = needs;
   const key = toPrivateKey(keypair);
   const assertSafeToSign = createSigningRules({ ...needs, feePayer: keypair.publicKey });
   /** The fees and rents of the transactions in flight, which the fee payer has not paid yet. */
@@ -105,7 +105,7 @@ export function createFeePayer(needs: {
    * payer's account.
    */
   function guardOf(spendable: bigint | undefined): bigint {
-    const least = (spendable ?? 0n) - budgetLamportsPerHour;
+    const least = (spendable ?? 0n) - feeBudgetLamportsPerHour;
     return least > 1n ? least : 1n;
   }
 

@@ -67,7 +67,7 @@ export interface CollectNeeds extends ConfirmationWaits {
    * How long a caller waits, from its request; how long a collect may take to sign, from its own start; and how
    * long the amounts of a landed transaction may take to read.
    */
-  timeoutMs: number;
+  collectTimeoutMs: number;
   log: Logger;
 }
 
@@ -80,7 +80,7 @@ const ENDPOINTS_FOR_REFUND = 2;
  * starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { feePayer, claims, backoff, floors, announceLanded, timeoutMs } = needs;
+  const { feePayer, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const prepare = createPrepareCollect(needs);
   const feePayerAddress = feePayer.publicKey.toBase58();
@@ -95,7 +95,7 @@ export function createStartCollect(needs: CollectNeeds) {
     const { address } = account;
     const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
     const startedAt = performance.now();
-    const endsAt = startedAt + timeoutMs;
+    const endsAt = startedAt + collectTimeoutMs;
     const success = createSuccessRule(needs.rpc);
     /** Whether a transaction may be in flight that was signed before a caller who asks now. */
     let mayBeInFlight = false;

@@ -59,10 +59,10 @@ export function createLandedOutcome(needs: {
   feePayer: string;
   metrics: CollectMetrics;
   /** How long the amounts of a landed transaction may take to read. */
-  timeoutMs: number;
+  collectTimeoutMs: number;
   log: Logger;
 }) {
-  const { readLanded, balances, backoff, findings, feePayer, metrics, timeoutMs, log } = needs;
+  const { readLanded, balances, backoff, findings, feePayer, metrics, collectTimeoutMs, log } = needs;
 
   async function toOutcome(
     account: AccountAddresses,
@@ -118,7 +118,7 @@ export function createLandedOutcome(needs: {
       const { signature } = transaction;
       const landing: Landing = { slot: outcome.slot };
       try {
-        const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
+        const landed = outcome.transaction ?? (await readLanded(transaction, collectTimeoutMs));
         const err = landed ? landed.err : outcome.err;
         if (own) countCosts(own, landed);
         const mints = toMints(transaction);

@@ -35,17 +35,17 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 
 /**
  * Shares one `read` of each endpoint between all callers within `maxAgeMs`. The read has its own deadline of
- * `timeoutMs`: a caller's signal ends only that caller's wait. Throws {@link RpcError}, for `method`.
+ * `rpcTimeoutMs`: a caller's signal ends only that caller's wait. Throws {@link RpcError}, for `method`.
  */
 export function memoizeByEndpoint<T>(
   read: Attempt<T>,
-  { method, maxAgeMs, timeoutMs }: { method: string; maxAgeMs: number; timeoutMs: number },
+  { method, maxAgeMs, rpcTimeoutMs }: { method: string; maxAgeMs: number; rpcTimeoutMs: number },
 ): Attempt<T> {
   const reads = new Map<Endpoint, () => Promise<T>>();
   return async (endpoint, signal) => {
     let memoized = reads.get(endpoint);
     if (!memoized) {
-      memoized = memoize(() => withDeadline(timeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
+      memoized = memoize(() => withDeadline(rpcTimeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
       reads.set(endpoint, memoized);
     }
     try {

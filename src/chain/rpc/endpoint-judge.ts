@@ -85,10 +85,10 @@ export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
   /** Calls an endpoint, whatever it answers. */
   callEndpoint: CallEndpoint;
-  timeoutMs: number;
+  rpcTimeoutMs: number;
   log: Logger;
 }) {
-  const { endpoints, timeoutMs, log } = needs;
+  const { endpoints, rpcTimeoutMs, log } = needs;
   const now = () => performance.now();
   const isOnly = endpoints.length === 1;
   const all = endpoints.map((endpoint): Standing => ({
@@ -179,7 +179,7 @@ export function createEndpointJudge(needs: {
   function verify(standing: Standing): Promise<void> {
     const { endpoint } = standing;
     const read = (deadline: AbortSignal) => needs.callEndpoint(endpoint, "getGenesisHash", [], deadline);
-    standing.verifying ??= withDeadline(timeoutMs, read)
+    standing.verifying ??= withDeadline(rpcTimeoutMs, read)
       .then((genesisHash) => {
         learn(standing, genesisHash);
       })
@@ -193,7 +193,7 @@ export function createEndpointJudge(needs: {
     const params = [[CLOCK_SYSVAR], { commitment: "confirmed", encoding: "base64" }];
     const read = (deadline: AbortSignal) =>
       needs.callEndpoint(endpoint, "getMultipleAccounts", params, deadline);
-    progress.take(toState(await withDeadline(timeoutMs, read), params));
+    progress.take(toState(await withDeadline(rpcTimeoutMs, read), params));
   }
 
   /** Whether time explains a slot that is not the best endpoint's, such as that of a transaction. */

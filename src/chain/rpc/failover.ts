@@ -16,7 +16,7 @@ const TRIES_AT_BEST = 6;
 export type Failover = ReturnType<typeof createFailover>;
 
 /**
- * Makes each call at the first of `endpoints` that works, within `timeoutMs` in total.
+ * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total.
  *
  * Endpoints are tried in the order of {@link createEndpointJudge}.
  * A call that takes a fifth of the timeout also goes to the next endpoint; the first complete result counts and
@@ -31,9 +31,9 @@ export type Failover = ReturnType<typeof createFailover>;
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
   judge: Pick<EndpointJudge, "inOrder" | "isBest" | "backsOff" | "failed" | "succeeded" | "check">;
-  timeoutMs: number;
+  rpcTimeoutMs: number;
 }) {
-  const { endpoints, judge, timeoutMs } = needs;
+  const { endpoints, judge, rpcTimeoutMs } = needs;
 
   /** Tries the endpoints in turn until one has a complete result; starts the next one early when one is slow. */
   function tryAll<T>(
@@ -77,7 +77,7 @@ export function createFailover(needs: {
         const timer = setTimeout(() => {
           slow.add(endpoint);
           goOn();
-        }, timeoutMs * SLOW_AFTER);
+        }, rpcTimeoutMs * SLOW_AFTER);
         attempt(endpoint, stop.signal)
           .finally(() => {
             clearTimeout(timer);
@@ -171,11 +171,11 @@ export function createFailover(needs: {
   return {
     /** Without `isComplete`, every result is complete. */
     call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
-      withDeadline(timeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
+      withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
 
     /** For a call that one endpoint may accept and drop. Waits for all endpoints; fails if all of them fail. */
     async callEverywhere<T>(attempt: Attempt<T>): Promise<T> {
-      const results = await withDeadline(timeoutMs, (deadline) => tryEach(attempt, deadline));
+      const results = await withDeadline(rpcTimeoutMs, (deadline) => tryEach(attempt, deadline));
       const success = results.find((result) => result.status === "fulfilled");
       if (success) return success.value;
       throw (results[0] as PromiseRejectedResult).reason;
@@ -183,7 +183,7 @@ export function createFailover(needs: {
 
     /** Each endpoint's own result, within `maxMs`; undefined for one that fails or is on another cluster. */
     async askEach<T>(attempt: Attempt<T>, maxMs: number): Promise<(T | undefined)[]> {
-      const results = await withDeadline(Math.min(maxMs, timeoutMs), (deadline) =>
+      const results = await withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
         tryEach(attempt, deadline),
       );
       return results.map((result) => (result.status === "fulfilled" ? result.value : undefined));

@@ -26,26 +26,26 @@ export type Rpc = ReturnType<typeof createRpc>;
 
 /**
  * The JSON-RPC methods this service uses, typed, with failover between endpoints, each call within
- * `timeoutMs`. Reads use commitment `confirmed`. Every method throws {@link RpcError}.
+ * `rpcTimeoutMs`. Reads use commitment `confirmed`. Every method throws {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
     urls: readonly URL[];
-    timeoutMs: number;
+    rpcTimeoutMs: number;
     callUpstream: CallUpstream;
     log: Logger;
   },
 ) {
-  const { callUpstream, timeoutMs, log } = needs;
+  const { callUpstream, rpcTimeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
   const judge = createEndpointJudge({
     endpoints,
     callEndpoint: createCallEndpoint({ callUpstream }),
-    timeoutMs,
+    rpcTimeoutMs,
     log,
   });
   const { callEndpoint } = judge;
-  const failover = createFailover({ endpoints, judge, timeoutMs });
+  const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
   /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
   const heights = createHeightCheck();
 
@@ -77,7 +77,7 @@ export function createRpc(
   const getHeight = memoizeByEndpoint(readHeight, {
     method: "getBlockHeight",
     maxAgeMs: HEIGHT_MAX_AGE_MS,
-    timeoutMs,
+    rpcTimeoutMs,
   });
 
   const reads = { failover, callEndpoint, isReached: judge.isReached };

@@ -60,15 +60,15 @@ export function createSignatureStatuses(
       signal: AbortSignal,
     ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
     isReached: (slot: number) => boolean;
-    timeoutMs: number;
+    rpcTimeoutMs: number;
   },
 ) {
-  const { failover, callEndpoint, isReached, timeoutMs } = needs;
+  const { failover, callEndpoint, isReached, rpcTimeoutMs } = needs;
   const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
   const getFinalizedBlock = memoizeByEndpoint(needs.readFinalizedBlock, {
     method: "getEpochInfo",
     maxAgeMs: finalizedMaxAgeMs,
-    timeoutMs,
+    rpcTimeoutMs,
   });
 
   async function readStatuses(

@@ -142,10 +142,10 @@ describe("the composer", () => {
   );
 
   it("needs no key of web3.js to choose among the places of 40 coins and 40 shared coins", () => {
-    const minLamports = toLamports(1);
+    const minCollectLamports = toLamports(1);
     const { choosePart } = createProspects({
       balances: { getUncollectedFees: neverRead, getBalances: neverRead, getUnwithdrawable: neverRead },
-      ...{ composer, minLamports, maxRent: toLamports(1_000) },
+      ...{ composer, minCollectLamports, maxRentLamports: toLamports(1_000) },
     });
     const account = newAccount();
     const vaults = {

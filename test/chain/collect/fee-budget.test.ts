@@ -22,14 +22,14 @@ const MINUTE = 60_000;
 const FEES_PER_HOUR = 2_400;
 
 let registry: Registry;
-function createBudget(settings: { lamports?: number; maxRent?: number; redis?: Redis } = {}) {
+function createBudget(settings: { lamports?: number; maxRentLamports?: number; redis?: Redis } = {}) {
   registry = new Registry();
   const log = createLogger("silent");
   return createFeeBudget({
     feePayer: "payer",
-    budgetLamportsPerHour: toLamports(settings.lamports ?? FEES_PER_HOUR * 5_000),
-    maxPriorityFee: toLamports(0),
-    maxRent: toLamports(settings.maxRent ?? 0),
+    feeBudgetLamportsPerHour: toLamports(settings.lamports ?? FEES_PER_HOUR * 5_000),
+    maxPriorityFeeLamports: toLamports(0),
+    maxRentLamports: toLamports(settings.maxRentLamports ?? 0),
     redis: settings.redis,
     metrics: createBudgetMetrics(registry, log),
     log,
@@ -136,10 +136,10 @@ describe("the fee budget", () => {
   });
 
   it("pays the highest rent for a caller at once, and leaves the other half to plain collects", async () => {
-    const maxRent = 900_000;
-    const budget = createBudget({ maxRent });
-    const rent = { rent: toLamports(maxRent) };
-    const moved = toLamports(50 * maxRent);
+    const maxRentLamports = 900_000;
+    const budget = createBudget({ maxRentLamports });
+    const rent = { rent: toLamports(maxRentLamports) };
+    const moved = toLamports(50 * maxRentLamports);
     expect([await pay(budget, "a", moved, rent), await pay(budget, "a", moved, rent)]).toEqual([
       "paid",
       "CALLER",
@@ -164,7 +164,7 @@ describe("the fee budget", () => {
   });
 
   it("never refuses a caller with 20 collects of 0.02 SOL a minute at 5,300 lamports, for three hours", async () => {
-    const budget = createBudget({ lamports: 50_000_000, maxRent: 3_000_000 });
+    const budget = createBudget({ lamports: 50_000_000, maxRentLamports: 3_000_000 });
     const heavy = [];
     for (let minute = 0; minute < 180; minute++) {
       for (let i = 0; i < 20; i++)

@@ -37,9 +37,9 @@ const log = createLogger("silent");
 const budget = (lamports: number) =>
   createFeeBudget({
     feePayer: keypair.publicKey.toBase58(),
-    budgetLamportsPerHour: toLamports(lamports),
-    maxPriorityFee: toLamports(lamports),
-    maxRent: toLamports(0),
+    feeBudgetLamportsPerHour: toLamports(lamports),
+    maxPriorityFeeLamports: toLamports(lamports),
+    maxRentLamports: toLamports(0),
     redis: undefined,
     metrics: createBudgetMetrics(new Registry(), log),
     log,
@@ -57,15 +57,15 @@ const programs = {
 };
 const launchpad = createLaunchpad(programs);
 const coinAddressesOf = createCoinAddresses(programs);
-const newFeePayer = (maxPriorityFee: number, budgetLamportsPerHour: number) =>
+const newFeePayer = (maxPriorityFeeLamports: number, feeBudgetLamportsPerHour: number) =>
   createFeePayer({
     keypair,
     ...programs,
     launchpad,
     coinAddressesOf,
-    maxPriorityFee: toLamports(maxPriorityFee),
-    budgetLamportsPerHour: toLamports(budgetLamportsPerHour),
-    budget: budget(budgetLamportsPerHour),
+    maxPriorityFeeLamports: toLamports(maxPriorityFeeLamports),
+    feeBudgetLamportsPerHour: toLamports(feeBudgetLamportsPerHour),
+    budget: budget(feeBudgetLamportsPerHour),
   });
 const feePayer = newFeePayer(1_000, 1_000_000);
 const other = Keypair.generate().publicKey;

@@ -55,7 +55,7 @@ async function start(
   const urls = Array.from({ length: repeat }, () => endpoints.map(({ url }) => new URL(url))).flat();
   const waits = { ...SHORT_WAITS, agreeMs: NEVER_MS, reportMs: NEVER_MS, ...changed };
   const callUpstream = createCallUpstream(new Registry());
-  const rpc = createRpc({ ...waits, urls, timeoutMs: 60_000, callUpstream, log });
+  const rpc = createRpc({ ...waits, urls, rpcTimeoutMs: 60_000, callUpstream, log });
   const { confirm, readLanded } = createConfirmation({
     ...waits,
     rpc,

@@ -45,7 +45,7 @@ function startJudge(answers: Partial<Record<Host, string>>) {
     return { context: { slot }, value: [{ data }] };
   }) as CallEndpoint;
   const log = createLogger("trace", { write: (line) => void lines.push(line) });
-  const judge = createEndpointJudge({ endpoints, callEndpoint, timeoutMs: 5_000, log });
+  const judge = createEndpointJudge({ endpoints, callEndpoint, rpcTimeoutMs: 5_000, log });
   const call = (endpoint: Endpoint, signal: AbortSignal) =>
     judge.callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], signal);
   const { signal } = new AbortController();
@@ -58,7 +58,7 @@ function startJudge(answers: Partial<Record<Host, string>>) {
     slowDown(ms: number) {
       delayMs = ms;
     },
-    failover: createFailover({ endpoints, judge, timeoutMs: 5_000 }),
+    failover: createFailover({ endpoints, judge, rpcTimeoutMs: 5_000 }),
     call,
     /** Resolves to "used", or to the reason why the endpoint was not. */
     use: (host: Host): Promise<string> =>

@@ -28,10 +28,10 @@ function newFailover() {
   const judge = createEndpointJudge({
     endpoints,
     callEndpoint,
-    timeoutMs: 5_000,
+    rpcTimeoutMs: 5_000,
     log: createLogger("silent"),
   });
-  return createFailover({ endpoints, judge, timeoutMs: 5_000 });
+  return createFailover({ endpoints, judge, rpcTimeoutMs: 5_000 });
 }
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 

@@ -35,10 +35,10 @@ beforeEach(async () => {
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
 /** An endpoint counts as slow after a fifth of the timeout, so the default is long enough for any machine. */
-const newClient = (urls: string[], timeoutMs = 60_000) => {
+const newClient = (urls: string[], rpcTimeoutMs = 60_000) => {
   const client = createRpc({
     urls: urls.map((url) => new URL(url)),
-    timeoutMs,
+    rpcTimeoutMs,
     callUpstream: createCallUpstream(new Registry()),
     log: createLogger("silent"),
   });
@@ -46,10 +46,10 @@ const newClient = (urls: string[], timeoutMs = 60_000) => {
   return client;
 };
 /** A client that knows the slots of both nodes. */
-async function startClient(timeoutMs?: number) {
+async function startClient(rpcTimeoutMs?: number) {
   const client = newClient(
     nodes.map(({ url }) => url),
-    timeoutMs,
+    rpcTimeoutMs,
   );
   await client.readClusters();
   for (const node of nodes) node.calls.length = 0;

@@ -151,7 +151,7 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     if (!state) return Promise.reject(new RpcError("unreachable", method, endpoint.host));
     return Promise.resolve({ context: { slot: state.slot }, value: [toClock(state.clock)] });
   }) as CallEndpoint;
-  judge = createEndpointJudge({ endpoints: endpointsOf, callEndpoint, timeoutMs: TIMEOUT_MS, log });
+  judge = createEndpointJudge({ endpoints: endpointsOf, callEndpoint, rpcTimeoutMs: TIMEOUT_MS, log });
   const shown = new Map<string, { slot: number; amount: number }>();
 
   /** The slot of the state that was shown, and whose it was; undefined if none was in time; or what is wrong. */

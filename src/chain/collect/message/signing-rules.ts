@@ -38,12 +38,18 @@ export function createSigningRules(needs: {
   feePayer: PublicKey;
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
-  maxPriorityFee: Lamports;
+  maxPriorityFeeLamports: Lamports;
   launchpad: Launchpad;
   coinAddressesOf: CoinAddressesOf;
 }) {
-  const { feePayer, launchpadProgramId, launchpadAmmProgramId, maxPriorityFee, launchpad, coinAddressesOf } =
-    needs;
+  const {
+    feePayer,
+    launchpadProgramId,
+    launchpadAmmProgramId,
+    maxPriorityFeeLamports,
+    launchpad,
+    coinAddressesOf,
+  } = needs;
   const feePayerAddress = feePayer.toBase58();
   const programs = {
     launchpad: new PublicKey(launchpadProgramId),
@@ -94,9 +100,9 @@ export function createSigningRules(needs: {
     }
     const ofBudget = instructions.filter(({ programIdIndex }) => keys[programIdIndex] === COMPUTE_BUDGET);
     const priority = message.version === 1 ? priorityIn(message) : priorityOf(ofBudget);
-    if (priority > maxPriorityFee) {
+    if (priority > maxPriorityFeeLamports) {
       throw new Error(
-        `refused to sign: a priority fee of ${priority} lamports is above the cap of ${maxPriorityFee}`,
+        `refused to sign: a priority fee of ${priority} lamports is above the cap of ${maxPriorityFeeLamports}`,
       );
     }
     return toLamports(BASE_FEE_LAMPORTS + priority);

@@ -36,13 +36,13 @@ export type Draft = ReturnType<ReturnType<typeof createDrafts>>;
  */
 export function createDrafts(needs: {
   prospects: Prospects;
-  minLamports: Lamports;
+  minCollectLamports: Lamports;
   findings: Pick<CoinFindings, "found" | "foundInAmm">;
   /** The most rent that one collect may pay. */
-  maxRent: Lamports;
+  maxRentLamports: Lamports;
   log: Logger;
 }) {
-  const { prospects, minLamports, findings, maxRent, log } = needs;
+  const { prospects, minCollectLamports, findings, maxRentLamports, log } = needs;
 
   /**
    * The sweep to leave out because the simulation shows more rent than expected. The sum does not show which
@@ -51,7 +51,7 @@ export function createDrafts(needs: {
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
     const smallest = sweeps.reduce((a, b) => (b.amount < a.amount ? b : a));
-    return rent <= maxRent && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
+    return rent <= maxRentLamports && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
   }
 
   /**
@@ -72,9 +72,9 @@ export function createDrafts(needs: {
       const inVault = held === undefined ? distributable : saturatingSubtract(held, rentMinimum);
       const left = toLamports(inVault + (leftInAmm.get(ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
-      findings.found(coin.mint, distributed < minLamports ? "BELOW_SHARING_MINIMUM" : undefined, left);
+      findings.found(coin.mint, distributed < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined, left);
       const gain = partOf(distributed, shareholders, account.address);
-      return gain < minLamports || gain < fee + rent;
+      return gain < minCollectLamports || gain < fee + rent;
     });
   }
 
@@ -211,7 +211,7 @@ export function createDrafts(needs: {
        */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: Price): boolean {
         if (leavesOutOf(part, simulated, terms)) return true;
-        if (movedBy(part, simulated) >= minLamports) return false;
+        if (movedBy(part, simulated) >= minCollectLamports) return false;
         giveUp(undefined);
         return true;
       },
@@ -219,7 +219,7 @@ export function createDrafts(needs: {
       /** What another collect would move, after the part is done. */
       remaining(part: CollectPart): readonly WaitingFees[] {
         const unlocked = fees.sweeps.filter((sweep) => !mayDo(sweep));
-        const all = chooseSweeps([...sweeps, ...others.flat(), ...unlocked], vaults, maxRent);
+        const all = chooseSweeps([...sweeps, ...others.flat(), ...unlocked], vaults, maxRentLamports);
         const waiting = all.flatMap(({ coin, stage, amount }) => {
           const done = part.sweeps.find((each) => each.coin.mint === coin.mint && each.stage === stage);
           const left = saturatingSubtract(amount, done?.amount ?? toLamports(0));

@@ -59,14 +59,25 @@ export function createPlanner(needs: {
   composer: Composer;
   versions: VersionChoice;
   feePayer: FeePayer;
-  priceFloor: bigint;
+  priorityFeeFloorMicrolamports: bigint;
   /** Between two polls for a landed transaction. */
   pollMs: number;
   /** By address. */
   apart: LRUCache<string, true>;
   log: Logger;
 }) {
-  const { rpc, createDraft, simulator, composer, versions, feePayer, priceFloor, pollMs, apart, log } = needs;
+  const {
+    rpc,
+    createDraft,
+    simulator,
+    composer,
+    versions,
+    feePayer,
+    priorityFeeFloorMicrolamports,
+    pollMs,
+    apart,
+    log,
+  } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
 
   /** Signs the transaction for all drafts. Throws {@link AccountsRefused}, or as the fee payer does. */
@@ -196,7 +207,7 @@ export function createPlanner(needs: {
       const terms = await simulator.termsOf(parts, simulated);
       const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
       if (changed.length > 0) return separate(changed, "it would move too little");
-      if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * priceFloor) {
+      if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * priorityFeeFloorMicrolamports) {
         const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], terms.unitLimit)));
         const lowest = prices.reduce((least, price) => (price < least ? price : least));
         const expensive = drafts.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);

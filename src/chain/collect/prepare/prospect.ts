@@ -49,26 +49,29 @@ export type Prospects = ReturnType<typeof createProspects>;
 export function createProspects(needs: {
   balances: Balances;
   composer: Composer;
-  minLamports: Lamports;
+  minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
-  maxRent: Lamports;
+  maxRentLamports: Lamports;
 }) {
-  const { balances, composer, minLamports, maxRent } = needs;
+  const { balances, composer, minCollectLamports, maxRentLamports } = needs;
 
   /**
    * The largest sweeps that fit into a transaction, and whose rent is not too high; undefined when a collect with them
-   * would move less than `minLamports`.
+   * would move less than `minCollectLamports`.
    */
   function choosePart(
     account: AccountAddresses,
     sweeps: readonly Sweep[],
     vaults: Vaults,
   ): CollectPart | undefined {
-    const chosen = chooseSweeps(sweeps, vaults, maxRent, (some) => {
+    const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
       const withAmm = sweepsInto("ammVault", some).length > 0 || inAmm(some, vaults) > 0n;
-      return rentOf(some) <= maxRent && composer.fits([{ account, sweeps: some, withAmm, withVaults: true }]);
+      return (
+        rentOf(some) <= maxRentLamports &&
+        composer.fits([{ account, sweeps: some, withAmm, withVaults: true }])
+      );
     });
-    if (collectableWith(chosen, vaults) < minLamports) return undefined;
+    if (collectableWith(chosen, vaults) < minCollectLamports) return undefined;
     const withVaults = inVaultsWith(chosen, vaults) > 0n;
     return { account, sweeps: chosen, withAmm: withVaults && inAmm(chosen, vaults) > 0n, withVaults };
   }
@@ -78,7 +81,7 @@ export function createProspects(needs: {
 
     /**
      * Reads an account's fees: one prospect for each group of sweeps with which a collect would move at least
-     * `minLamports`, in order. `leftOutMs`: for how long a sweep is left out, if at all. Throws {@link CollectError}
+     * `minCollectLamports`, in order. `leftOutMs`: for how long a sweep is left out, if at all. Throws {@link CollectError}
      * `coins-backing-off` if there are none, but would be one with the sweeps that are left out.
      */
     async read(
@@ -101,7 +104,7 @@ export function createProspects(needs: {
         const others = chooseSweeps(
           ready.filter((each) => !sweeps.includes(each)),
           all.vaults,
-          maxRent,
+          maxRentLamports,
         );
         const later = others.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
         return [{ id, isApart, wallet, fees, part, later, missing: missing > 0n ? missing : undefined }];
