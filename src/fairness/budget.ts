@@ -66,7 +66,7 @@ export function createBudget(needs: {
   const buckets = createSharedBuckets({
     name,
     redis,
-    onAlone: () => {
+    onRedisAway: () => {
       log.warn(
         { budget: label, limit: Math.ceil(limit / 4) },
         "until Redis answers, this replica allows a quarter of the budget and of each caller's share",

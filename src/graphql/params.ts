@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import type { HttpRequest } from "../contract/http-messages.ts";
-import { parseJson } from "../upstream/parse-json.ts";
+import { parseJson } from "../contract/parse-json.ts";
 import { badRequest } from "./errors.ts";
 
 /** The largest GraphQL request body. */

@@ -3,7 +3,7 @@ import { answerJson } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import { BAD_REQUEST } from "../graphql/errors.ts";
 import { isJson } from "../graphql/media-types.ts";
-import { parseJson } from "../upstream/parse-json.ts";
+import { parseJson } from "../contract/parse-json.ts";
 import type { Handler } from "./router.ts";
 
 const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;

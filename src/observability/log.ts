@@ -32,8 +32,8 @@ export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
 }
 
 /**
- * Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. Every request logs one, and
- * pino would take five times as long to build it from an object.
+ * Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. For the line of each
+ * request, which pino would build from an object more slowly.
  */
 export function logMembers(log: Logger, members: string): void {
   if (!log.isLevelEnabled("info")) return;

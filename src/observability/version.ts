@@ -24,13 +24,15 @@ export function readCommit(folder: string): string {
 /** Reads the files that git writes, because machines that run the service may not have git. */
 function readHead(git: string): string {
   // In a worktree, `.git` is a file that names the folder, which shares its branches with other worktrees.
-  const own = statSync(git).isFile() ? resolve(dirname(git), read(git).slice("gitdir: ".length)) : git;
-  const shared = existsSync(resolve(own, "commondir")) ? resolve(own, read(own, "commondir")) : own;
-  const head = read(own, "HEAD");
+  const worktree = statSync(git).isFile() ? resolve(dirname(git), read(git).slice("gitdir: ".length)) : git;
+  const repository = existsSync(resolve(worktree, "commondir"))
+    ? resolve(worktree, read(worktree, "commondir"))
+    : worktree;
+  const head = read(worktree, "HEAD");
   if (!head.startsWith("ref: ")) return head;
   const branch = head.slice("ref: ".length);
-  if (existsSync(resolve(shared, branch))) return read(shared, branch);
-  const line = read(shared, "packed-refs")
+  if (existsSync(resolve(repository, branch))) return read(repository, branch);
+  const line = read(repository, "packed-refs")
     .split("\n")
     .find((text) => text.endsWith(` ${branch}`));
   return line!.split(" ")[0]!;

@@ -6,7 +6,7 @@ import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { encodingProblem } from "../graphql/params.ts";
-import { parseJson } from "../upstream/parse-json.ts";
+import { parseJson } from "../contract/parse-json.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `

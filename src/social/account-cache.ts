@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
-import { parseJson } from "../upstream/parse-json.ts";
+import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis, Script } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";

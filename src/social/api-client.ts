@@ -3,7 +3,7 @@ import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { toSocialId } from "../contract/social-id.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
-import { parseJson } from "../upstream/parse-json.ts";
+import { parseJson } from "../contract/parse-json.ts";
 import type { SocialAccount } from "./account.ts";
 import type { CallKind, CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";

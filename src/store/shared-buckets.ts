@@ -33,12 +33,12 @@ export function createSharedBuckets(needs: {
   redis: Redis | undefined;
   partWithoutRedis?: number;
   /** Called when Redis stops answering. */
-  onAlone?: () => void;
+  onRedisAway?: () => void;
 }) {
-  const { name, redis, partWithoutRedis: part = PART_WITHOUT_REDIS, onAlone } = needs;
+  const { name, redis, partWithoutRedis: part = PART_WITHOUT_REDIS, onRedisAway } = needs;
   const memory = createMemoryBuckets();
   const inRedis = redis && createRedisBuckets(redis, name);
-  let isAlone = false;
+  let isRedisAway = false;
   /** For metrics: how long until a bucket is full, by Redis's last answer, and when that came. */
   const lacks = new Map<string, { ms: number; at: number }>();
 
@@ -64,37 +64,41 @@ export function createSharedBuckets(needs: {
       const tooSmall = buckets.find(({ burst }) => burst < least);
       if (tooSmall) return { ...nothing, waitMs: Infinity, slowest: tooSmall };
 
-      const shared = await inRedis?.take(buckets, { wanted, least, aheadMs });
-      if (redis && !shared && !isAlone) onAlone?.();
-      isAlone = redis !== undefined && !shared;
-      if (shared) keepLacks(buckets, shared);
-      if (shared?.taken === 0) return { ...nothing, ...reasonOf(buckets, shared) };
+      /** Of all replicas; `local` is of this one. */
+      const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
+      if (redis && !all && !isRedisAway) onRedisAway?.();
+      isRedisAway = redis !== undefined && !all;
+      if (all) keepLacks(buckets, all);
+      if (all?.taken === 0) return { ...nothing, ...reasonOf(buckets, all) };
 
-      const ownBuckets = isAlone
+      const localBuckets = isRedisAway
         ? buckets.map(({ name, burst, msPerUnit }) => ({
             name,
             burst: burst * part,
             msPerUnit: msPerUnit / part,
           }))
         : buckets;
-      const ownWanted = shared?.taken ?? wanted;
-      const own = memory.take(ownBuckets, { wanted: ownWanted, least: Math.min(least, ownWanted), aheadMs });
-      if (shared && own.taken < shared.taken)
-        inRedis!.giveBack(buckets, shared.taken - own.taken, shared.fullAt);
-      if (own.taken === 0 && ownBuckets.some(({ burst }) => burst < least))
-        return { ...nothing, waitMs: RETRY_WITHOUT_REDIS_MS, slowest: buckets[own.slowest]! };
+      const localWanted = all?.taken ?? wanted;
+      const local = memory.take(localBuckets, {
+        wanted: localWanted,
+        least: Math.min(least, localWanted),
+        aheadMs,
+      });
+      if (all && local.taken < all.taken) inRedis!.giveBack(buckets, all.taken - local.taken, all.fullAt);
+      if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
+        return { ...nothing, waitMs: RETRY_WITHOUT_REDIS_MS, slowest: buckets[local.slowest]! };
       return {
-        amount: own.taken,
-        ...reasonOf(buckets, shared && own.taken === shared.taken ? shared : own),
+        amount: local.taken,
+        ...reasonOf(buckets, all && local.taken === all.taken ? all : local),
         giveBack(unused) {
           if (unused === 0) return;
           if (unused > 0) {
-            memory.giveBack(ownBuckets, unused, own.fullAt);
-            if (shared) inRedis!.giveBack(buckets, unused, shared.fullAt);
+            memory.giveBack(localBuckets, unused, local.fullAt);
+            if (all) inRedis!.giveBack(buckets, unused, all.fullAt);
           } else {
             const charge = { wanted: -unused, least: -unused, aheadMs: FOREVER_MS };
-            memory.take(ownBuckets, charge);
-            if (shared) void inRedis!.take(buckets, charge);
+            memory.take(localBuckets, charge);
+            if (all) void inRedis!.take(buckets, charge);
           }
         },
       };
@@ -105,7 +109,7 @@ export function createSharedBuckets(needs: {
       if (bucket.burst === 0) return 1;
       const now = performance.now();
       let lackMs: number;
-      if (inRedis && !isAlone) {
+      if (inRedis && !isRedisAway) {
         const lack = lacks.get(bucket.name) ?? { ms: 0, at: now };
         lacks.set(bucket.name, lack);
         lackMs = lack.ms - (now - lack.at);

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { parseJson } from "../../upstream/parse-json.ts";
+import { parseJson } from "../../contract/parse-json.ts";
 import type { Redis, Script } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import { CollectError } from "../collect-error.ts";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
-import { parseJson } from "../../upstream/parse-json.ts";
+import { parseJson } from "../../contract/parse-json.ts";
 import { RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
