@@ -42,7 +42,7 @@ export function printHead(...titles: readonly string[]): void {
   printRow("---", ...titles.slice(1).map(() => "--:"));
 }
 
-/** Starts the gateway on a free port, and without limits that a benchmark could reach. */
+/** Starts the gateway on a free port, without Redis, and without limits that a benchmark could reach. */
 export async function startOnSandbox(env: Record<string, string> = {}) {
   const sandbox = await startSandbox({ slotMs: 10, rpcPort: 0, socialPort: 0 });
   const config = readConfig({
@@ -54,7 +54,6 @@ export async function startOnSandbox(env: Record<string, string> = {}) {
     ...env,
   });
   const gateway = createGateway(config, { log: createLogger("silent") });
-  await gateway.ready;
   const server = await listen(gateway.api, config);
   return {
     sandbox,

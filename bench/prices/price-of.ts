@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { Agent, request } from "undici";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { callerOf, median, repeat } from "../measure.ts";
+import { callerOf, repeat } from "../measure.ts";
 
 /** A request that costs the gateway more than its caller. */
 export interface Attack {
@@ -71,8 +71,10 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
 }
 
 const WARM_UP_LOOKUPS = 500;
-const WARM_UP_REQUESTS = 3;
 const LOOKUPS = 50;
+/** How many of an attack are in flight. */
+const REQUESTS = 3;
+const ROUNDS = 5;
 
 const lookUp = (count: number, { send }: Target) =>
   repeat({ count, inFlight: count }, () => send("/wallet/lookup?handle=creator"));
@@ -80,29 +82,23 @@ const lookUp = (count: number, { send }: Target) =>
 /** Lets V8 optimize what a lookup runs. */
 export const warmUp = (target: Target) => lookUp(WARM_UP_LOOKUPS, target);
 
-/**
- * The CPU time of an attack's request, as a multiple of a lookup's, so that it does not depend on the machine. Plays
- * the attack, and in turns with it lookups of a cached name. `requests`: how many in a round.
- */
-export async function priceOf(
-  attack: Attack,
-  target: Target,
-  { rounds, requests }: { rounds: number; requests: number },
-): Promise<number> {
-  async function cpuOf(run: () => Promise<unknown>): Promise<number> {
-    const before = await target.cpuMs();
-    await run();
-    return (await target.cpuMs()) - before;
+/** The CPU time of an attack's request, as a multiple of a lookup's, so that it does not depend on the machine. */
+export async function priceOf(attack: Attack, target: Target): Promise<number> {
+  /** Other work of the machine only adds CPU time, so the least of all rounds is the best measure. */
+  async function leastCpuOf(run: () => Promise<unknown>): Promise<number> {
+    let least = Infinity;
+    for (let round = 0; round < ROUNDS; round++) {
+      const before = await target.cpuMs();
+      await run();
+      least = Math.min(least, (await target.cpuMs()) - before);
+    }
+    return least;
   }
-  const sendAll = () => repeat({ count: requests, inFlight: requests }, () => attack.send(target));
+  const sendAll = () => repeat({ count: REQUESTS, inFlight: REQUESTS }, () => attack.send(target));
   await attack.prepare?.(target);
-  await repeat({ count: WARM_UP_REQUESTS, inFlight: WARM_UP_REQUESTS }, () => attack.send(target));
-  const prices: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const measuring = await cpuOf(() => Promise.resolve());
-    const lookups = (await cpuOf(() => lookUp(LOOKUPS, target))) - measuring;
-    const attacks = (await cpuOf(sendAll)) - measuring;
-    prices.push((Math.max(attacks, 0) * LOOKUPS) / (requests * lookups));
-  }
-  return median(prices);
+  await sendAll();
+  const measuring = await leastCpuOf(() => Promise.resolve());
+  const lookups = (await leastCpuOf(() => lookUp(LOOKUPS, target))) - measuring;
+  const attacks = (await leastCpuOf(sendAll)) - measuring;
+  return (Math.max(attacks, 0) * LOOKUPS) / (REQUESTS * lookups);
 }
