@@ -39,14 +39,15 @@ async function dial() {
   let isClosed = false;
   socket.on("data", (chunk: Buffer) => (received += chunk.toString("latin1")));
   socket.on("error", () => undefined);
-  socket.on("close", () => (isClosed = true));
+  const closed = new Promise<void>((resolve) => socket.on("close", resolve));
+  void closed.then(() => (isClosed = true));
   await once(socket, "connect").catch(() => undefined);
   return {
     socket,
     received: () => received,
     statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
     isClosed: () => isClosed,
-    closed: () => expect.poll(() => isClosed).toBe(true),
+    closed: () => closed,
   };
 }
 
@@ -80,12 +81,12 @@ describe("a connection that", () => {
     world = shared;
   });
 
-  it.concurrent.each([
+  it.concurrent.for([
     ["sends nothing", ""],
     ["does not finish its headers", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
     ["does not finish its body", post("/collect", "Content-Length: 40", '{"socialId"')],
     ["does not finish its chunked body", post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n')],
-  ])("%s is closed, and other clients are served", async (_name, text) => {
+  ] as const)("%s is closed, and other clients are served", async ([, text], { expect }) => {
     const clients = await Promise.all(Array.from({ length: 20 }, dial));
     for (const { socket } of clients) socket.write(text);
     await expect.poll(() => world.lookup("creator").catch(() => undefined)).toMatchObject({ status: 200 });
