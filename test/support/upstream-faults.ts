@@ -2,6 +2,7 @@ import { expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
 import type { Answer } from "./client.ts";
+import { eventually } from "./eventually.ts";
 import { rpcError, rpcResult } from "./rpc-answers.ts";
 import { isMethod, onNext } from "./sandbox.ts";
 import { type AMPLE_DEADLINES, BOTH_ENDPOINTS, type World } from "./world.ts";
@@ -23,7 +24,9 @@ const setFeePayer = (world: World, lamports: bigint) => {
   world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), lamports);
 };
 const untilCalled = (world: World, method: string) =>
-  expect.poll(() => world.chainCalls().includes(method)).toBe(true);
+  eventually(() => {
+    expect(world.chainCalls()).toContain(method);
+  });
 
 interface Fault {
   readonly fault: string;
