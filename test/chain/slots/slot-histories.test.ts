@@ -12,7 +12,7 @@ import { createLogger } from "../../../src/observability/log.ts";
  * does: in the judge's order, all of them again until the timeout.
  */
 
-const HISTORIES = 2_500;
+const HISTORIES = 1_000;
 const FIRST_SLOT = 1_000_000;
 const HISTORY_MS = 60_000;
 const TIMEOUT_MS = 5_000;
