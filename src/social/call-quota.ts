@@ -3,9 +3,6 @@ import { createSharedBuckets } from "../store/shared-buckets.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
 
-/** The network counts calls by handles and by ids separately. */
-export type CallKind = "usernames" | "ids";
-
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
 /** Calls are not delayed while more than this part of the network's limit is left. */
@@ -45,14 +42,15 @@ export function createCallQuota({
   redis: Redis | undefined;
 }) {
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * socialTimeoutMs));
-  const paces = new Map<CallKind, Pace>();
+  /** The network counts calls by handles and by ids separately. */
+  const paces = new Map<string, Pace>();
   const buckets = createSharedBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 
   return {
     /** Reads the rate limit headers of a response. */
-    record(kind: CallKind, headers: UpstreamAnswer["headers"]): void {
+    record(kind: string, headers: UpstreamAnswer["headers"]): void {
       const read = (name: string) => toCount(headers[`x-rate-limit-${name}`]);
       const [limit = DEFAULT_LIMIT, remaining, reset] = [read("limit"), read("remaining"), read("reset")];
       if (remaining === undefined || reset === undefined) return;

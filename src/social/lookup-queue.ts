@@ -1,6 +1,6 @@
 import { inFairOrder } from "../fairness/fair-order.ts";
 import type { BatchMetrics } from "../upstream/batch-metrics.ts";
-import type { AccountName, SocialAccount } from "./account.ts";
+import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
@@ -8,18 +8,18 @@ type Answer = SocialAccount | Error;
 /** What the queue uses of a caller. */
 export interface Queuer {
   readonly addressBlock: string;
-  /** When it aborts, the caller gets its reason for each name without an answer. */
+  /** When it aborts, the caller gets its reason for each account without an answer. */
   readonly signal: AbortSignal;
-  /** After this time names are refused instead of sent. In `performance.now()` time. */
+  /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;
 }
 
-/** Called once for each name: with the answer if the network was asked because of this caller, even if it has left. */
-export type OnEnd = (name: AccountName, answer?: Answer) => void;
+/** Called once: with the answer if the network was asked because of this caller, even if it has left. */
+export type OnEnd = (answer?: Answer) => void;
 
-/** A name that waits or is in flight. */
+/** An account that waits or is in flight. */
 interface Entry extends PromiseWithResolvers<Answer> {
-  readonly name: AccountName;
+  readonly key: AccountKey;
   /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
   readonly dueAt: number;
   readonly callers: Queuer[];
@@ -44,7 +44,7 @@ const MAX_WAIT_MS = 150;
  * they take turns.
  */
 export function createLookupQueue(needs: {
-  ask: (by: AccountName["by"], names: readonly string[]) => Promise<ReadonlyMap<string, Answer>>;
+  ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
   /** Resolves when the next call may be made; undefined if that is now. */
   turn: SocialClient["turn"];
   socialConcurrency: number;
@@ -54,44 +54,44 @@ export function createLookupQueue(needs: {
   metrics?: BatchMetrics | undefined;
 }) {
   const { ask, socialConcurrency, socialQueueMax, refuse, metrics } = needs;
-  const waiting = new Map<string, Entry>();
-  const inFlight = new Map<string, Entry>();
+  const waiting = new Map<AccountKey, Entry>();
+  const inFlight = new Map<AccountKey, Entry>();
   let calls = 0;
   let timer: NodeJS.Timeout | undefined;
   let endOfTurn: NodeJS.Immediate | undefined;
   /** The turn of the next call. */
   let turn: "needed" | "awaited" | "here" = "needed";
-  let lastBy: AccountName["by"] | undefined;
+  let lastWereHandles: boolean | undefined;
   metrics?.watch(() => waiting.size);
 
-  function pending({ key }: AccountName): Entry | undefined {
+  function pending(key: AccountKey): Entry | undefined {
     const sent = inFlight.get(key);
     return waiting.get(key) ?? (sent && isWanted(sent) ? sent : undefined);
   }
 
-  function add(name: AccountName, onEnd: OnEnd | undefined): Entry {
+  function add(key: AccountKey, onEnd: OnEnd | undefined): Entry {
     const isFirst = calls === 0 && waiting.size === 0;
     const dueAt = performance.now() + (isFirst ? 0 : MAX_WAIT_MS);
-    const entry = { ...Promise.withResolvers<Answer>(), name, dueAt, callers: [], onEnd };
-    waiting.set(name.key, entry);
+    const entry = { ...Promise.withResolvers<Answer>(), key, dueAt, callers: [], onEnd };
+    waiting.set(key, entry);
     endOfTurn ??= setImmediate(send);
     return entry;
   }
 
-  function load(name: AccountName, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
+  function load(key: AccountKey, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
     const { signal, sendBefore } = caller;
-    const joined = pending(name);
-    if (joined || signal.aborted) onEnd?.(name);
+    const joined = pending(key);
+    if (joined || signal.aborted) onEnd?.();
     if (signal.aborted) return Promise.resolve(signal.reason as Error);
-    const entry = joined ?? add(name, onEnd);
+    const entry = joined ?? add(key, onEnd);
     entry.callers.push(caller);
     return new Promise((resolve) => {
       const leave = () => {
-        const isLate =
-          waiting.get(name.key) === entry && turn === "awaited" && performance.now() > sendBefore;
+        const isWaiting = waiting.get(key) === entry;
+        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
         resolve(isLate ? refuse() : (signal.reason as Error));
         // Its place in the queue is free at once.
-        if (waiting.get(name.key) === entry && !isWanted(entry)) end(entry, signal.reason as Error);
+        if (isWaiting && !isWanted(entry)) end(entry, signal.reason as Error);
       };
       signal.addEventListener("abort", leave, { once: true });
       void entry.promise.then((answer) => {
@@ -103,8 +103,6 @@ export function createLookupQueue(needs: {
 
   function send(): void {
     endOfTurn = undefined;
-    for (const entry of waiting.values())
-      if (!isWanted(entry)) end(entry, new Error("its callers have left"));
     while (waiting.size > 0 && calls < socialConcurrency && millisecondsUntilDue() <= 0 && hasTurn())
       void sendOne();
     if (waiting.size > socialQueueMax)
@@ -145,15 +143,14 @@ export function createLookupQueue(needs: {
     calls++;
     metrics?.sent(batch.length);
     for (const entry of batch) {
-      waiting.delete(entry.name.key);
-      inFlight.set(entry.name.key, entry);
+      waiting.delete(entry.key);
+      inFlight.set(entry.key, entry);
     }
-    const names = batch.map(({ name }) => name.name);
-    const answers = await ask(batch[0]!.name.by, names).catch((error: unknown) => error as Error);
+    const answers = await ask(batch.map(({ key }) => key)).catch((error: unknown) => error as Error);
     calls--;
     for (const entry of batch) {
-      const none = () => new Error(`no answer for ${entry.name.key}`);
-      end(entry, answers instanceof Error ? answers : (answers.get(entry.name.name) ?? none()));
+      const none = () => new Error(`no answer for ${entry.key}`);
+      end(entry, answers instanceof Error ? answers : (answers.get(entry.key) ?? none()));
     }
     endOfTurn ??= setImmediate(send);
   }
@@ -164,26 +161,25 @@ export function createLookupQueue(needs: {
     for (const entry of waiting.values())
       if (entry.callers.every(({ sendBefore }) => sendBefore < now)) end(entry, refuse());
     const inOrder = inFairOrder([...waiting.values()], blocksOf);
-    const other = inOrder.find(({ name }) => name.by !== lastBy);
-    if (other) lastBy = other.name.by;
-    return inOrder.filter(({ name }) => name.by === lastBy).slice(0, MAX_USERS_PER_CALL);
+    const other = inOrder.find(({ key }) => isHandleKey(key) !== lastWereHandles);
+    if (other) lastWereHandles = isHandleKey(other.key);
+    return inOrder.filter(({ key }) => isHandleKey(key) === lastWereHandles).slice(0, MAX_USERS_PER_CALL);
   }
 
   function end(entry: Entry, answer: Answer): void {
-    const { key } = entry.name;
+    const { key } = entry;
     const isWaiting = waiting.get(key) === entry;
     if (isWaiting) waiting.delete(key);
     else if (inFlight.get(key) === entry) inFlight.delete(key);
-    entry.onEnd?.(entry.name, isWaiting ? undefined : answer);
+    entry.onEnd?.(isWaiting ? undefined : answer);
     entry.resolve(answer);
   }
 
   return {
-    /** Resolves to the account of each name, in order, or to an Error. */
-    load: (names: readonly AccountName[], caller: Queuer, onEnd?: OnEnd): Promise<Answer[]> =>
-      Promise.all(names.map((name) => load(name, caller, onEnd))),
-    /** Whether a load of the name would join the call of an earlier load. */
-    isPending: (name: AccountName): boolean => pending(name) !== undefined,
+    /** Resolves to the account of the key, or to an Error. */
+    load,
+    /** Whether a load of the key would join the call of an earlier load. */
+    isPending: (key: AccountKey): boolean => pending(key) !== undefined,
   };
 }
 

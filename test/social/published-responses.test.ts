@@ -6,6 +6,7 @@ import { createWarnings } from "../../src/observability/warnings.ts";
 import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import type { LoopbackAnswer, LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { createSocialClient, type SocialClient } from "../../src/social/api-client.ts";
+import { nameOf, toHandleKey } from "../../src/social/account.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import { answers, failures, isDocumented, type By } from "../support/published-network.ts";
@@ -35,15 +36,17 @@ beforeAll(async () => {
 });
 afterAll(() => network.close());
 
-const find = (by: By, keys: readonly string[]) =>
-  by === "ids" ? client.findByIds(keys) : client.findByHandles(keys);
+const find = (by: By, names: readonly string[]) => client.find(by === "ids" ? names : names.map(toHandleKey));
 
 describe("the network's published responses", () => {
   it("give each key the account that they have for it, or the reason why there is none", async () => {
     const property = fc.asyncProperty(answers, async ({ by, expected, body }) => {
       answer = { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
       const found = await find(by, [...expected.keys()]);
-      const seen = [...found].map(([key, one]) => [key, one instanceof SocialError ? one.failure.kind : one]);
+      const seen = [...found].map(([key, one]) => [
+        nameOf(key),
+        one instanceof SocialError ? one.failure.kind : one,
+      ]);
       expect(seen).toEqual([...expected]);
     });
     await fc.assert(property, { seed: 1, numRuns: 100 });
