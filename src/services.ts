@@ -75,7 +75,7 @@ export function createSocialServices(needs: CommonNeeds) {
     accountLookup: createAccountLookup({
       ...config,
       client,
-      budget: createReadBudget({ ...config, redis, metrics: budgetMetrics, log }),
+      budget: createReadBudget({ ...config, redis, metrics: budgetMetrics }),
       redis,
       metrics: { batches: batchMetrics("social"), budgets: budgetMetrics },
     }),

@@ -1,15 +1,14 @@
 import ipaddr from "ipaddr.js";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
-import type { Logger } from "../observability/log.ts";
 import type { Redis } from "../store/redis.ts";
-import { hourlyBucket, type Bucket } from "../store/bucket.ts";
-import { createSharedBuckets, type Taken } from "../store/shared-buckets.ts";
+import { createBuckets, hourlyBucket, type Bucket, type Taken } from "../store/buckets.ts";
 
 /** Stands for the block of all callers whom the operator trusts. */
 export const TRUSTED_BLOCK = "trusted";
 
 /** Whose limit is reached: the caller's, which all callers of its address block have together, or the service's. */
-export type BudgetScope = "CALLER" | "SERVICE";
+export type BudgetScope = (typeof SCOPES)[number];
+export const SCOPES = ["CALLER", "SERVICE"] as const;
 
 /** Why an amount does not fit. */
 export interface Shortage {
@@ -54,25 +53,13 @@ const REST_MAY_USE = 1 / 2;
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */
   name: string;
-  /** Its name in the log. */
-  label: string;
   limit: number;
   pool: Pool;
   tiers: readonly [Tier, ...Tier[]];
   redis: Redis | undefined;
-  log: Logger;
 }) {
-  const { name, label, limit, pool: whole, tiers, redis, log } = needs;
-  const buckets = createSharedBuckets({
-    name,
-    redis,
-    onRedisAway: () => {
-      log.warn(
-        { budget: label, limit: Math.ceil(limit / 4) },
-        "until Redis answers, this replica allows a quarter of the budget and of each caller's share",
-      );
-    },
-  });
+  const { limit, pool: whole, tiers } = needs;
+  const buckets = createBuckets(needs);
 
   function toBucket(bucketName: string, share: number, largest: number): Bucket {
     const perHour = Math.min(limit, Math.max(share * limit, 2 * tiers[0].first));
@@ -158,8 +145,8 @@ export function createBudget(needs: {
       };
     },
 
-    /** How much of what a pool holds is used, 0 to 1. Call at each scrape. */
-    usedPart: (part: Pool = whole): number => buckets.usedPart(poolBucket(part)),
+    /** How much of what a pool holds is used, 0 to 1. */
+    usedPart: (part: Pool = whole): Promise<number> => buckets.usedPart(poolBucket(part)),
   };
 }
 

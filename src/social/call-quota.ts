@@ -1,5 +1,4 @@
-import type { Bucket } from "../store/bucket.ts";
-import { createSharedBuckets } from "../store/shared-buckets.ts";
+import { createBuckets, type Bucket } from "../store/buckets.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
 
@@ -44,7 +43,7 @@ export function createCallQuota({
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * socialTimeoutMs));
   /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();
-  const buckets = createSharedBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
+  const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 

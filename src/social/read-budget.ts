@@ -1,4 +1,3 @@
-import type { Logger } from "../observability/log.ts";
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import { createBudget } from "../fairness/budget.ts";
 import type { Redis } from "../store/redis.ts";
@@ -32,17 +31,14 @@ export function createReadBudget(needs: {
   socialApiUrl: URL;
   redis?: Redis | undefined;
   metrics?: BudgetMetrics | undefined;
-  log: Logger;
 }) {
-  const { socialReadsPerHour, socialApiUrl, redis, metrics, log } = needs;
+  const { socialReadsPerHour, socialApiUrl, redis, metrics } = needs;
   const budget = createBudget({
     name: `reads:${socialApiUrl.host}`,
-    label: "social_reads",
     limit: socialReadsPerHour,
     pool: { name: "all", ...SHARES, largest: TIERS[0].first },
     tiers: TIERS,
     redis,
-    log,
   });
   if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedPart);
 

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createLogger } from "../../src/observability/log.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { config, createSimulation } from "../support/simulated-lookups.ts";
 
@@ -70,7 +69,7 @@ describe("in simulated time", () => {
       [["192.0.2.0/24"], 2_500],
       [Array.from({ length: 40 }, (_, i) => `2001:db8:${i}::/48`), 1_250],
     ] as const) {
-      const budget = createReadBudget({ ...config, redis: undefined, log: createLogger("silent") });
+      const budget = createReadBudget({ ...config, redis: undefined });
       let got = 0;
       for (let second = 0; second < HOUR_SECONDS; second += 10) {
         for (const block of blocks) got += (await budget(100, block)).paid;
@@ -82,7 +81,7 @@ describe("in simulated time", () => {
   });
 
   it("a caller that asks for 1,000 names at once gets a third of them at once, and all within the hour", async () => {
-    const budget = createReadBudget({ ...config, redis: undefined, log: createLogger("silent") });
+    const budget = createReadBudget({ ...config, redis: undefined });
     let missing = 1_000;
     const gotAt: number[] = [];
     for (let second = 0; missing > 0; second += 30) {
@@ -127,7 +126,7 @@ describe("SECURITY.md", () => {
     attackers: number,
     { isInBursts = false, areHonestCallersHere = true, isWide = false } = {},
   ) {
-    const budget = createReadBudget({ ...config, redis: undefined, log: createLogger("silent") });
+    const budget = createReadBudget({ ...config, redis: undefined });
     let charged = 0;
     const ask = async (block: string, count: number): Promise<number> => {
       const got = (await budget(count, block)).paid;

@@ -71,7 +71,6 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
 
   it("share the fee budgets of different fee payers", async () => {
     for (const feePayer of ["payer1", "payer2", "payer3"]) {
-      const log = createLogger("silent");
       const budgets = replicas.map((redis) =>
         createFeeBudget({
           feePayer,
@@ -79,8 +78,7 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
           maxPriorityFeeLamports: toLamports(0),
           maxRentLamports: toLamports(0),
           redis,
-          metrics: createBudgetMetrics(new Registry(), log),
-          log,
+          metrics: createBudgetMetrics(new Registry(), createLogger("silent")),
         }),
       );
       const reservations = await Promise.allSettled(
@@ -100,7 +98,6 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
       const needs = {
         socialReadsPerHour: 66,
         socialApiUrl: new URL(`http://${host}`),
-        log: createLogger("silent"),
       };
       const budgets = replicas.map((redis) => createReadBudget({ ...needs, redis }));
       const admissions = await Promise.all(

@@ -1,6 +1,5 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { createLogger } from "../../src/observability/log.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
@@ -12,7 +11,6 @@ const defaults = {
   budget: createReadBudget({
     socialReadsPerHour: 0,
     socialApiUrl: new URL("http://network"),
-    log: createLogger("silent"),
   }),
   socialConcurrency: 4,
   socialQueueMax: 1000,
@@ -208,7 +206,7 @@ describe("the budget for reading accounts", () => {
   /** A lookup with a budget of which a caller gets seven reads at once. */
   function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
     const { calls, client } = heldNetwork();
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170 });
     const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
     const find = async (block: string, ...handles: string[]) =>
       results(await lookup.findByHandles(handles, caller(block)));
@@ -286,7 +284,7 @@ describe("the budget for reading accounts", () => {
   });
 
   it("neither asks for nor charges a handle whose caller leaves while another reserves it", async () => {
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170 });
     const reserved: string[] = [];
     const slow = Promise.withResolvers<undefined>();
     const { calls, find, lookup } = createLimited({

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { createLogger } from "../../src/observability/log.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
@@ -34,7 +33,6 @@ describeInMemoryAndInRedis("the budget for reads of accounts", (getRedis) => {
       socialReadsPerHour: READS_PER_HOUR,
       socialApiUrl: new URL("http://network"),
       redis: getRedis(),
-      log: createLogger("silent"),
     });
   const found = () => account;
 
@@ -67,7 +65,6 @@ it("nothing is limited with SOCIAL_READS_PER_HOUR=0", async () => {
   const needs = {
     socialReadsPerHour: 0,
     socialApiUrl: new URL("http://network"),
-    log: createLogger("silent"),
   };
   expect(await read(createReadBudget(needs), "a", 10_000, () => account)).toBe(10_000);
 });
