@@ -36,7 +36,7 @@ import { createSocialClient } from "./social/api-client.ts";
 import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
-import type { createBatchMetrics } from "./upstream/batch-metrics.ts";
+import type { createBatchMetrics } from "./observability/batch-metrics.ts";
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";

@@ -1,4 +1,4 @@
-import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";

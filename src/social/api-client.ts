@@ -7,7 +7,7 @@ import { parseJson } from "../contract/parse-json.ts";
 import { isHandleKey, nameOf, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import type { CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
-import { PROFILE_FIELDS, toProfile } from "./profile.ts";
+import { PROFILE, PROFILE_FIELDS } from "./profile.ts";
 import {
   isBadRequest,
   isOperatorProblem,
@@ -202,7 +202,7 @@ function match(
   for (const row of data) {
     const user = USER.safeParse(row).data;
     if (!user) continue;
-    const account = { id: user.id, handle: user.username, profile: toProfile(row) };
+    const account = { id: user.id, handle: user.username, profile: PROFILE.parse(row) };
     add(areHandles ? toHandleKey(account.handle) : account.id, account);
   }
   const none = () => unreadable(new Error("no readable answer for a requested account"));

@@ -6,10 +6,10 @@ export type CallQuota = ReturnType<typeof createCallQuota>;
 
 /** Calls are not delayed while more than this part of the network's limit is left. */
 const PLENTY = 0.8;
-/** The network's documented limit of calls in 15 minutes, for responses that do not name it. */
-const DEFAULT_LIMIT = 300;
-/** The network's rate limit window; a later reset is a mistake. */
-const MAX_RESET_MS = 900_000;
+/** The network's documented limit of calls in a window, for responses that do not name it. */
+const CALLS_PER_WINDOW = 300;
+/** 15 minutes. A later reset is a mistake. */
+const WINDOW_MS = 900_000;
 const MAX_WAIT_MS = 5_000;
 /** The part of a lookup's time that it may wait for its call. The rest is for the call itself. */
 const WAIT_PART = 0.8;
@@ -51,9 +51,9 @@ export function createCallQuota({
     /** Reads the rate limit headers of a response. */
     record(kind: string, headers: UpstreamAnswer["headers"]): void {
       const read = (name: string) => toCount(headers[`x-rate-limit-${name}`]);
-      const [limit = DEFAULT_LIMIT, remaining, reset] = [read("limit"), read("remaining"), read("reset")];
+      const [limit = CALLS_PER_WINDOW, remaining, reset] = [read("limit"), read("remaining"), read("reset")];
       if (remaining === undefined || reset === undefined) return;
-      const leftMs = Math.min(reset * 1000 - Date.now(), MAX_RESET_MS);
+      const leftMs = Math.min(reset * 1000 - Date.now(), WINDOW_MS);
       if (leftMs <= 0) return;
       const isPlenty = remaining > PLENTY * limit;
       const intervalMs = isPlenty ? 0 : Math.ceil(leftMs / Math.max(1, remaining));

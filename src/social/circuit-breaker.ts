@@ -2,13 +2,12 @@ import {
   circuitBreaker,
   CircuitState,
   ConsecutiveBreaker,
+  DelegateBackoff,
   ExponentialBackoff,
   handleWhen,
   isBrokenCircuitError,
-  noJitterGenerator,
   retry,
   wrap,
-  type IBackoffFactory,
 } from "cockatiel";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
@@ -16,7 +15,8 @@ import { isOutage, isTransient, SocialError } from "./social-error.ts";
 
 /** Failures in a row that open the circuit. */
 const FAILURES_TO_OPEN = 5;
-const OPEN_MS = { initialDelay: 1_000, maxDelay: 30_000 };
+const FIRST_OPEN_MS = 1_000;
+const MAX_OPEN_MS = 30_000;
 const RETRIES = 1;
 const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
 
@@ -45,17 +45,14 @@ export function createCircuitBreaker({
   /** When the circuit may close again: in `performance.now()` time, and in `Date.now()` time, as in the breaker itself. */
   let openUntil = 0;
   let openUntilDate = 0;
-  const recordOpenUntil = <Context>(factory: IBackoffFactory<Context>): IBackoffFactory<Context> => ({
-    next(context) {
-      const backoff = factory.next(context);
-      openUntil = performance.now() + backoff.duration;
-      openUntilDate = Date.now() + backoff.duration;
-      return { ...recordOpenUntil(backoff), duration: backoff.duration };
-    },
-  });
   const breaker = circuitBreaker(handleWhen(isOutage), {
     // No jitter: it could shorten the first open period to almost nothing.
-    halfOpenAfter: recordOpenUntil(new ExponentialBackoff({ ...OPEN_MS, generator: noJitterGenerator })),
+    halfOpenAfter: new DelegateBackoff(({ attempt }) => {
+      const openMs = Math.min(FIRST_OPEN_MS * 2 ** (attempt - 1), MAX_OPEN_MS);
+      openUntil = performance.now() + openMs;
+      openUntilDate = Date.now() + openMs;
+      return openMs;
+    }),
     breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
   });
   const policy = wrap(

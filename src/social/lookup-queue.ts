@@ -1,5 +1,5 @@
 import { inFairOrder } from "../fairness/fair-order.ts";
-import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
