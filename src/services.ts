@@ -61,13 +61,13 @@ export interface CommonNeeds {
 export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { redis, batchMetrics, budgetMetrics, log } = needs;
-  const quota = createCallQuota({ ...config, redis });
+  const quota = createCallQuota({ ...config, redis, log });
   budgetMetrics.watch("social_calls", quota.usedPart);
   const client = createSocialClient({
     ...needs,
     ...config,
     token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ ...config, log }),
+    circuitBreaker: createCircuitBreaker(config),
     quota,
   });
   return {

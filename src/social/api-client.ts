@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { toSocialId } from "../contract/social-id.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
@@ -26,11 +25,6 @@ export const MAX_USERS_PER_CALL = 100;
 
 /** The most extra calls for one batch in which the network rejects the format of some names. */
 const MAX_EXTRA_CALLS = 16;
-
-/** Used when a 429 has no valid reset header. */
-const DEFAULT_RETRY_AFTER_SECONDS = 60;
-/** The network's rate limit window; a later reset is a mistake. */
-const MAX_RETRY_AFTER_SECONDS = 900;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
@@ -78,7 +72,7 @@ export function createSocialClient(needs: {
   socialApiUrl: URL;
   token: string;
   circuitBreaker: CircuitBreaker;
-  quota: Pick<CallQuota, "record" | "turn">;
+  quota: CallQuota;
   callUpstream: CallUpstream;
   warnings: Warnings;
 }) {
@@ -87,18 +81,27 @@ export function createSocialClient(needs: {
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
   const away = `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`;
 
+  /** Keeps only the last part of the problem's type, because the rest of the body must not reach the log. */
+  function toError({ status, headers }: UpstreamAnswer, body: unknown): SocialError {
+    const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
+    const failure: SocialFailure = { kind: "refused", status, problem };
+    return status === 429 && !isOperatorProblem(failure) ? quota.limit(headers) : new SocialError(failure);
+  }
+
   async function get(
     keys: readonly AccountKey[],
     signal: AbortSignal,
     method?: string,
   ): Promise<z.infer<typeof USERS>> {
+    // Another call may have received a 429 since the circuit breaker let this one pass.
+    quota.assertNotLimited();
     const by = isHandleKey(keys[0]!) ? "usernames" : "ids";
     const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
     const call = { upstream: "social", method: method ?? `users by ${by}`, url, headers, signal } as const;
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
       const body = parseJson(answer.text);
-      if (!isOk(answer.status)) throw new SocialError(toFailure(answer, body));
+      if (!isOk(answer.status)) throw toError(answer, body);
       const users = USERS.safeParse(body);
       if (!users.success) throw unreadable(users.error);
       return users.data;
@@ -115,6 +118,7 @@ export function createSocialClient(needs: {
     limits = { deadline: circuitBreaker.newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
+      quota.assertNotLimited();
       return match(keys, await reported(circuitBreaker.call((signal) => get(keys, signal), limits.deadline)));
     } catch (error) {
       if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
@@ -175,15 +179,6 @@ export function createSocialClient(needs: {
   };
 }
 
-/** Keeps only the last part of the problem's type, because the rest of the body must not reach the log. */
-function toFailure({ status, headers }: UpstreamAnswer, body: unknown): SocialFailure {
-  const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
-  const refused = { kind: "refused", status, problem } as const;
-  return status === 429 && !isOperatorProblem(refused)
-    ? { kind: "rate-limited", retryAfterSeconds: secondsUntilReset(headers) }
-    : refused;
-}
-
 /** Matches each key with its account or error in the response. Skips unreadable rows. */
 function match(
   keys: readonly AccountKey[],
@@ -211,10 +206,4 @@ function match(
 
 function unreadable(cause: Error): SocialError {
   return new SocialError({ kind: "unreadable" }, cause);
-}
-
-function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
-  const reset = headers["x-rate-limit-reset"];
-  if (typeof reset !== "string" || !/^\d+$/.test(reset)) return DEFAULT_RETRY_AFTER_SECONDS;
-  return Math.min(toRetryAfterSeconds(Number(reset) * 1000 - Date.now()), MAX_RETRY_AFTER_SECONDS);
 }

@@ -1,6 +1,9 @@
 import { createBuckets, type Bucket } from "../store/buckets.ts";
+import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import type { Logger } from "../observability/log.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
+import { SocialError } from "./social-error.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
@@ -10,6 +13,8 @@ const PLENTY = 0.8;
 const CALLS_PER_WINDOW = 300;
 /** 15 minutes. A later reset is a mistake. */
 const WINDOW_MS = 900_000;
+/** Used when a 429 has no valid reset header. */
+const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
 /** The part of a lookup's time that it may wait for its call. The rest is for the call itself. */
 const WAIT_PART = 0.8;
@@ -29,39 +34,64 @@ interface Pace {
  * same headers.
  *
  * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`, so that lookups that wait for it still have
- * time for the call. If that is too often, calls run out before the reset.
+ * time for the call. If that is too often, calls run out before the reset. After a 429 no call is allowed before it.
  */
 export function createCallQuota({
   socialApiUrl,
   socialTimeoutMs,
   redis,
+  log,
 }: {
   socialApiUrl: URL;
   socialTimeoutMs: number;
   redis: Redis | undefined;
+  log: Logger;
 }) {
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * socialTimeoutMs));
   /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();
   const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
 
+  /** After a 429, in `performance.now()` time. */
+  let limitedUntil = 0;
+
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 
   return {
     /** Reads the rate limit headers of a response. */
     record(kind: string, headers: UpstreamAnswer["headers"]): void {
-      const read = (name: string) => toCount(headers[`x-rate-limit-${name}`]);
-      const [limit = CALLS_PER_WINDOW, remaining, reset] = [read("limit"), read("remaining"), read("reset")];
-      if (remaining === undefined || reset === undefined) return;
-      const leftMs = Math.min(reset * 1000 - Date.now(), WINDOW_MS);
-      if (leftMs <= 0) return;
+      const limit = toCount(headers["x-rate-limit-limit"]) ?? CALLS_PER_WINDOW;
+      const remaining = toCount(headers["x-rate-limit-remaining"]);
+      const leftMs = msUntilReset(headers);
+      if (remaining === undefined || leftMs === undefined || leftMs <= 0) return;
       const isPlenty = remaining > PLENTY * limit;
       const intervalMs = isPlenty ? 0 : Math.ceil(leftMs / Math.max(1, remaining));
       paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
-    /** Takes a turn for one call, and resolves when it comes. Undefined while calls are not spaced. */
+    /** Allows no call before the reset that a 429 names. Returns the error of its call. */
+    limit(headers: UpstreamAnswer["headers"]): SocialError {
+      const retryAfterSeconds = toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
+      const now = performance.now();
+      if (limitedUntil <= now)
+        log.warn(
+          { retryAfterSeconds },
+          "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
+        );
+      limitedUntil = Math.max(limitedUntil, now + retryAfterSeconds * 1000);
+      return new SocialError({ kind: "rate-limited", retryAfterSeconds });
+    },
+
+    /** Throws {@link SocialError} `rate-limited` between a 429 and its reset. */
+    assertNotLimited(): void {
+      const leftMs = limitedUntil - performance.now();
+      if (leftMs > 0)
+        throw new SocialError({ kind: "rate-limited", retryAfterSeconds: toRetryAfterSeconds(leftMs) });
+    },
+
+    /** Takes a turn for one call, and resolves when it comes. Undefined if the next call is made, or fails, at once. */
     turn(): Promise<unknown> | undefined {
+      if (limitedUntil > performance.now()) return undefined;
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
@@ -82,6 +112,11 @@ export function createCallQuota({
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function msUntilReset(headers: UpstreamAnswer["headers"]): number | undefined {
+  const reset = toCount(headers["x-rate-limit-reset"]);
+  return reset === undefined ? undefined : Math.min(reset * 1000 - Date.now(), WINDOW_MS);
+}
 
 function toCount(header: string | string[] | undefined): number | undefined {
   return typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : undefined;

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { createLogger, type Logger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createSocialClient } from "../../src/social/api-client.ts";
+import { createCallQuota } from "../../src/social/call-quota.ts";
 import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
 import { nameOf, toHandleKey } from "../../src/social/account.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
@@ -13,13 +14,17 @@ import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loo
 let network: LoopbackServer<string>;
 let answer: unknown;
 const log = { error: vi.fn() };
-const record = vi.fn();
 const client = () =>
   createSocialClient({
     socialApiUrl: new URL(`${network.url}/prefix/`),
     token: "the-token",
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs: 60_000, log: createLogger("silent") }),
-    quota: { record, turn: () => undefined },
+    circuitBreaker: createCircuitBreaker({ socialTimeoutMs: 60_000 }),
+    quota: createCallQuota({
+      socialApiUrl: new URL(network.url),
+      socialTimeoutMs: 60_000,
+      redis: undefined,
+      log: createLogger("silent"),
+    }),
     callUpstream: createCallUpstream(new Registry()),
     warnings: createWarnings(log as unknown as Logger),
   });
@@ -184,5 +189,22 @@ describe("a call to the network", () => {
     await expect(client().find(["@one"])).rejects.toMatchObject({
       failure: { kind: "rate-limited", retryAfterSeconds: seconds },
     });
+  });
+
+  it("makes no call between a 429 and its reset, not even a retry", async () => {
+    const limited = client();
+    const reset = { "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + 100) };
+    const { length } = network.calls;
+    const received = Promise.withResolvers<undefined>();
+    const isFor = (name: string) => (call: string) => call.includes(`usernames=${name}&`);
+    network.faults.add({ when: isFor("one"), then: { status: 429, headers: reset, body: "" } });
+    network.faults.add({ when: isFor("two"), until: received.promise, then: { status: 503, body: "" } });
+    const refused = { failure: { kind: "rate-limited", retryAfterSeconds: expect.closeTo(100, -1) } };
+    const second = limited.find(["@two"]);
+    await expect(limited.find(["@one"])).rejects.toMatchObject(refused);
+    received.resolve(undefined);
+    await expect(second).rejects.toMatchObject(refused);
+    await expect(limited.find(["@three"])).rejects.toMatchObject(refused);
+    expect(network.calls).toHaveLength(length + 2);
   });
 });
