@@ -62,7 +62,7 @@ export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { redis, batchMetrics, budgetMetrics, log } = needs;
   const quota = createCallQuota({ ...config, redis, log });
-  budgetMetrics.watch("social_calls", quota.usedPart);
+  budgetMetrics.watch("social_calls", quota.usedRatio);
   const client = createSocialClient({
     ...needs,
     ...config,

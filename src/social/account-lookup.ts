@@ -14,12 +14,12 @@ export type AccountLookup = ReturnType<typeof createAccountLookup>;
 export interface Caller {
   /** Aborts when the caller no longer needs the result. */
   readonly signal: AbortSignal;
-  /** Callers in the same block share one part of the queue and of the budget. */
+  /** The callers of a block have one share of the queue and of the budget. */
   readonly addressBlock: string;
 }
 
 /**
- * Names that have waited for this part of `socialTimeoutMs` are refused: the rest would not be enough for the call.
+ * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too short for the call.
  * Above the longest wait for a turn in the call quota.
  */
 const SEND_WITHIN = 0.9;

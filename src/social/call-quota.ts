@@ -7,7 +7,7 @@ import { SocialError } from "./social-error.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
-/** Calls are not delayed while more than this part of the network's limit is left. */
+/** Calls are not delayed while more than this fraction of the network's limit is left. */
 const PLENTY = 0.8;
 /** The network's documented limit of calls in a window, for responses that do not name it. */
 const CALLS_PER_WINDOW = 300;
@@ -16,8 +16,8 @@ const WINDOW_MS = 900_000;
 /** Used when a 429 has no valid reset header. */
 const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
-/** The part of a lookup's time that it may wait for its call. The rest is for the call itself. */
-const WAIT_PART = 0.8;
+/** The fraction of its time that a lookup may wait for its call. The rest is for the call itself. */
+const WAIT_FRACTION = 0.8;
 
 /** How far apart calls are until the network's reset, according to one response. Times in `performance.now()` time. */
 interface Pace {
@@ -30,8 +30,8 @@ interface Pace {
 /**
  * Spaces calls so that the network's limit is not used up before its reset. While many are left, no call waits. Once a
  * fifth is used, calls are spaced evenly over the rest of the window, so each gathers more keys: a turn is the unit of a
- * bucket that holds one. All replicas take turns while Redis is available; otherwise each spaces its own calls, by the
- * same headers.
+ * bucket that holds one. All replicas take turns while Redis is available; otherwise each spaces
+ * only the calls that it makes.
  *
  * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`, so that lookups that wait for it still have
  * time for the call. If that is too often, calls run out before the reset. After a 429 no call is allowed before it.
@@ -47,10 +47,10 @@ export function createCallQuota({
   redis: Redis | undefined;
   log: Logger;
 }) {
-  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * socialTimeoutMs));
+  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
   /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();
-  const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
+  const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, fractionWithoutRedis: 1 });
 
   /** After a 429, in `performance.now()` time. */
   let limitedUntil = 0;
@@ -99,8 +99,8 @@ export function createCallQuota({
     /** The calls that the network still allows until its reset, by its last response; undefined if it has not said so. */
     left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
 
-    /** The part of the network's limit that is used, 0 to 1. */
-    usedPart: (): number =>
+    /** The fraction of the network's limit that is used, 0 to 1. */
+    usedRatio: (): number =>
       Math.max(0, ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit))),
   };
 

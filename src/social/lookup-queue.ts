@@ -39,8 +39,8 @@ const MAX_WAIT_MS = 150;
  * names that have gathered. All who load a name get its answer, even if it is in flight, unless all earlier callers
  * have left: its call is probably failing.
  *
- * Address blocks get equal parts: if more names wait than fit into a call, it takes equally many of each block; if more
- * than `socialQueueMax` wait, the newest of the blocks with the most are refused. Handles and ids never share a call;
+ * Address blocks are equal: if more names wait than fit into a call, it takes equally many of each block; if more
+ * than `socialQueueMax` wait, the newest of the blocks with the most are refused. No call has both handles and ids;
  * they take turns.
  */
 export function createLookupQueue(needs: {

@@ -42,5 +42,5 @@ export const PROFILE = z
     return { ...same, followers: public_metrics.followers_count, pictureUrl: profile_image_url };
   });
 
-/** A profile in a shared cache entry. Entries of earlier versions have none: all its fields are then null. */
+/** A profile in a cache entry in Redis. Entries of earlier versions have none: all its fields are then null. */
 export const CACHED_PROFILE = z.object({ name, verified, followers, pictureUrl }).catch(NO_PROFILE);

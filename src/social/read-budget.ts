@@ -4,7 +4,7 @@ import type { Redis } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { SocialError } from "./social-error.ts";
 
-/** The shares of the budget. A block that asks for 20 names every 40 seconds is never refused when alone. */
+/** The shares of the budget. A block that asks for 20 names every 40 seconds is not refused while nobody else asks. */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 8, trusted: 1 };
 /** People look up a few names, bots some hundred. */
 const TIERS = [
@@ -40,7 +40,7 @@ export function createReadBudget(needs: {
     tiers: TIERS,
     redis,
   });
-  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedPart);
+  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedRatio);
 
   /** Reserves reads for a caller's address block, or as many as fit. */
   return async (wanted: number, addressBlock: string): Promise<PaidReads> => {

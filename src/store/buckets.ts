@@ -43,8 +43,8 @@ const ROUNDING_MS = 1;
 const HOUR_MS = 3_601_000;
 /** The buckets that a process remembers. Each takes about 200 bytes. */
 const MAX_BUCKETS = 50_000;
-/** A replica that cannot reach Redis takes this part of a bucket: four replicas together stay within it. */
-const PART_WITHOUT_REDIS = 1 / 4;
+/** A replica that cannot reach Redis takes this fraction of a bucket: four replicas together stay within it. */
+const FRACTION_WITHOUT_REDIS = 1 / 4;
 /** How soon Redis may be back, for an amount that fits only then. */
 const RETRY_WITHOUT_REDIS_MS = 30_000;
 
@@ -173,28 +173,28 @@ export interface Taken {
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
-  /** Returns `unused` of the amount; may be called again for further parts. A negative part charges more. */
+  /** Returns `unused` of the amount; may be called again for more of it. A negative one charges more. */
   giveBack(unused: number): void;
 }
 
 /**
  * Buckets of all replicas, in Redis; without `redis` those of this process. While a replica cannot reach Redis it
- * takes at most a quarter (`partWithoutRedis`) of what each bucket allows, less what it has taken before. What it takes
+ * takes at most a quarter (`fractionWithoutRedis`) of what each bucket allows, less what it has taken before. What it takes
  * in Redis also counts in its memory: if Redis loses it, no replica takes more than a bucket allows.
  */
 export function createBuckets(needs: {
   /** Distinguishes these buckets from others in the same Redis. */
   name: string;
   redis: Redis | undefined;
-  partWithoutRedis?: number;
+  fractionWithoutRedis?: number;
 }) {
-  const { name, redis, partWithoutRedis: part = PART_WITHOUT_REDIS } = needs;
+  const { name, redis, fractionWithoutRedis: fraction = FRACTION_WITHOUT_REDIS } = needs;
   const memory = createMemoryBuckets();
   const inRedis = redis && createRedisBuckets(redis, name);
-  const toPart = ({ name, burst, msPerUnit }: Bucket) => ({
+  const toFraction = ({ name, burst, msPerUnit }: Bucket) => ({
     name,
-    burst: burst * part,
-    msPerUnit: msPerUnit / part,
+    burst: burst * fraction,
+    msPerUnit: msPerUnit / fraction,
   });
 
   return {
@@ -219,7 +219,7 @@ export function createBuckets(needs: {
       const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
       if (all?.taken === 0) return toTaken(0, all);
 
-      const localBuckets = inRedis && !all ? buckets.map(toPart) : buckets;
+      const localBuckets = inRedis && !all ? buckets.map(toFraction) : buckets;
       const localWanted = all?.taken ?? wanted;
       const local = memory.take(localBuckets, {
         wanted: localWanted,
@@ -240,7 +240,7 @@ export function createBuckets(needs: {
     },
 
     /** How much of a bucket is used, 0 to 1. */
-    async usedPart(bucket: Bucket): Promise<number> {
+    async usedRatio(bucket: Bucket): Promise<number> {
       if (bucket.burst === 0) return 1;
       const nothing = { wanted: 0, least: 0, aheadMs: 0 };
       const answer = (await inRedis?.take([bucket], nothing)) ?? memory.take([bucket], nothing);

@@ -25,7 +25,7 @@ interface Queued {
   readonly endsAt: number;
 }
 
-/** The state that all replicas share, in one Redis or in a Redis Cluster. */
+/** The common state of all replicas, in one Redis or in a Redis Cluster. */
 export interface Redis {
   /**
    * Runs a script in one round trip. Returns undefined if the script fails or returns something unexpected, or

@@ -26,18 +26,18 @@ const newBudget = (redis?: Redis) =>
 type Budget = ReturnType<typeof newBudget>;
 
 /** What a block gets of so much, and if that is not all, whose limit is reached. */
-async function take(budget: Budget, block: string, wanted: number, part?: Pool) {
-  const { amount, shortage } = await budget.take(block, wanted, { least: 1, part });
+async function take(budget: Budget, block: string, wanted: number, pool = POOL) {
+  const { amount, shortage } = await budget.take(block, wanted, { least: 1, pool });
   return shortage ? [amount, shortage.scope] : [amount];
 }
 
 describeInMemoryAndInRedis("a budget", (getRedis) => {
-  const each = (steps: [block: string, wanted: number, result: unknown[], part?: Pool][]) => async () => {
+  const each = (steps: [block: string, wanted: number, result: unknown[], pool?: Pool][]) => async () => {
     const inMemory = newBudget();
-    for (const [block, wanted, result, part] of steps) {
+    for (const [block, wanted, result, pool] of steps) {
       // Each time at a new replica, which has taken nothing itself, so that Redis decides.
       const redis = getRedis();
-      expect([block, await take(redis ? newBudget(redis) : inMemory, block, wanted, part)]).toEqual([
+      expect([block, await take(redis ? newBudget(redis) : inMemory, block, wanted, pool)]).toEqual([
         block,
         result,
       ]);
@@ -115,12 +115,12 @@ describeInMemoryAndInRedis("a budget", (getRedis) => {
     const one = newBudget(getRedis());
     const other = getRedis() ? newBudget(getRedis()) : one;
     const percents = async () => {
-      const parts = await Promise.all([other.usedPart(), other.usedPart(SMALL)]);
+      const parts = await Promise.all([other.usedRatio(), other.usedRatio(SMALL)]);
       return parts.map((used) => Math.round(used * 100));
     };
     expect(await percents()).toEqual([0, 0]);
     await one.take("a", 20);
-    await one.take("b", 10, { part: SMALL });
+    await one.take("b", 10, { pool: SMALL });
     setSeconds(performance.now() / 1_000 + 1);
     expect(await percents()).toEqual([30, 20]);
   });
@@ -136,7 +136,7 @@ describe("a budget of nothing", () => {
       redis: undefined,
     });
     expect((await budget.take("a", 1)).shortage).toEqual({ scope: "SERVICE" });
-    expect(await budget.usedPart()).toBe(1);
+    expect(await budget.usedRatio()).toBe(1);
   });
 });
 
@@ -160,7 +160,7 @@ describeWithRedis("a budget in Redis", () => {
   });
 
   it("keeps each bucket in one key, with a common hash tag, until it is full again", async () => {
-    await replica().take("2001:db8:1::/48", 1, { part: SMALL });
+    await replica().take("2001:db8:1::/48", 1, { pool: SMALL });
     const keys: string[] = await server.command("KEYS", "tributary:v2:bucket:*");
     expect(keys.sort()).toEqual(
       [

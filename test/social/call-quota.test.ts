@@ -85,16 +85,16 @@ describe("the network's call quota", () => {
     quota.record("ids", headers(10, 20));
     quota.record("usernames", headers(299, 900));
     expect(await waits(quota, 2)).toEqual([0, 2_000]);
-    expect(quota.usedPart()).toBeCloseTo(290 / 300);
+    expect(quota.usedRatio()).toBeCloseTo(290 / 300);
   });
 
   it("forgets the old window at its reset", async () => {
     const quota = newQuota();
     quota.record("usernames", headers(1, 10));
-    expect(quota.usedPart()).toBeCloseTo(299 / 300);
+    expect(quota.usedRatio()).toBeCloseTo(299 / 300);
     await wait(quota);
     vi.advanceTimersByTime(10_000);
-    expect([await waits(quota, 3), quota.usedPart()]).toEqual([[0, 0, 0], 0]);
+    expect([await waits(quota, 3), quota.usedRatio()]).toEqual([[0, 0, 0], 0]);
   });
 
   it("refuses calls and gives no turns between a 429 and its reset, the latest of several", () => {
@@ -154,6 +154,6 @@ describeWithRedis("the network's call quota in Redis", () => {
     await server.stop();
     quota.record("usernames", headers(1, 800));
     await quota.turn();
-    expect(quota.usedPart()).toBeGreaterThan(0.9);
+    expect(quota.usedRatio()).toBeGreaterThan(0.9);
   });
 });

@@ -62,8 +62,8 @@ export function createFeeBudget(needs: {
     tiers: [{ first: highestFee, mayUse: 1 }],
     redis,
   });
-  metrics.watch("fees", budget.usedPart);
-  metrics.watch("small_fees", () => budget.usedPart(small));
+  metrics.watch("fees", budget.usedRatio);
+  metrics.watch("small_fees", () => budget.usedRatio(small));
 
   return {
     /**
@@ -74,7 +74,7 @@ export function createFeeBudget(needs: {
       const isSmall = moved < FEES_MOVED * fee;
       let shortage: Shortage | undefined;
       for (const block of payers.keys()) {
-        const taken = await budget.take(block, Number(fee + rent), { part: isSmall ? small : undefined });
+        const taken = await budget.take(block, Number(fee + rent), { pool: isSmall ? small : pool });
         if (!taken.shortage) {
           return {
             release(unused) {

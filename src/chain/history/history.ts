@@ -76,7 +76,7 @@ export function createHistory(needs: {
     tiers: [{ first: FEW_CALLS, mayUse: 1 }],
     redis,
   });
-  metrics.watch("history_calls", budget.usedPart);
+  metrics.watch("history_calls", budget.usedRatio);
 
   /** Takes one call from the share of the first block that has one left. */
   async function pay(blocks: Blocks) {
