@@ -29,7 +29,7 @@ const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
  * Finds accounts on the social network with as few calls as possible, through {@link createLookupQueue}, which may
- * refuse names with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
+ * refuse keys with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
  *
  * Accounts that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
  * several callers request an account at once, the first pays.

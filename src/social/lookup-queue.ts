@@ -27,21 +27,21 @@ interface Entry extends PromiseWithResolvers<Answer> {
 }
 
 /**
- * The longest a name waits for its call to fill while calls are in flight. Longer than a call takes, because the
+ * The longest that a key waits for its call to fill while calls are in flight. Longer than a call takes, because the
  * network allows only 300 calls in 15 minutes.
  */
 const MAX_WAIT_MS = 150;
 
 /**
- * Merges the names that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
- * is in flight, a name is sent at the end of the event-loop turn, with the other names of the turn. Otherwise names
- * gather until they fill a call or the first has waited for 150 ms. Each call waits for its turn, and then takes the
- * names that have gathered. All who load a name get its answer, even if it is in flight, unless all earlier callers
- * have left: its call is probably failing.
+ * Merges the keys that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
+ * is in flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys
+ * gather until they fill a call or the first has waited for 150 ms. Each call waits until the call quota allows it, and
+ * then takes the keys that have gathered. All callers who load a key get its answer, even if it is in flight. If all
+ * earlier callers have left, the key is requested again, because its call is probably failing.
  *
- * Address blocks are equal: if more names wait than fit into a call, it takes equally many of each block; if more
- * than `socialQueueMax` wait, the newest of the blocks with the most are refused. No call has both handles and ids;
- * they take turns.
+ * Address blocks are equal: if more keys wait than fit into a call, it takes equally many of each block. If more than
+ * `socialQueueMax` wait, the newest keys of the blocks with the most are refused. A call has only handles or only ids,
+ * alternately.
  */
 export function createLookupQueue(needs: {
   ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
@@ -49,7 +49,7 @@ export function createLookupQueue(needs: {
   turn: SocialClient["turn"];
   socialConcurrency: number;
   socialQueueMax: number;
-  /** The error of a name that does not fit into the queue, or is not sent in time. */
+  /** The error of a key that does not fit into the queue, or is not sent in time. */
   refuse: () => Error;
   metrics?: BatchMetrics | undefined;
 }) {
@@ -109,7 +109,7 @@ export function createLookupQueue(needs: {
       for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(socialQueueMax))
         end(entry, refuse());
     if (waiting.size > 0 && calls < socialConcurrency && turn !== "awaited")
-      // A timer that is already set is never too late, because all names wait equally long.
+      // A timer that is already set is never too late, because all keys wait equally long.
       timer ??= setTimeout(() => {
         timer = undefined;
         send();
@@ -137,7 +137,7 @@ export function createLookupQueue(needs: {
 
   async function sendOne(): Promise<void> {
     const batch = chooseFairly();
-    // The next name then uses the turn.
+    // The next key then uses the turn.
     if (batch.length === 0) return;
     turn = "needed";
     calls++;
@@ -155,7 +155,7 @@ export function createLookupQueue(needs: {
     endOfTurn ??= setImmediate(send);
   }
 
-  /** The names of the next call. Refuses those that are late. */
+  /** The keys of the next call. Refuses those that are late. */
   function chooseFairly(): Entry[] {
     const now = performance.now();
     for (const entry of waiting.values())
