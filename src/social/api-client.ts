@@ -140,7 +140,8 @@ export function createSocialClient(needs: {
       clear(...SOCIAL_SUBJECTS);
       return result;
     } catch (error) {
-      const { failure } = error as SocialError;
+      if (!(error instanceof SocialError)) throw error;
+      const { failure } = error;
       if (isBadRequest(error)) clear(...SOCIAL_SUBJECTS);
       else if (isOperatorProblem(failure)) {
         clear(AWAY);
