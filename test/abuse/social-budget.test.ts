@@ -70,9 +70,9 @@ describe("in simulated time", () => {
     expect(attacker.counts["budget-used"]).toBeGreaterThan(50_000);
   });
 
-  it("five callers that ask for unknown handles as fast as they can cost no more than the budget", async () => {
+  it("nine callers that ask for unknown handles as fast as they can cost no more than the budget", async () => {
     const { newCaller, meter } = createSimulation();
-    const attackers = Array.from({ length: 5 }, (_, i) => newCaller(`attacker${i}`));
+    const attackers = Array.from({ length: 9 }, (_, i) => newCaller(`attacker${i}`));
     await repeat(60 * MINUTE, 3 * SECOND, () => {
       for (const attacker of attackers) void attacker.request(HANDLES_PER_REQUEST);
     });
