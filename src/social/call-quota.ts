@@ -28,13 +28,14 @@ interface Pace {
 }
 
 /**
- * Spaces calls so that the network's limit is not used up before its reset. While many are left, no call waits. Once a
- * fifth is used, calls are spaced evenly over the rest of the window, so each gathers more keys: a turn is the unit of a
- * bucket that holds one. All replicas take turns while Redis is available; otherwise each spaces
- * only the calls that it makes.
+ * Keeps what the network allows: 300 calls in 15 minutes, as its responses say. Spaces calls so that they last until the
+ * network's reset. While more than four fifths are left, no call waits. Then calls are spaced evenly over the rest of
+ * the window, so each gathers more keys. A turn is the unit of a bucket that holds one. All replicas take turns while
+ * Redis is available; otherwise each replica spaces only the calls that it makes.
  *
- * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`, so that lookups that wait for it still have
- * time for the call. If that is too often, calls run out before the reset. After a 429 no call is allowed before it.
+ * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`: a lookup that waits for it still has time
+ * for the call. If turns come too often for that, calls run out before the reset. After a 429 no call is allowed before
+ * the reset.
  */
 export function createCallQuota({
   socialApiUrl,

@@ -1,9 +1,9 @@
 /**
- * The law of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
+ * The rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
  * `msPerUnit`. So no hour takes more than `burst` and what an hour refills. Its whole state is one number: the time at
  * which it is full again. An amount is taken from several buckets together, the same from each.
  *
- * The law stands here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
+ * The rule is here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
@@ -21,7 +21,7 @@ export interface Bucket {
 interface Wanted {
   readonly wanted: number;
   readonly least: number;
-  /** Also takes what only flows in within this time. */
+  /** Also takes what will flow in within this time. */
   readonly aheadMs: number;
 }
 
@@ -39,7 +39,7 @@ interface Answer {
 
 /** Far above the rounding errors of the times below. */
 const ROUNDING_MS = 1;
-/** An hour, and so much more that {@link ROUNDING_MS} adds nothing to the sum of an hour. */
+/** An hour, and a second more, so that {@link ROUNDING_MS} does not add a unit to what an hour takes. */
 const HOUR_MS = 3_601_000;
 /** The buckets that a process remembers. Each takes about 200 bytes. */
 const MAX_BUCKETS = 50_000;
@@ -48,7 +48,7 @@ const FRACTION_WITHOUT_REDIS = 1 / 4;
 /** How soon Redis may be back, for an amount that fits only then. */
 const RETRY_WITHOUT_REDIS_MS = 30_000;
 
-/** A bucket from which no hour takes more than `perHour`. One for a single unit refills in two hours. */
+/** A bucket from which no hour takes more than `perHour`. With one unit an hour, the unit refills in two hours. */
 export function hourlyBucket(name: string, perHour: number, burst: number): Bucket {
   return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
 }
