@@ -72,7 +72,7 @@ async function startAt(port: number, more: readonly string[]) {
     stop,
     freeze() {
       isAsStarted = false;
-      server.kill("SIGSTOP");
+      return server.kill("SIGSTOP");
     },
     thaw: () => server.kill("SIGCONT"),
     /** Whether nothing but its data has changed since it started. */
