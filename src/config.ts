@@ -35,7 +35,7 @@ const NAMED_RANGES: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"],
 };
 
-/** Whether a range and a proxy, which may have a name, share an address: then one of the two contains the other. */
+/** Whether a range and a proxy, which may have a name, have an address in common: then one contains the other. */
 function overlap(range: string, proxy: string): boolean {
   const contains = (outer: string, inner: string) => proxyAddr.compile(outer)(inner.replace(/\/.*$/, ""), 0);
   const proxies = NAMED_RANGES[proxy] ?? [proxy];

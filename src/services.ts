@@ -36,7 +36,7 @@ import { createSocialClient } from "./social/api-client.ts";
 import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
-import type { createBatchMetrics } from "./upstream/batch-metrics.ts";
+import type { createBatchMetrics } from "./observability/batch-metrics.ts";
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";
@@ -61,13 +61,13 @@ export interface CommonNeeds {
 export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { redis, batchMetrics, budgetMetrics, log } = needs;
-  const quota = createCallQuota({ ...config, redis });
-  budgetMetrics.watch("social_calls", quota.usedPart);
+  const quota = createCallQuota({ ...config, redis, log });
+  budgetMetrics.watch("social_calls", quota.usedRatio);
   const client = createSocialClient({
     ...needs,
     ...config,
     token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ ...config, log }),
+    circuitBreaker: createCircuitBreaker(config),
     quota,
   });
   return {
@@ -75,7 +75,7 @@ export function createSocialServices(needs: CommonNeeds) {
     accountLookup: createAccountLookup({
       ...config,
       client,
-      budget: createReadBudget({ ...config, redis, metrics: budgetMetrics, log }),
+      budget: createReadBudget({ ...config, redis, metrics: budgetMetrics }),
       redis,
       metrics: { batches: batchMetrics("social"), budgets: budgetMetrics },
     }),

@@ -1,4 +1,4 @@
-import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import type { BatchMetrics } from "../observability/batch-metrics.ts";
 
 type Answer<Value> = Value | Error;
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { createBatcher } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/floors.ts";

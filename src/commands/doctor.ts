@@ -47,11 +47,11 @@ export async function examine(
   const { socialApiToken: token, solanaRpcUrl: urls, feePayerKeypair } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
+  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined, log });
   const client = createSocialClient({
     socialApiUrl,
     token,
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs, log }),
+    circuitBreaker: createCircuitBreaker({ socialTimeoutMs }),
     quota,
     callUpstream,
     warnings: createWarnings(log),

@@ -1,45 +1,55 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { memoize } from "../store/memoize.ts";
-import type { BudgetScope } from "./budget.ts";
+import { SCOPES, type BudgetScope } from "./budget.ts";
 
 /**
  * `social_reads`: accounts read from the network. `social_calls`: calls that the network allows. `fees`: fees
  * of transactions. `small_fees`: those of collects that do not pay for themselves. `history_calls`: calls to the chain
  * for histories. `chain_calls`: calls to the chain for operations with many balances.
  */
-type BudgetName = "social_reads" | "social_calls" | "fees" | "small_fees" | "history_calls" | "chain_calls";
+const BUDGETS = [
+  "social_reads",
+  "social_calls",
+  "fees",
+  "small_fees",
+  "history_calls",
+  "chain_calls",
+] as const;
+type BudgetName = (typeof BUDGETS)[number];
 
 /** The metrics of all budgets. */
 export interface BudgetMetrics {
   /**
-   * Counts refused accounts, or refused payers of collects: the caller's block has used its part, or the service its
+   * Counts refused accounts, or refused payers of collects: the caller's block has used its share, or the service its
    * budget.
    */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
-  /** Registers a function that returns the used part of a budget, 0 to 1; scrapes call it at most once a second. */
-  watch(budget: BudgetName, usedPart: () => number): void;
+  /** Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most once a second. */
+  watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;
 }
 
 /** Refusals can come with every request, so the log only has the most frequent reason of each minute. */
 const LOG_EVERY_MS = 60_000;
 
-/** Used parts are read from Redis, and `/metrics` has no rate limit. */
+/** Used ratios are read from Redis, and `/metrics` has no rate limit. */
 const READ_EVERY_MS = 1_000;
 
 /** Creates the metrics of all budgets, and logs why callers are refused. */
 export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetrics {
-  const budgets = new Map<BudgetName, () => number>();
-  const usedParts = new Gauge({
+  const budgets = new Map<BudgetName, () => number | Promise<number>>();
+  const usedRatios = new Gauge({
     name: "tributary_budget_used_ratio",
     help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories, of 36,000. social_calls: of the calls that the social network allows until its next reset.",
     labelNames: ["budget"],
     registers: [registry],
-    collect: () => void readUsedParts(),
+    collect: () => readUsedRatios(),
   });
-  const readUsedParts = memoize(() => {
-    for (const [budget, usedPart] of budgets) usedParts.set({ budget }, usedPart());
-    return Promise.resolve();
+  const readUsedRatios = memoize(async () => {
+    const read = async (budget: BudgetName, usedRatio: () => number | Promise<number>) => {
+      usedRatios.set({ budget }, await usedRatio());
+    };
+    await Promise.all([...budgets].map((watched) => read(...watched)));
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
@@ -48,14 +58,7 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
     registers: [registry],
   });
   // Start at zero, so that Prometheus sees the first refusals as an increase.
-  refusals.inc({ budget: "social_reads", scope: "CALLER" }, 0);
-  refusals.inc({ budget: "social_reads", scope: "SERVICE" }, 0);
-  refusals.inc({ budget: "social_calls", scope: "SERVICE" }, 0);
-  refusals.inc({ budget: "fees", scope: "CALLER" }, 0);
-  refusals.inc({ budget: "fees", scope: "SERVICE" }, 0);
-  refusals.inc({ budget: "history_calls", scope: "CALLER" }, 0);
-  refusals.inc({ budget: "history_calls", scope: "SERVICE" }, 0);
-  refusals.inc({ budget: "chain_calls", scope: "CALLER" }, 0);
+  for (const budget of BUDGETS) for (const scope of SCOPES) refusals.inc({ budget, scope }, 0);
 
   let lastMinute = new Map<string, { budget: BudgetName; scope: BudgetScope; refused: number }>();
 
@@ -76,6 +79,6 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
       const refused = count + (lastMinute.get(reason)?.refused ?? 0);
       lastMinute.set(reason, { budget, scope, refused });
     },
-    watch: (budget, usedPart) => budgets.set(budget, usedPart),
+    watch: (budget, usedRatio) => budgets.set(budget, usedRatio),
   };
 }

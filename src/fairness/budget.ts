@@ -1,15 +1,14 @@
 import ipaddr from "ipaddr.js";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
-import type { Logger } from "../observability/log.ts";
 import type { Redis } from "../store/redis.ts";
-import { hourlyBucket, type Bucket } from "../store/bucket.ts";
-import { createSharedBuckets, type Taken } from "../store/shared-buckets.ts";
+import { createBuckets, hourlyBucket, type Bucket, type Taken } from "../store/buckets.ts";
 
 /** Stands for the block of all callers whom the operator trusts. */
 export const TRUSTED_BLOCK = "trusted";
 
 /** Whose limit is reached: the caller's, which all callers of its address block have together, or the service's. */
-export type BudgetScope = "CALLER" | "SERVICE";
+export type BudgetScope = (typeof SCOPES)[number];
+export const SCOPES = ["CALLER", "SERVICE"] as const;
 
 /** Why an amount does not fit. */
 export interface Shortage {
@@ -18,7 +17,7 @@ export interface Shortage {
   readonly retryAfterSeconds?: number;
 }
 
-/** A part of a budget that callers share. The shares are parts of the whole budget, 0 to 1. */
+/** What the callers of a budget take from. The shares are fractions of the whole budget, 0 to 1. */
 export interface Pool {
   readonly name: string;
   readonly all: number;
@@ -38,45 +37,36 @@ export interface Tier {
   readonly mayUse: number;
 }
 
-/** Of its limit a bucket holds this part. The rest refills in an hour. */
-const BURST_PART = 1 / 6;
-/** What callers may use of a pool who are in no tier. The rest is for those who take little. */
+/** The fraction of its limit that a bucket holds. The rest refills in an hour. */
+const BURST_FRACTION = 1 / 6;
+/** What callers in no tier may use of a pool. The rest is for those who take little. */
 const REST_MAY_USE = 1 / 2;
 
 /**
- * Limits what all callers together take in any hour to `limit`, over all replicas while Redis is available, and each
- * address block, each IPv6 /32 and all trusted callers to a share. A sixth of each limit can be taken at once; the rest
- * flows in evenly over the hour. A share is at least twice what the first tier has. Half of what a pool holds is for blocks that have taken little within the hour:
- * `tiers`, the smallest first, say how little, and how much of the pool they may use. Trusted callers are in no tier.
+ * Limits what all callers together take in any hour to `limit`, over all replicas while Redis is available. Each
+ * address block, each IPv6 /32, and all trusted callers together get a share of it, at least twice what the first tier
+ * has. A sixth of each limit can be taken at once; the rest flows in evenly over the hour.
  *
- * Amounts in `parts`, pools within the first one, also count in that, and there leave half to others.
+ * Half of what a pool holds is for blocks that have taken little within the hour. `tiers`, the smallest first, say how
+ * little, and how much of the pool they may use. Trusted callers are in no tier.
+ *
+ * An amount can be taken from a smaller pool within the first one. It counts in both, and leaves half of the first one
+ * to others.
  */
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */
   name: string;
-  /** Its name in the log. */
-  label: string;
   limit: number;
   pool: Pool;
   tiers: readonly [Tier, ...Tier[]];
   redis: Redis | undefined;
-  log: Logger;
 }) {
-  const { name, label, limit, pool: whole, tiers, redis, log } = needs;
-  const buckets = createSharedBuckets({
-    name,
-    redis,
-    onRedisAway: () => {
-      log.warn(
-        { budget: label, limit: Math.ceil(limit / 4) },
-        "until Redis answers, this replica allows a quarter of the budget and of each caller's share",
-      );
-    },
-  });
+  const { limit, pool: whole, tiers } = needs;
+  const buckets = createBuckets(needs);
 
   function toBucket(bucketName: string, share: number, largest: number): Bucket {
     const perHour = Math.min(limit, Math.max(share * limit, 2 * tiers[0].first));
-    const burst = Math.max(1, BURST_PART * perHour, Math.min(largest, perHour / 2));
+    const burst = Math.max(1, BURST_FRACTION * perHour, Math.min(largest, perHour / 2));
     return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
   }
 
@@ -98,25 +88,25 @@ export function createBudget(needs: {
   };
 
   /** The sets of buckets from which a caller may take, those of the tiers first. */
-  function waysOf(block: string, part: Pool | undefined): Bucket[][] {
+  function waysOf(block: string, pool: Pool): Bucket[][] {
     const wayOf = (mayUse: number) => [
-      ...[whole, ...(part ? [part] : [])].flatMap((pool) => sharesOf(pool, block, mayUse)),
-      ...(part ? [poolBucket(whole, REST_MAY_USE)] : []),
-      poolBucket(part ?? whole, mayUse),
+      ...sharesOf(whole, block, mayUse),
+      ...(pool === whole ? [] : [...sharesOf(pool, block, mayUse), poolBucket(whole, REST_MAY_USE)]),
+      poolBucket(pool, mayUse),
     ];
     const rest = wayOf(REST_MAY_USE);
     if (block === TRUSTED_BLOCK) return [rest];
     const ofTiers = tiers.map(({ first, mayUse }) => {
-      const name = `${(part ?? whole).name}:first${first}:${block}`;
+      const name = `${pool.name}:first${first}:${block}`;
       return [...wayOf(mayUse), hourlyBucket(name, 2 * first, first)];
     });
     return [...ofTiers, rest];
   }
 
   /** SERVICE if a caller who has taken nothing would have to wait too. */
-  function scopeOf({ slowest, waitMs }: Taken, part: Pool | undefined): BudgetScope {
-    const pool = [whole, part].find((each) => each?.name === slowest.name);
-    const forOthersMs = pool && (poolBucket(pool).burst - slowest.burst) * slowest.msPerUnit;
+  function scopeOf({ slowest, waitMs }: Taken, pool: Pool): BudgetScope {
+    const empty = [whole, pool].find(({ name }) => name === slowest.name);
+    const forOthersMs = empty && (poolBucket(empty).burst - slowest.burst) * slowest.msPerUnit;
     return forOthersMs !== undefined && waitMs > forOthersMs ? "SERVICE" : "CALLER";
   }
 
@@ -128,38 +118,38 @@ export function createBudget(needs: {
     async take(
       block: string,
       wanted: number,
-      { least = wanted, part }: { least?: number; part?: Pool | undefined } = {},
+      { least = wanted, pool = whole }: { least?: number; pool?: Pool } = {},
     ) {
       const taken: { left: number; readonly giveBack: Taken["giveBack"] }[] = [];
       let [amount, waitMs, scope]: [number, number, BudgetScope] = [0, Infinity, "SERVICE"];
-      for (const way of waysOf(block, part)) {
+      for (const way of waysOf(block, pool)) {
         const missing = wanted - amount;
         if (missing === 0) break;
         const some = await buckets.take(way, { wanted: missing, least: Math.min(least, missing) });
         if (some.amount > 0) taken.push({ left: some.amount, giveBack: some.giveBack });
         amount += some.amount;
-        if (some.waitMs < waitMs) [waitMs, scope] = [some.waitMs, scopeOf(some, part)];
+        if (some.waitMs < waitMs) [waitMs, scope] = [some.waitMs, scopeOf(some, pool)];
       }
       const retryAfter = Number.isFinite(waitMs) ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) } : {};
       return {
         amount,
         /** Why not all of it was taken. */
         shortage: amount < wanted ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
-        /** Returns `unused` of the amount; may be called again for further parts. A negative part charges more. */
+        /** Returns `unused` of the amount; may be called again for more of it. A negative one charges more. */
         giveBack(unused: number): void {
           let rest = unused;
           for (const each of taken) {
-            const part = Math.min(rest, each.left);
-            each.giveBack(part);
-            each.left -= part;
-            rest -= part;
+            const returned = Math.min(rest, each.left);
+            each.giveBack(returned);
+            each.left -= returned;
+            rest -= returned;
           }
         },
       };
     },
 
-    /** How much of what a pool holds is used, 0 to 1. Call at each scrape. */
-    usedPart: (part: Pool = whole): number => buckets.usedPart(poolBucket(part)),
+    /** How much of what a pool holds is used, 0 to 1. */
+    usedRatio: (pool: Pool = whole): Promise<number> => buckets.usedRatio(poolBucket(pool)),
   };
 }
 

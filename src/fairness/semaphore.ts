@@ -1,7 +1,7 @@
 import { AsyncResource } from "node:async_hooks";
 import { inFairOrder } from "./fair-order.ts";
 
-/** A task that waits for its turn or runs. Callers can share it. */
+/** A task that waits for its turn or runs. Several callers can join it. */
 export interface Task<T> {
   /** Waits for its result. Rejects with its error, that of `refuse`, or the signal's reason. */
   join(caller: { readonly addressBlock: string; readonly signal: AbortSignal }): Promise<T>;
@@ -19,10 +19,10 @@ interface Place<T> {
 }
 
 /**
- * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks have equal parts of both: the
- * next task is the oldest of the blocks with the fewest running, and a full queue refuses the newest of the blocks
- * with the most. A task that all its callers have left is not started. A new task starts at the end of the event-loop
- * turn at the earliest, so that tasks of one turn have no advantage over each other.
+ * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal: the next task is the
+ * oldest of the blocks with the fewest running tasks, and a full queue refuses the newest task of the blocks with the
+ * most. A task that all its callers have left is not started. A new task starts at the end of the event-loop turn at the
+ * earliest, so that the order within a turn gives no advantage.
  */
 export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
   const { maxRunning, maxWaiting, refuse } = options;

@@ -4,18 +4,18 @@ import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis, Script } from "../store/redis.ts";
-import type { SocialAccount } from "./account.ts";
+import { isHandleKey, nameOf, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { CACHED_PROFILE } from "./profile.ts";
 import { SocialError } from "./social-error.ts";
 
-/** The account of a handle or id, or a {@link SocialError} `not-found`. */
+/** The account of a key, or a {@link SocialError} `not-found`. */
 export type CachedAccount = SocialAccount | SocialError;
 
-const MAX_ENTRIES = 100_000;
+const MAX_ENTRIES = 200_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
 /**
- * KEYS: one per name, all on one node of a cluster. Returns Redis's time in ms, and for each key its value and
+ * KEYS: one per account, all on one node of a cluster. Returns Redis's time in ms, and for each key its value and
  * its remaining time in ms.
  */
 const READ: Script<[number, [string | null, number][]]> = {
@@ -28,7 +28,7 @@ return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
 `,
 };
 
-/** KEYS: one per name. ARGV: for each key its value and its expiry, in ms of Redis's time. */
+/** KEYS: one per account. ARGV: for each key its value and its expiry, in ms of Redis's time. */
 const WRITE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -51,72 +51,72 @@ const ENTRY = z.object({
 });
 
 /**
- * Caches accounts by name: by lower-case handle or by id, never by both, because only a lookup of a handle says whose
- * it is now. Keeps accounts for `socialCacheSeconds`, "no such account" for 60 s at most. Each process has its own cache. With
- * Redis, replicas also share their entries, which expire when the replica that wrote them says, or earlier if the
- * reader's `socialCacheSeconds` is lower.
+ * Caches accounts by the key that was looked up, not also by the account's other key: only a lookup of a handle says
+ * whose it is now. Keeps accounts for `socialCacheSeconds`, "no such account" for 60 s at most. Each process has a
+ * cache. With Redis, replicas also use each other's entries. An entry expires when the replica that wrote it says, or
+ * earlier if the reader's `socialCacheSeconds` is lower.
  */
 export function createAccountCache({
-  by,
   socialApiUrl,
   socialCacheSeconds,
   redis,
 }: {
-  by: "handle" | "id";
   socialApiUrl: URL;
   socialCacheSeconds: number;
   redis?: Redis | undefined;
 }) {
-  const entries = new LRUCache<string, CachedAccount>({ max: MAX_ENTRIES, perf: performance });
-  const toNetworkKey = by === "handle" ? redisKeys.account : redisKeys.accountById;
-  const toKey = (name: string) => toNetworkKey(socialApiUrl.host, name);
+  const entries = new LRUCache<AccountKey, CachedAccount>({ max: MAX_ENTRIES, perf: performance });
+  const toRedisKey = (key: AccountKey) =>
+    (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));
   const maxAgeMs = (isFound: boolean) =>
     1000 * (isFound ? socialCacheSeconds : Math.min(socialCacheSeconds, MAX_NOT_FOUND_SECONDS));
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
-  /** Undefined for a value that is not an entry for this name. Strict, because the address is derived from it. */
-  function decode(name: string, value: string): z.infer<typeof ENTRY> | undefined {
+  /** Undefined for a value that is not an entry for this key. Strict, because the address is derived from it. */
+  function decode(key: AccountKey, value: string): z.infer<typeof ENTRY> | undefined {
     const { data } = ENTRY.safeParse(parseJson(value));
-    return data && (data.account === null || data.account[by].toLowerCase() === name) ? data : undefined;
+    const account = data?.account;
+    if (!account) return data;
+    return (isHandleKey(key) ? toHandleKey(account.handle) : account.id) === key ? data : undefined;
   }
 
   return {
     /** The entry in this process's cache. */
-    get: (name: string): CachedAccount | undefined => entries.get(name),
+    get: (key: AccountKey): CachedAccount | undefined => entries.get(key),
 
     /** Copies entries from Redis to this process's cache, so that `get` returns them. */
-    async fetchFromRedis(names: readonly string[]): Promise<void> {
+    async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {
       if (!redis || socialCacheSeconds === 0) return;
-      const answer = await redis.run(READ, names.map(toKey), []);
+      const answer = await redis.run(READ, keys.map(toRedisKey), []);
       if (!answer) return;
       const [time, found] = answer;
       redisEpoch = time - performance.now();
       found.forEach(([value, remainingMs], i) => {
-        const entry = value === null ? undefined : decode(names[i]!, value);
+        const entry = value === null ? undefined : decode(keys[i]!, value);
         if (!entry) return;
         const maxAge = maxAgeMs(entry.account !== null);
         // Never longer than the maximum age, even if Redis's clock was set back after the write.
         const ttl = Math.min(remainingMs, maxAge, entry.writtenAt + maxAge - time);
         const account = entry.account ?? new SocialError({ kind: "not-found" });
-        if (ttl > 0) entries.set(names[i]!, account, { ttl });
+        if (ttl > 0) entries.set(keys[i]!, account, { ttl });
       });
     },
 
     /** Caches the network's responses, in this process and for the other replicas. */
-    store(answers: ReadonlyMap<string, CachedAccount>): void {
+    store(answers: ReadonlyMap<AccountKey, CachedAccount>): void {
       if (socialCacheSeconds === 0) return;
       const keys: string[] = [];
       const values: (string | number)[] = [];
       const now = performance.now();
-      for (const [name, answer] of answers) {
+      for (const [key, answer] of answers) {
         const isFound = !(answer instanceof SocialError);
         if (!isFound && answer.failure.kind !== "not-found") continue;
         const ttl = maxAgeMs(isFound);
-        entries.set(name, answer, { ttl });
+        entries.set(key, answer, { ttl });
         if (redisEpoch === undefined) continue;
         const writtenAt = Math.floor(redisEpoch + now);
-        keys.push(toKey(name));
+        keys.push(toRedisKey(key));
         // An absolute expiry, because a frozen Redis may run the script much later.
         values.push(JSON.stringify({ writtenAt, account: isFound ? answer : null }), writtenAt + ttl);
       }

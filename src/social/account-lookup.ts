@@ -1,10 +1,10 @@
-import type { BatchMetrics } from "../upstream/batch-metrics.ts";
+import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
-import { toAccountName, type AccountName, type SocialAccount } from "./account.ts";
+import { toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import type { SocialClient } from "./api-client.ts";
-import { createLookupQueue } from "./lookup-queue.ts";
+import { createLookupQueue, type OnEnd } from "./lookup-queue.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
@@ -14,12 +14,12 @@ export type AccountLookup = ReturnType<typeof createAccountLookup>;
 export interface Caller {
   /** Aborts when the caller no longer needs the result. */
   readonly signal: AbortSignal;
-  /** Callers in the same block share one part of the queue and of the budget. */
+  /** The callers of a block have one share of the queue and of the budget. */
   readonly addressBlock: string;
 }
 
 /**
- * Names that have waited for this part of `socialTimeoutMs` are refused: the rest would not be enough for the call.
+ * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too short for the call.
  * Above the longest wait for a turn in the call quota.
  */
 const SEND_WITHIN = 0.9;
@@ -29,16 +29,13 @@ const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
  * Finds accounts on the social network with as few calls as possible, through {@link createLookupQueue}, which may
- * refuse names with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
+ * refuse keys with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
  *
- * Names that are not cached are paid from the caller's part of the `budget`, or fail with `budget-used`. When
- * several callers request a name at once, the first pays.
- *
- * Accounts are cached for `socialCacheSeconds`, with `redis` for all replicas: by handle if found by handle, by id if found
- * by id.
+ * Accounts that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
+ * several callers request an account at once, the first pays.
  */
 export function createAccountLookup(needs: {
-  client: Pick<SocialClient, "turn" | "findByHandles" | "findByIds">;
+  client: Pick<SocialClient, "turn" | "find">;
   budget: ReadBudget;
   socialConcurrency: number;
   socialQueueMax: number;
@@ -49,15 +46,12 @@ export function createAccountLookup(needs: {
   metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
 }) {
   const { client, budget, socialTimeoutMs, metrics } = needs;
-  const caches = {
-    handle: createAccountCache({ ...needs, by: "handle" }),
-    id: createAccountCache({ ...needs, by: "id" }),
-  };
+  const cache = createAccountCache(needs);
   const queue = createLookupQueue({
     ...needs,
-    async ask(by, names) {
-      const answers = await (by === "handle" ? client.findByHandles(names) : client.findByIds(names));
-      caches[by].store(answers);
+    async ask(keys) {
+      const answers = await client.find(keys);
+      cache.store(answers);
       return answers;
     },
     turn: client.turn,
@@ -68,48 +62,44 @@ export function createAccountLookup(needs: {
     metrics: metrics?.batches,
   });
 
-  /** Reservations in progress, by key: others who request it wait, because they need not pay if one succeeds. */
-  const reserving = new Map<string, Promise<unknown>>();
-  const reservationsOf = (names: readonly AccountName[]) =>
-    names.flatMap(({ key }) => reserving.get(key) ?? []);
+  /** The keys being reserved: others who request one wait, because they need not pay if the reservation succeeds. */
+  const reserving = new Map<AccountKey, Promise<unknown>>();
 
-  /** Joins the calls of pending names; the others are paid from the caller's part of the budget. */
+  /** Joins the calls of pending keys; the others are paid from the caller's share of the budget. */
   async function load(
-    names: readonly AccountName[],
+    keys: readonly AccountKey[],
     addressBlock: string,
     signal: AbortSignal,
     startedAt: number,
   ): Promise<(SocialAccount | Error)[]> {
-    while (!signal.aborted && reservationsOf(names).length > 0) await Promise.all(reservationsOf(names));
-    if (signal.aborted) return names.map(() => signal.reason as Error);
+    const reservations = () => keys.flatMap((key) => reserving.get(key) ?? []);
+    while (!signal.aborted && reservations().length > 0) await Promise.all(reservations());
+    if (signal.aborted) return keys.map(() => signal.reason as Error);
 
     const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * socialTimeoutMs };
-    const unique = new Map(names.map((name) => [name.key, name])).values();
-    const { pending = [], fresh = [] } = Object.groupBy(unique, (name) =>
-      queue.isPending(name) ? "pending" : "fresh",
-    );
-    const joined = queue.load(pending, request);
-    const reservation = budget(fresh, addressBlock);
-    for (const { key } of fresh) reserving.set(key, reservation);
+    const answers = new Map<AccountKey, Promise<SocialAccount | Error>>();
+    const ask = (wanted: readonly AccountKey[], onEnd?: OnEnd) => {
+      for (const key of wanted) answers.set(key, queue.load(key, request, onEnd));
+    };
+    const unique = [...new Set(keys)];
+    const fresh = unique.filter((key) => !queue.isPending(key));
+    ask(unique.filter(queue.isPending));
+    const reservation = budget(fresh.length, addressBlock);
+    for (const key of fresh) reserving.set(key, reservation);
     const { paid, refusal, onEnd } = await reservation;
-    // No await between these: a name that is neither being reserved nor pending would be paid twice.
-    for (const { key } of fresh) reserving.delete(key);
-    const requested = queue.load(paid, request, onEnd);
-
-    const loaded = (await Promise.all([joined, requested])).flat();
-    const answers = new Map([...pending, ...paid].map(({ key }, i) => [key, loaded[i]!]));
-    return names.map(({ key }) => answers.get(key) ?? refusal!);
+    // No await between these: a key that is neither being reserved nor pending would be paid twice.
+    for (const key of fresh) reserving.delete(key);
+    ask(fresh.slice(0, paid), onEnd);
+    return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));
   }
 
-  /** The account of each name: cached in this process, then for all replicas, then read from the network. */
+  /** The account of each key: cached in this process, then for all replicas, then read from the network. */
   async function find(
-    by: AccountName["by"],
-    names: readonly string[],
+    keys: readonly AccountKey[],
     caller: Caller | undefined,
     startedAt = performance.now(),
   ): Promise<(SocialAccount | Error)[]> {
-    const cache = caches[by];
-    const answers = names.map(cache.get);
+    const answers = keys.map(cache.get);
     if (answers.every((answer) => answer !== undefined)) return answers;
     const deadline = new AbortController();
     const timer = setTimeout(
@@ -119,12 +109,10 @@ export function createAccountLookup(needs: {
       startedAt + socialTimeoutMs - performance.now(),
     );
     try {
-      await cache.fetchFromRedis(names.filter((_, i) => !answers[i]));
-      const missing = names.filter((name, i) => !(answers[i] ??= cache.get(name)));
-      const wanted = missing.map((name) => toAccountName(by, name));
-      const signals = [deadline.signal, ...(caller ? [caller.signal] : [])];
-      const signal = AbortSignal.any(signals);
-      const loaded = (await load(wanted, caller?.addressBlock ?? "", signal, startedAt)).values();
+      await cache.fetchFromRedis(keys.filter((_, i) => !answers[i]));
+      const missing = keys.filter((key, i) => !(answers[i] ??= cache.get(key)));
+      const signal = AbortSignal.any([deadline.signal, ...(caller ? [caller.signal] : [])]);
+      const loaded = (await load(missing, caller?.addressBlock ?? "", signal, startedAt)).values();
       return answers.map((answer) => answer ?? loaded.next().value!);
     } finally {
       clearTimeout(timer);
@@ -133,18 +121,14 @@ export function createAccountLookup(needs: {
 
   return {
     /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
-    cached: (handle: string): CachedAccount | undefined => caches.handle.get(handle.toLowerCase()),
+    cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),
 
     /** The cached account or cached `not-found` of a canonical id. Makes no call. */
-    cachedById: caches.id.get,
+    cachedById: cache.get,
 
     /** The account of each case-insensitive handle, or an error. */
     findByHandles: (handles: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> =>
-      find(
-        "handle",
-        handles.map((handle) => handle.toLowerCase()),
-        caller,
-      ),
+      find(handles.map(toHandleKey), caller),
 
     /**
      * The account of each canonical id, or an error: `not-found` without a call for an id above the network's highest. The
@@ -156,7 +140,7 @@ export function createAccountLookup(needs: {
       startedAt?: number,
     ): Promise<(SocialAccount | Error)[]> {
       const canExist = (id: string) => BigInt(id) <= MAX_NETWORK_ID;
-      const found = (await find("id", ids.filter(canExist), caller, startedAt)).values();
+      const found = (await find(ids.filter(canExist), caller, startedAt)).values();
       return ids.map((id) => (canExist(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
     },
   };

@@ -17,14 +17,12 @@ export interface SocialAccount {
   readonly profile: Profile;
 }
 
-/** What an account is looked up by: its lower-case handle or its id. */
-export interface AccountName {
-  readonly by: "handle" | "id";
-  readonly name: string;
-  /** Differs for a handle and an id of the same digits. Redis remembers it. */
-  readonly key: string;
-}
+/** What an account is looked up by: `@` and its lower-case handle, or its id. */
+export type AccountKey = string;
 
-export function toAccountName(by: AccountName["by"], name: string): AccountName {
-  return { by, name, key: by === "handle" ? `@${name}` : name };
-}
+export const toHandleKey = (handle: string): AccountKey => `@${handle.toLowerCase()}`;
+
+export const isHandleKey = (key: AccountKey): boolean => key.startsWith("@");
+
+/** The key's lower-case handle or id, as the network and Redis know it. */
+export const nameOf = (key: AccountKey): string => (isHandleKey(key) ? key.slice(1) : key);

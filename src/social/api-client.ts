@@ -1,13 +1,12 @@
 import { z } from "zod";
-import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { toSocialId } from "../contract/social-id.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { parseJson } from "../contract/parse-json.ts";
-import type { SocialAccount } from "./account.ts";
-import type { CallKind, CallQuota } from "./call-quota.ts";
+import { isHandleKey, nameOf, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
+import type { CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
-import { PROFILE_FIELDS, toProfile } from "./profile.ts";
+import { PROFILE, PROFILE_FIELDS } from "./profile.ts";
 import {
   isBadRequest,
   isOperatorProblem,
@@ -17,7 +16,7 @@ import {
 } from "./social-error.ts";
 
 /** The network's response for each requested key: the account, or why there is none. */
-export type SocialAnswers = ReadonlyMap<string, SocialAccount | SocialError>;
+export type SocialAnswers = ReadonlyMap<AccountKey, SocialAccount | SocialError>;
 
 export type SocialClient = ReturnType<typeof createSocialClient>;
 
@@ -27,25 +26,17 @@ export const MAX_USERS_PER_CALL = 100;
 /** The most extra calls for one batch in which the network rejects the format of some names. */
 const MAX_EXTRA_CALLS = 16;
 
-/** Used when a 429 has no valid reset header. */
-const DEFAULT_RETRY_AFTER_SECONDS = 60;
-/** The network's rate limit window; a later reset is a mistake. */
-const MAX_RETRY_AFTER_SECONDS = 900;
+const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
-const PATHS: Record<CallKind, string> = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
-
-const TOKEN_REFUSED = [
-  "social token",
-  "the social network refuses SOCIAL_API_TOKEN: lookups fail until it is replaced and the service restarted",
-] as const;
-const APP_REFUSED = [
-  "social app",
-  "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
-] as const;
-
-const AWAY = "social";
-/** The subjects of the warnings while the network does not answer, or refuses this service. */
-export const SOCIAL_SUBJECTS: readonly string[] = [AWAY, TOKEN_REFUSED[0], APP_REFUSED[0]];
+/** The subjects of the warnings while the network does not answer, or refuses this service's token or app. */
+export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const;
+const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
+const REFUSALS = {
+  [TOKEN]:
+    "the social network refuses SOCIAL_API_TOKEN: lookups fail until it is replaced and the service restarted",
+  [APP]:
+    "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
+};
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /**
@@ -81,104 +72,98 @@ export function createSocialClient(needs: {
   socialApiUrl: URL;
   token: string;
   circuitBreaker: CircuitBreaker;
-  quota: Pick<CallQuota, "record" | "turn">;
+  quota: CallQuota;
   callUpstream: CallUpstream;
   warnings: Warnings;
 }) {
   const { circuitBreaker, quota, callUpstream, warnings } = needs;
   const base = needs.socialApiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
+  const away = `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`;
+
+  /** Keeps only the last part of the problem's type, because the rest of the body must not reach the log. */
+  function toError({ status, headers }: UpstreamAnswer, body: unknown): SocialError {
+    const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
+    const failure: SocialFailure = { kind: "refused", status, problem };
+    return status === 429 && !isOperatorProblem(failure) ? quota.limit(headers) : new SocialError(failure);
+  }
 
   async function get(
-    by: CallKind,
-    keys: readonly string[],
+    keys: readonly AccountKey[],
     signal: AbortSignal,
-    method = `users by ${by}`,
+    method?: string,
   ): Promise<z.infer<typeof USERS>> {
-    const url = `${base}${PATHS[by]}${keys.join(",")}&user.fields=${PROFILE_FIELDS}`;
+    // Another call may have received a 429 since the circuit breaker let this one pass.
+    quota.assertNotLimited();
+    const by = isHandleKey(keys[0]!) ? "usernames" : "ids";
+    const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
+    const call = { upstream: "social", method: method ?? `users by ${by}`, url, headers, signal } as const;
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
       const body = parseJson(answer.text);
-      if (!isOk(answer.status)) throw new SocialError(toFailure(answer, body));
+      if (!isOk(answer.status)) throw toError(answer, body);
       const users = USERS.safeParse(body);
       if (!users.success) throw unreadable(users.error);
       return users.data;
     };
-    try {
-      const users = await callUpstream({ upstream: "social", method, url, headers, signal }, read);
-      clearWarnings();
-      return users;
-    } catch (cause) {
-      const error =
-        cause instanceof SocialError
-          ? cause
-          : new SocialError({ kind: isTimeout(cause) ? "timeout" : "unreachable" }, cause);
-      if (isBadRequest(error)) clearWarnings();
-      else if (!isOutage(error) || isOperatorProblem(error.failure)) warnAboutRefusal(error.failure);
-      throw error;
-    }
+    return callUpstream(call, read).catch((cause: unknown) => {
+      if (cause instanceof SocialError) throw cause;
+      throw new SocialError({ kind: isTimeout(cause) ? "timeout" : "unreachable" }, cause);
+    });
   }
 
   /** Looks up `keys`. When the network rejects the format of one, splits the batch in half to isolate it. */
   async function find(
-    by: CallKind,
-    keys: readonly string[],
-    keyOf: (account: SocialAccount) => string,
+    keys: readonly AccountKey[],
     limits = { deadline: circuitBreaker.newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
-      const users = await circuitBreaker.call((signal) => get(by, keys, signal), limits.deadline);
-      return match(keys, users, keyOf);
+      quota.assertNotLimited();
+      return match(keys, await reported(circuitBreaker.call((signal) => get(keys, signal), limits.deadline)));
     } catch (error) {
-      warnAboutOutage(error);
       if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
       limits.extraCalls -= 2;
       const middle = Math.ceil(keys.length / 2);
-      const answers = new Map<string, SocialAccount | SocialError>();
+      const answers = new Map<AccountKey, SocialAccount | SocialError>();
       for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
-        const found = await find(by, half, keyOf, limits).catch((reason: unknown) =>
-          failAll(half, reason as SocialError),
-        );
-        for (const [key, answer] of found) answers.set(key, answer);
+        const found = await find(half, limits).catch((reason: unknown) => reason as SocialError);
+        for (const key of half) answers.set(key, found instanceof SocialError ? found : found.get(key)!);
       }
       return answers;
     }
   }
 
-  /** Called when retries have failed too. */
-  function warnAboutOutage(error: unknown): void {
-    if (!isOutage(error) || isOperatorProblem((error as SocialError).failure)) return;
-    warnings.raise(
-      AWAY,
-      `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`,
-    );
-  }
-
-  /** The network answers, but refuses. */
-  function warnAboutRefusal(failure: SocialFailure): void {
-    warnings.clear(AWAY, "the social network answers again");
-    if (failure.kind !== "refused" || !isOperatorProblem(failure)) return;
-    const { status, problem } = failure;
-    const [subject, message] = status === 401 ? TOKEN_REFUSED : APP_REFUSED;
-    warnings.raise(subject, message, { level: "error", details: { status, type: problem } });
-  }
-
-  function clearWarnings(): void {
-    for (const subject of SOCIAL_SUBJECTS) {
-      warnings.clear(subject, "the social network accepts calls again");
+  /** Raises or clears the warnings by the outcome of a call, after its retries. */
+  async function reported<T>(call: Promise<T>): Promise<T> {
+    try {
+      const result = await call;
+      clear(...SOCIAL_SUBJECTS);
+      return result;
+    } catch (error) {
+      if (!(error instanceof SocialError)) throw error;
+      const { failure } = error;
+      if (isBadRequest(error)) clear(...SOCIAL_SUBJECTS);
+      else if (isOperatorProblem(failure)) {
+        clear(AWAY);
+        const { status, problem } = failure;
+        const subject = status === 401 ? TOKEN : APP;
+        warnings.raise(subject, REFUSALS[subject], { level: "error", details: { status, type: problem } });
+      } else if (isOutage(error)) warnings.raise(AWAY, away);
+      else if (failure.kind === "rate-limited") clear(AWAY);
+      throw error;
     }
   }
+
+  const clear = (...subjects: readonly string[]) => {
+    for (const subject of subjects) warnings.clear(subject, "the social network answers again");
+  };
 
   return {
     /** Resolves when the call quota allows the next call; undefined if there is nothing to wait for. */
     turn: () => (circuitBreaker.isOpen() ? undefined : quota.turn()),
 
-    /** The accounts of up to 100 lower-case handles. */
-    findByHandles: (handles: readonly string[]) =>
-      find("usernames", handles, ({ handle }) => handle.toLowerCase()),
-
-    /** The accounts of up to 100 ids. */
-    findByIds: (ids: readonly string[]) => find("ids", ids, ({ id }) => id),
+    /** The accounts of up to 100 keys, which are all handles or all ids. */
+    find: (keys: readonly AccountKey[]) => find(keys),
 
     /**
      * Why the network does not accept this service's calls; undefined if it does. Requests an invalid name, because
@@ -186,48 +171,35 @@ export function createSocialClient(needs: {
      */
     async check(): Promise<SocialFailure | undefined> {
       try {
-        await get("usernames", ["-"], circuitBreaker.newDeadline(), "check");
+        await reported(get(["@-"], circuitBreaker.newDeadline(), "check"));
         return undefined;
       } catch (error) {
-        warnAboutOutage(error);
         return isBadRequest(error) ? undefined : (error as SocialError).failure;
       }
     },
   };
 }
 
-/** Keeps only the last part of the problem's type, because the rest of the body must not reach the log. */
-function toFailure({ status, headers }: UpstreamAnswer, body: unknown): SocialFailure {
-  const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
-  const refused = { kind: "refused", status, problem } as const;
-  return status === 429 && !isOperatorProblem(refused)
-    ? { kind: "rate-limited", retryAfterSeconds: secondsUntilReset(headers) }
-    : refused;
-}
-
-function failAll(keys: readonly string[], error: SocialError): SocialAnswers {
-  return new Map(keys.map((key) => [key, error]));
-}
-
 /** Matches each key with its account or error in the response. Skips unreadable rows. */
 function match(
-  keys: readonly string[],
+  keys: readonly AccountKey[],
   { data = [], errors = [] }: z.infer<typeof USERS>,
-  keyOf: (account: SocialAccount) => string,
 ): SocialAnswers {
-  const answers = new Map<string, SocialAccount | SocialError>();
-  const add = (key: string, answer: SocialAccount | SocialError) =>
+  const areHandles = isHandleKey(keys[0]!);
+  const answers = new Map<AccountKey, SocialAccount | SocialError>();
+  const add = (key: AccountKey, answer: SocialAccount | SocialError) =>
     answers.set(key, answers.has(key) ? unreadable(new Error("two answers for one account")) : answer);
 
   for (const row of errors) {
     const missing = MISSING.safeParse(row).data;
-    if (missing !== undefined) add(missing.toLowerCase(), new SocialError({ kind: "not-found" }));
+    if (missing !== undefined)
+      add(areHandles ? toHandleKey(missing) : missing, new SocialError({ kind: "not-found" }));
   }
   for (const row of data) {
     const user = USER.safeParse(row).data;
     if (!user) continue;
-    const account = { id: user.id, handle: user.username, profile: toProfile(row) };
-    add(keyOf(account), account);
+    const account = { id: user.id, handle: user.username, profile: PROFILE.parse(row) };
+    add(areHandles ? toHandleKey(account.handle) : account.id, account);
   }
   const none = () => unreadable(new Error("no readable answer for a requested account"));
   return new Map(keys.map((key) => [key, answers.get(key) ?? none()]));
@@ -235,10 +207,4 @@ function match(
 
 function unreadable(cause: Error): SocialError {
   return new SocialError({ kind: "unreadable" }, cause);
-}
-
-function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
-  const reset = headers["x-rate-limit-reset"];
-  if (typeof reset !== "string" || !/^\d+$/.test(reset)) return DEFAULT_RETRY_AFTER_SECONDS;
-  return Math.min(toRetryAfterSeconds(Number(reset) * 1000 - Date.now()), MAX_RETRY_AFTER_SECONDS);
 }

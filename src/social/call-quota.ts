@@ -1,22 +1,23 @@
-import type { Bucket } from "../store/bucket.ts";
-import { createSharedBuckets } from "../store/shared-buckets.ts";
+import { createBuckets, type Bucket } from "../store/buckets.ts";
+import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import type { Logger } from "../observability/log.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
-
-/** The network counts calls by handles and by ids separately. */
-export type CallKind = "usernames" | "ids";
+import { SocialError } from "./social-error.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
-/** Calls are not delayed while more than this part of the network's limit is left. */
+/** Calls are not delayed while more than this fraction of the network's limit is left. */
 const PLENTY = 0.8;
-/** The network's documented limit of calls in 15 minutes, for responses that do not name it. */
-const DEFAULT_LIMIT = 300;
-/** The network's rate limit window; a later reset is a mistake. */
-const MAX_RESET_MS = 900_000;
+/** The network's documented limit of calls in a window, for responses that do not name it. */
+const CALLS_PER_WINDOW = 300;
+/** 15 minutes. A later reset is a mistake. */
+const WINDOW_MS = 900_000;
+/** Used when a 429 has no valid reset header. */
+const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
-/** The part of a lookup's time that it may wait for its call. The rest is for the call itself. */
-const WAIT_PART = 0.8;
+/** The fraction of its time that a lookup may wait for its call. The rest is for the call itself. */
+const WAIT_FRACTION = 0.8;
 
 /** How far apart calls are until the network's reset, according to one response. Times in `performance.now()` time. */
 interface Pace {
@@ -27,44 +28,71 @@ interface Pace {
 }
 
 /**
- * Spaces calls so that the network's limit is not used up before its reset. While many are left, no call waits. Once a
- * fifth is used, calls are spaced evenly over the rest of the window, so each gathers more keys: a turn is the unit of a
- * bucket that holds one. All replicas take turns while Redis is available; otherwise each spaces its own calls, by the
- * same headers.
+ * Keeps what the network allows: 300 calls in 15 minutes, as its responses say. Spaces calls so that they last until the
+ * network's reset. While more than four fifths are left, no call waits. Then calls are spaced evenly over the rest of
+ * the window, so each gathers more keys. A turn is the unit of a bucket that holds one. All replicas take turns while
+ * Redis is available; otherwise each replica spaces only the calls that it makes.
  *
- * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`, so that lookups that wait for it still have
- * time for the call. If that is too often, calls run out before the reset.
+ * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`: a lookup that waits for it still has time
+ * for the call. If turns come too often for that, calls run out before the reset. After a 429 no call is allowed before
+ * the reset.
  */
 export function createCallQuota({
   socialApiUrl,
   socialTimeoutMs,
   redis,
+  log,
 }: {
   socialApiUrl: URL;
   socialTimeoutMs: number;
   redis: Redis | undefined;
+  log: Logger;
 }) {
-  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_PART * socialTimeoutMs));
-  const paces = new Map<CallKind, Pace>();
-  const buckets = createSharedBuckets({ name: `calls:${socialApiUrl.host}`, redis, partWithoutRedis: 1 });
+  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
+  /** The network counts calls by handles and by ids separately. */
+  const paces = new Map<string, Pace>();
+  const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, fractionWithoutRedis: 1 });
+
+  /** After a 429, in `performance.now()` time. */
+  let limitedUntil = 0;
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 
   return {
     /** Reads the rate limit headers of a response. */
-    record(kind: CallKind, headers: UpstreamAnswer["headers"]): void {
-      const read = (name: string) => toCount(headers[`x-rate-limit-${name}`]);
-      const [limit = DEFAULT_LIMIT, remaining, reset] = [read("limit"), read("remaining"), read("reset")];
-      if (remaining === undefined || reset === undefined) return;
-      const leftMs = Math.min(reset * 1000 - Date.now(), MAX_RESET_MS);
-      if (leftMs <= 0) return;
+    record(kind: string, headers: UpstreamAnswer["headers"]): void {
+      const limit = toCount(headers["x-rate-limit-limit"]) ?? CALLS_PER_WINDOW;
+      const remaining = toCount(headers["x-rate-limit-remaining"]);
+      const leftMs = msUntilReset(headers);
+      if (remaining === undefined || leftMs === undefined || leftMs <= 0) return;
       const isPlenty = remaining > PLENTY * limit;
       const intervalMs = isPlenty ? 0 : Math.ceil(leftMs / Math.max(1, remaining));
       paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
-    /** Takes a turn for one call, and resolves when it comes. Undefined while calls are not spaced. */
+    /** Allows no call before the reset that a 429 names. Returns the error of its call. */
+    limit(headers: UpstreamAnswer["headers"]): SocialError {
+      const retryAfterSeconds = toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
+      const now = performance.now();
+      if (limitedUntil <= now)
+        log.warn(
+          { retryAfterSeconds },
+          "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
+        );
+      limitedUntil = Math.max(limitedUntil, now + retryAfterSeconds * 1000);
+      return new SocialError({ kind: "rate-limited", retryAfterSeconds });
+    },
+
+    /** Throws {@link SocialError} `rate-limited` between a 429 and its reset. */
+    assertNotLimited(): void {
+      const leftMs = limitedUntil - performance.now();
+      if (leftMs > 0)
+        throw new SocialError({ kind: "rate-limited", retryAfterSeconds: toRetryAfterSeconds(leftMs) });
+    },
+
+    /** Takes a turn for one call, and resolves when it comes. Undefined if the next call is made, or fails, at once. */
     turn(): Promise<unknown> | undefined {
+      if (limitedUntil > performance.now()) return undefined;
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
@@ -72,8 +100,8 @@ export function createCallQuota({
     /** The calls that the network still allows until its reset, by its last response; undefined if it has not said so. */
     left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
 
-    /** The part of the network's limit that is used, 0 to 1. */
-    usedPart: (): number =>
+    /** The fraction of the network's limit that is used, 0 to 1. */
+    usedRatio: (): number =>
       Math.max(0, ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit))),
   };
 
@@ -85,6 +113,11 @@ export function createCallQuota({
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function msUntilReset(headers: UpstreamAnswer["headers"]): number | undefined {
+  const reset = toCount(headers["x-rate-limit-reset"]);
+  return reset === undefined ? undefined : Math.min(reset * 1000 - Date.now(), WINDOW_MS);
+}
 
 function toCount(header: string | string[] | undefined): number | undefined {
   return typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : undefined;

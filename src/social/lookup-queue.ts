@@ -1,6 +1,6 @@
 import { inFairOrder } from "../fairness/fair-order.ts";
-import type { BatchMetrics } from "../upstream/batch-metrics.ts";
-import type { AccountName, SocialAccount } from "./account.ts";
+import type { BatchMetrics } from "../observability/batch-metrics.ts";
+import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
@@ -8,18 +8,18 @@ type Answer = SocialAccount | Error;
 /** What the queue uses of a caller. */
 export interface Queuer {
   readonly addressBlock: string;
-  /** When it aborts, the caller gets its reason for each name without an answer. */
+  /** When it aborts, the caller gets its reason for each account without an answer. */
   readonly signal: AbortSignal;
-  /** After this time names are refused instead of sent. In `performance.now()` time. */
+  /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;
 }
 
-/** Called once for each name: with the answer if the network was asked because of this caller, even if it has left. */
-export type OnEnd = (name: AccountName, answer?: Answer) => void;
+/** Called once: with the answer if the network was asked because of this caller, even if it has left. */
+export type OnEnd = (answer?: Answer) => void;
 
-/** A name that waits or is in flight. */
+/** An account that waits or is in flight. */
 interface Entry extends PromiseWithResolvers<Answer> {
-  readonly name: AccountName;
+  readonly key: AccountKey;
   /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
   readonly dueAt: number;
   readonly callers: Queuer[];
@@ -27,71 +27,71 @@ interface Entry extends PromiseWithResolvers<Answer> {
 }
 
 /**
- * The longest a name waits for its call to fill while calls are in flight. Longer than a call takes, because the
+ * The longest that a key waits for its call to fill while calls are in flight. Longer than a call takes, because the
  * network allows only 300 calls in 15 minutes.
  */
 const MAX_WAIT_MS = 150;
 
 /**
- * Merges the names that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
- * is in flight, a name is sent at the end of the event-loop turn, with the other names of the turn. Otherwise names
- * gather until they fill a call or the first has waited for 150 ms. Each call waits for its turn, and then takes the
- * names that have gathered. All who load a name get its answer, even if it is in flight, unless all earlier callers
- * have left: its call is probably failing.
+ * Merges the keys that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
+ * is in flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys
+ * gather until they fill a call or the first has waited for 150 ms. Each call waits until the call quota allows it, and
+ * then takes the keys that have gathered. All callers who load a key get its answer, even if it is in flight. If all
+ * earlier callers have left, the key is requested again, because its call is probably failing.
  *
- * Address blocks get equal parts: if more names wait than fit into a call, it takes equally many of each block; if more
- * than `socialQueueMax` wait, the newest of the blocks with the most are refused. Handles and ids never share a call;
- * they take turns.
+ * Address blocks are equal: if more keys wait than fit into a call, it takes equally many of each block. If more than
+ * `socialQueueMax` wait, the newest keys of the blocks with the most are refused. A call has only handles or only ids,
+ * alternately.
  */
 export function createLookupQueue(needs: {
-  ask: (by: AccountName["by"], names: readonly string[]) => Promise<ReadonlyMap<string, Answer>>;
+  ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
   /** Resolves when the next call may be made; undefined if that is now. */
   turn: SocialClient["turn"];
   socialConcurrency: number;
   socialQueueMax: number;
-  /** The error of a name that does not fit into the queue, or is not sent in time. */
+  /** The error of a key that does not fit into the queue, or is not sent in time. */
   refuse: () => Error;
   metrics?: BatchMetrics | undefined;
 }) {
   const { ask, socialConcurrency, socialQueueMax, refuse, metrics } = needs;
-  const waiting = new Map<string, Entry>();
-  const inFlight = new Map<string, Entry>();
+  const waiting = new Map<AccountKey, Entry>();
+  const inFlight = new Map<AccountKey, Entry>();
   let calls = 0;
   let timer: NodeJS.Timeout | undefined;
   let endOfTurn: NodeJS.Immediate | undefined;
   /** The turn of the next call. */
   let turn: "needed" | "awaited" | "here" = "needed";
-  let lastBy: AccountName["by"] | undefined;
+  let lastWereHandles: boolean | undefined;
   metrics?.watch(() => waiting.size);
 
-  function pending({ key }: AccountName): Entry | undefined {
+  function pending(key: AccountKey): Entry | undefined {
     const sent = inFlight.get(key);
     return waiting.get(key) ?? (sent && isWanted(sent) ? sent : undefined);
   }
 
-  function add(name: AccountName, onEnd: OnEnd | undefined): Entry {
+  function add(key: AccountKey, onEnd: OnEnd | undefined): Entry {
     const isFirst = calls === 0 && waiting.size === 0;
     const dueAt = performance.now() + (isFirst ? 0 : MAX_WAIT_MS);
-    const entry = { ...Promise.withResolvers<Answer>(), name, dueAt, callers: [], onEnd };
-    waiting.set(name.key, entry);
+    const entry = { ...Promise.withResolvers<Answer>(), key, dueAt, callers: [], onEnd };
+    waiting.set(key, entry);
     endOfTurn ??= setImmediate(send);
     return entry;
   }
 
-  function load(name: AccountName, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
+  function load(key: AccountKey, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
     const { signal, sendBefore } = caller;
-    const joined = pending(name);
-    if (joined || signal.aborted) onEnd?.(name);
+    const joined = pending(key);
+    if (joined || signal.aborted) onEnd?.();
     if (signal.aborted) return Promise.resolve(signal.reason as Error);
-    const entry = joined ?? add(name, onEnd);
+    const entry = joined ?? add(key, onEnd);
     entry.callers.push(caller);
     return new Promise((resolve) => {
       const leave = () => {
-        const isLate =
-          waiting.get(name.key) === entry && turn === "awaited" && performance.now() > sendBefore;
+        const isWaiting = waiting.get(key) === entry;
+        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
         resolve(isLate ? refuse() : (signal.reason as Error));
         // Its place in the queue is free at once.
-        if (waiting.get(name.key) === entry && !isWanted(entry)) end(entry, signal.reason as Error);
+        if (isWaiting && !isWanted(entry)) end(entry, signal.reason as Error);
       };
       signal.addEventListener("abort", leave, { once: true });
       void entry.promise.then((answer) => {
@@ -103,15 +103,13 @@ export function createLookupQueue(needs: {
 
   function send(): void {
     endOfTurn = undefined;
-    for (const entry of waiting.values())
-      if (!isWanted(entry)) end(entry, new Error("its callers have left"));
     while (waiting.size > 0 && calls < socialConcurrency && millisecondsUntilDue() <= 0 && hasTurn())
       void sendOne();
     if (waiting.size > socialQueueMax)
       for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(socialQueueMax))
         end(entry, refuse());
     if (waiting.size > 0 && calls < socialConcurrency && turn !== "awaited")
-      // A timer that is already set is never too late, because all names wait equally long.
+      // A timer that is already set is never too late, because all keys wait equally long.
       timer ??= setTimeout(() => {
         timer = undefined;
         send();
@@ -139,51 +137,49 @@ export function createLookupQueue(needs: {
 
   async function sendOne(): Promise<void> {
     const batch = chooseFairly();
-    // The next name then uses the turn.
+    // The next key then uses the turn.
     if (batch.length === 0) return;
     turn = "needed";
     calls++;
     metrics?.sent(batch.length);
     for (const entry of batch) {
-      waiting.delete(entry.name.key);
-      inFlight.set(entry.name.key, entry);
+      waiting.delete(entry.key);
+      inFlight.set(entry.key, entry);
     }
-    const names = batch.map(({ name }) => name.name);
-    const answers = await ask(batch[0]!.name.by, names).catch((error: unknown) => error as Error);
+    const answers = await ask(batch.map(({ key }) => key)).catch((error: unknown) => error as Error);
     calls--;
     for (const entry of batch) {
-      const none = () => new Error(`no answer for ${entry.name.key}`);
-      end(entry, answers instanceof Error ? answers : (answers.get(entry.name.name) ?? none()));
+      const none = () => new Error(`no answer for ${entry.key}`);
+      end(entry, answers instanceof Error ? answers : (answers.get(entry.key) ?? none()));
     }
     endOfTurn ??= setImmediate(send);
   }
 
-  /** The names of the next call. Refuses those that are late. */
+  /** The keys of the next call. Refuses those that are late. */
   function chooseFairly(): Entry[] {
     const now = performance.now();
     for (const entry of waiting.values())
       if (entry.callers.every(({ sendBefore }) => sendBefore < now)) end(entry, refuse());
     const inOrder = inFairOrder([...waiting.values()], blocksOf);
-    const other = inOrder.find(({ name }) => name.by !== lastBy);
-    if (other) lastBy = other.name.by;
-    return inOrder.filter(({ name }) => name.by === lastBy).slice(0, MAX_USERS_PER_CALL);
+    const other = inOrder.find(({ key }) => isHandleKey(key) !== lastWereHandles);
+    if (other) lastWereHandles = isHandleKey(other.key);
+    return inOrder.filter(({ key }) => isHandleKey(key) === lastWereHandles).slice(0, MAX_USERS_PER_CALL);
   }
 
   function end(entry: Entry, answer: Answer): void {
-    const { key } = entry.name;
+    const { key } = entry;
     const isWaiting = waiting.get(key) === entry;
     if (isWaiting) waiting.delete(key);
     else if (inFlight.get(key) === entry) inFlight.delete(key);
-    entry.onEnd?.(entry.name, isWaiting ? undefined : answer);
+    entry.onEnd?.(isWaiting ? undefined : answer);
     entry.resolve(answer);
   }
 
   return {
-    /** Resolves to the account of each name, in order, or to an Error. */
-    load: (names: readonly AccountName[], caller: Queuer, onEnd?: OnEnd): Promise<Answer[]> =>
-      Promise.all(names.map((name) => load(name, caller, onEnd))),
-    /** Whether a load of the name would join the call of an earlier load. */
-    isPending: (name: AccountName): boolean => pending(name) !== undefined,
+    /** Resolves to the account of the key, or to an Error. */
+    load,
+    /** Whether a load of the key would join the call of an earlier load. */
+    isPending: (key: AccountKey): boolean => pending(key) !== undefined,
   };
 }
 

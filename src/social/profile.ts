@@ -27,24 +27,20 @@ const pictureUrl = z
 
 export const NO_PROFILE: Profile = { name: null, verified: null, followers: null, pictureUrl: null };
 
-/** A user of the network's API. Never fails: a field of the wrong type is null, because an address needs no profile. */
-const USER = z.object({
-  name,
-  verified,
-  public_metrics: z.object({ followers_count: followers }).nullable().catch(null),
-  profile_image_url: pictureUrl,
-});
+/**
+ * The profile of a user in the network's response. Never fails: a field of the wrong type is null, because an address
+ * needs no profile.
+ */
+export const PROFILE = z
+  .object({
+    name,
+    verified,
+    public_metrics: z.object({ followers_count: followers }).catch({ followers_count: null }),
+    profile_image_url: pictureUrl,
+  })
+  .transform(({ public_metrics, profile_image_url, ...same }): Profile => {
+    return { ...same, followers: public_metrics.followers_count, pictureUrl: profile_image_url };
+  });
 
-/** Reads the profile of a user in the network's response. */
-export function toProfile(user: unknown): Profile {
-  const { data } = USER.safeParse(user);
-  return {
-    name: data?.name ?? null,
-    verified: data?.verified ?? null,
-    followers: data?.public_metrics?.followers_count ?? null,
-    pictureUrl: data?.profile_image_url ?? null,
-  };
-}
-
-/** A profile in a shared cache entry. Entries of earlier versions have none: all its fields are then null. */
+/** A profile in a cache entry in Redis. Entries of earlier versions have none: all its fields are then null. */
 export const CACHED_PROFILE = z.object({ name, verified, followers, pictureUrl }).catch(NO_PROFILE);

@@ -1,11 +1,10 @@
-import type { Logger } from "../observability/log.ts";
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import { createBudget } from "../fairness/budget.ts";
 import type { Redis } from "../store/redis.ts";
-import type { AccountName, SocialAccount } from "./account.ts";
+import type { SocialAccount } from "./account.ts";
 import { SocialError } from "./social-error.ts";
 
-/** The shares of the budget. A block that asks for 20 names every 40 seconds is never refused when alone. */
+/** The shares of the budget. A block that asks for 20 names every 40 seconds is not refused while nobody else asks. */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 8, trusted: 1 };
 /** People look up a few names, bots some hundred. */
 const TIERS = [
@@ -13,13 +12,12 @@ const TIERS = [
   { first: 200, mayUse: 2 / 3 },
 ] as const;
 
-/** Which accounts may be read. */
+/** How many of the wanted reads are paid, and the error of the others. */
 interface PaidReads {
-  readonly paid: readonly AccountName[];
-  /** The error of the others. */
+  readonly paid: number;
   readonly refusal?: SocialError;
   /** Call it once for each paid one, with the answer if the network was asked because of this caller. */
-  readonly onEnd: (name: AccountName, answer?: SocialAccount | Error) => void;
+  readonly onEnd: (answer?: SocialAccount | Error) => void;
 }
 
 export type ReadBudget = ReturnType<typeof createReadBudget>;
@@ -33,26 +31,23 @@ export function createReadBudget(needs: {
   socialApiUrl: URL;
   redis?: Redis | undefined;
   metrics?: BudgetMetrics | undefined;
-  log: Logger;
 }) {
-  const { socialReadsPerHour, socialApiUrl, redis, metrics, log } = needs;
+  const { socialReadsPerHour, socialApiUrl, redis, metrics } = needs;
   const budget = createBudget({
     name: `reads:${socialApiUrl.host}`,
-    label: "social_reads",
     limit: socialReadsPerHour,
     pool: { name: "all", ...SHARES, largest: TIERS[0].first },
     tiers: TIERS,
     redis,
-    log,
   });
-  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedPart);
+  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedRatio);
 
-  /** Reserves reads of the accounts for a caller's address block, or of only the first if not all fit. */
-  return async (names: readonly AccountName[], addressBlock: string): Promise<PaidReads> => {
-    if (socialReadsPerHour === 0 || names.length === 0) return { paid: names, onEnd: () => undefined };
-    const { amount, shortage, giveBack } = await budget.take(addressBlock, names.length, { least: 1 });
+  /** Reserves reads for a caller's address block, or as many as fit. */
+  return async (wanted: number, addressBlock: string): Promise<PaidReads> => {
+    if (socialReadsPerHour === 0 || wanted === 0) return { paid: wanted, onEnd: () => undefined };
+    const { amount: paid, shortage, giveBack } = await budget.take(addressBlock, wanted, { least: 1 });
     let unread = 0;
-    const onEnd: PaidReads["onEnd"] = (_name, answer) => {
+    const onEnd: PaidReads["onEnd"] = (answer) => {
       if (isCharged(answer)) return;
       // Most reads of a request end at the same time: return them together.
       if (unread++ > 0) return;
@@ -61,11 +56,11 @@ export function createReadBudget(needs: {
         unread = 0;
       });
     };
-    if (!shortage) return { paid: names, onEnd };
-    metrics?.refused("social_reads", shortage.scope, names.length - amount);
+    if (!shortage) return { paid, onEnd };
+    metrics?.refused("social_reads", shortage.scope, wanted - paid);
     // There is always a time: each bucket holds at least one account.
     const refusal = new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage });
-    return { paid: names.slice(0, amount), refusal, onEnd };
+    return { paid, refusal, onEnd };
   };
 }
 

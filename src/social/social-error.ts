@@ -39,7 +39,9 @@ export function isBadRequest(error: unknown): boolean {
 }
 
 /** Whether only the operator can help: the network rejects the token, or the app's credit is used up. */
-export function isOperatorProblem(failure: SocialFailure): boolean {
+export function isOperatorProblem(
+  failure: SocialFailure,
+): failure is Extract<SocialFailure, { kind: "refused" }> {
   if (failure.kind !== "refused") return false;
   const { status, problem } = failure;
   return status === 401 || status === 402 || status === 403 || problem === "usage-capped";

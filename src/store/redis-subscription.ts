@@ -6,7 +6,7 @@ const RECONNECT_MS = 500;
 const PING_MS = 1_000;
 
 /**
- * Receives the messages of a channel on a connection of its own, which reconnects by itself: in a cluster to
+ * Receives the messages of a channel on a separate connection, which reconnects automatically: in a cluster to
  * the next of `urls`, because a cluster passes every message to all its nodes. Messages sent while it is
  * disconnected are lost.
  */

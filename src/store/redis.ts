@@ -22,10 +22,10 @@ type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 /** A script that waits for Redis; dropped at `endsAt`, a `performance.now()` time. */
 interface Queued {
   readonly call: [Script<unknown>, ...Arguments];
-  readonly endsAt?: number;
+  readonly endsAt: number;
 }
 
-/** The state that all replicas share, in one Redis or in a Redis Cluster. */
+/** The common state of all replicas, in one Redis or in a Redis Cluster. */
 export interface Redis {
   /**
    * Runs a script in one round trip. Returns undefined if the script fails or returns something unexpected, or
@@ -35,14 +35,13 @@ export interface Redis {
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
    * Runs a script without waiting for its result. While Redis is unavailable, queues it. The script may run
-   * twice, so it must be idempotent. A script that fails is logged and not repeated.
+   * twice, so it must be idempotent. A script that fails is logged and not repeated. With `keptMs`, the script is
+   * dropped after that time. It then displaces no script without `keptMs`, and does not count as unwritten.
    */
-  runLater(script: Script<unknown>, ...args: Arguments): void;
-  /** As `runLater`, but drops the script after `keptMs`. It displaces no other script, and `flush` ignores it. */
-  runLaterIfSoon(keptMs: number, script: Script<unknown>, ...args: Arguments): void;
+  runLater(script: Script<unknown>, ...args: [...Arguments, keptMs?: number]): void;
   /** The number of scripts of `runLater` that have not run. */
   unwritten(): number;
-  /** Resolves when all scripts of `runLater` have run, or after `timeoutMs`. */
+  /** Resolves when no script is unwritten, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
    * Receives messages on the channel `name`, on which a script whose first key is `name` publishes as KEYS[1].
@@ -59,7 +58,7 @@ export interface Redis {
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond this the oldest queued scripts are dropped, and still count as unwritten. */
+/** Beyond this the oldest queued script is dropped: one with `keptMs` if there is one, else it stays unwritten. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
@@ -91,10 +90,13 @@ export function createRedis({
   /** Tests that do not test this timeout raise it, because a busy machine could exceed it. */
   answerTimeoutMs?: number | undefined;
 }): Redis {
-  const up = new Gauge({
+  new Gauge({
     name: "tributary_redis_up",
     help: "1 while Redis answers; 0 while this replica shares no limits, caches or locks.",
     registers: [registry],
+    collect() {
+      this.set(isUp ? 1 : 0);
+    },
   });
   const failures = new Counter({
     name: "tributary_redis_failures_total",
@@ -114,8 +116,7 @@ export function createRedis({
   /** Why Redis can never be used. */
   let problem: string | undefined;
   const queued: Queued[] = [];
-  /** Those of `runLaterIfSoon`. */
-  const queuedIfSoon: Queued[] = [];
+  const isCounted = ({ endsAt }: Queued) => endsAt === Infinity;
   let unwritten = 0;
   /** Redis's error for the last probe, if it refused it. */
   let refusal: string | undefined;
@@ -129,7 +130,6 @@ export function createRedis({
   function markDown(reason: string): void {
     if (!isUp) return;
     isUp = false;
-    up.set(0);
     warn("Redis is unavailable", reason);
     void probeUntilUp();
   }
@@ -150,10 +150,9 @@ export function createRedis({
       await sleep(PROBE_MS, undefined, { ref: false });
     }
     isUp = true;
-    up.set(1);
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
-    for (const script of [...queued.splice(0), ...queuedIfSoon.splice(0)]) send(script);
+    for (const script of queued.splice(0)) send(script);
     for (const { onReconnect } of subscriptions) onReconnect();
   }
 
@@ -191,22 +190,25 @@ export function createRedis({
 
   /** Keeps the order of scripts with the same keys: they are sent on one connection, queued scripts first. */
   function send(script: Queued): void {
-    const { call, endsAt } = script;
-    const isCounted = endsAt === undefined;
-    if (!isCounted && performance.now() >= endsAt) return;
-    const queue = isCounted ? queued : queuedIfSoon;
-    void attempt(...call).then((result) => {
+    if (performance.now() >= script.endsAt) return;
+    void attempt(...script.call).then((result) => {
       if (result === "unavailable" && !isClosed) {
-        if (queue.push(script) > MAX_QUEUED_SCRIPTS) queue.shift();
-      } else if (isCounted) unwritten--;
+        if (queued.push(script) > MAX_QUEUED_SCRIPTS)
+          queued.splice(
+            Math.max(
+              0,
+              queued.findIndex((each) => !isCounted(each)),
+            ),
+            1,
+          );
+      } else if (isCounted(script)) unwritten--;
     });
   }
 
   function close(): void {
     isClosed = true;
     isUp = false;
-    unwritten -= queued.splice(0).length;
-    queuedIfSoon.length = 0;
+    unwritten -= queued.splice(0).filter(isCounted).length;
     connection.close();
     for (const subscription of subscriptions) subscription.close();
   }
@@ -216,12 +218,9 @@ export function createRedis({
       const result = await attempt(...script);
       return typeof result === "object" ? result.answer : undefined;
     },
-    runLater(...call) {
-      unwritten++;
-      send({ call });
-    },
-    runLaterIfSoon(keptMs, ...call) {
-      send({ call, endsAt: performance.now() + keptMs });
+    runLater(script, keys, args, keptMs = Infinity) {
+      if (keptMs === Infinity) unwritten++;
+      send({ call: [script, keys, args], endsAt: performance.now() + keptMs });
     },
     unwritten: () => unwritten,
     async flush(timeoutMs) {

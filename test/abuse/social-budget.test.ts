@@ -87,10 +87,3 @@ describe("a lookup beyond the budget", () => {
     expect(body).toContain('tributary_budget_refusals_total{budget="social_reads",scope="SERVICE"} 0\n');
   });
 });
-
-it("is not limited with SOCIAL_READS_PER_HOUR=0", async () => {
-  const world = await startWorld({ SOCIAL_READS_PER_HOUR: "0" });
-  const answers = await atOnce(20, (i) => world.lookup(handle(i), from("192.0.2.1")));
-  expect(passed(answers)).toBe(20);
-  await world.close();
-});

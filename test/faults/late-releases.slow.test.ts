@@ -37,8 +37,8 @@ describeWithRedis("while Redis is frozen", () => {
   it("a write that is only worth something soon is dropped when it is too late; others are not", async () => {
     server.freeze();
     await isDown();
-    redis.runLaterIfSoon(0, SET, ["late"], ["1"]);
-    redis.runLaterIfSoon(600_000, SET, ["soon"], ["1"]);
+    redis.runLater(SET, ["late"], ["1"], 0);
+    redis.runLater(SET, ["soon"], ["1"], 600_000);
     redis.runLater(SET, ["always"], ["1"]);
     expect(redis.unwritten()).toBe(1);
     server.thaw();
@@ -52,7 +52,7 @@ describeWithRedis("while Redis is frozen", () => {
     server.freeze();
     await isDown();
     redis.runLater(SET, ["always"], ["1"]);
-    for (let i = 0; i <= 10_000; i++) redis.runLaterIfSoon(600_000, SET, ["soon"], [i]);
+    for (let i = 0; i <= 10_000; i++) redis.runLater(SET, ["soon"], [i], 600_000);
     server.thaw();
     await isBack(redis);
     await expect.poll(() => server.command("GET", "tributary:always")).toBe("1");

@@ -6,7 +6,6 @@ import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { toLamports } from "../../src/chain/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { toAccountName } from "../../src/social/account.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
@@ -52,27 +51,26 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
 
   it("share 100 accounts of one lookup, which are all on one node", async () => {
     const [one, other] = replicas.map((redis) =>
-      createAccountCache({ by: "handle", socialApiUrl, socialCacheSeconds: 300, redis }),
+      createAccountCache({ socialApiUrl, socialCacheSeconds: 300, redis }),
     );
     const accounts = new Map<string, CachedAccount>(
       Array.from({ length: 100 }, (_, i) => [
-        `handle${i}`,
+        `@handle${i}`,
         i % 10
           ? { id: String(i), handle: `Handle${i}`, profile: NO_PROFILE }
           : new SocialError({ kind: "not-found" }),
       ]),
     );
-    const handles = [...accounts.keys()];
-    await one!.fetchFromRedis(handles);
+    const keys = [...accounts.keys()];
+    await one!.fetchFromRedis(keys);
     one!.store(accounts);
     await expect.poll(async () => (await cluster.keys("tributary:v2:account:*")).length).toBe(100);
-    await other!.fetchFromRedis(handles);
-    expect(handles.map(other!.get)).toEqual([...accounts.values()]);
+    await other!.fetchFromRedis(keys);
+    expect(keys.map(other!.get)).toEqual([...accounts.values()]);
   });
 
   it("share the fee budgets of different fee payers", async () => {
     for (const feePayer of ["payer1", "payer2", "payer3"]) {
-      const log = createLogger("silent");
       const budgets = replicas.map((redis) =>
         createFeeBudget({
           feePayer,
@@ -80,8 +78,7 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
           maxPriorityFeeLamports: toLamports(0),
           maxRentLamports: toLamports(0),
           redis,
-          metrics: createBudgetMetrics(new Registry(), log),
-          log,
+          metrics: createBudgetMetrics(new Registry(), createLogger("silent")),
         }),
       );
       const reservations = await Promise.allSettled(
@@ -101,13 +98,12 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
       const needs = {
         socialReadsPerHour: 66,
         socialApiUrl: new URL(`http://${host}`),
-        log: createLogger("silent"),
       };
       const budgets = replicas.map((redis) => createReadBudget({ ...needs, redis }));
       const admissions = await Promise.all(
         Array.from({ length: 40 }, async (_, i) => {
-          const { paid } = await budgets[i % 2]!([toAccountName("id", String(i + 1))], `2001:${i}::/48`);
-          return paid.length;
+          const { paid } = await budgets[i % 2]!(1, `2001:${i}::/48`);
+          return paid;
         }),
       );
       // Eleven reads fit at once.

@@ -165,7 +165,7 @@ describe("an outage", () => {
     });
     const lines = (await stopped(program)).map(({ msg }) => msg);
     expect(lines.filter((msg) => msg.startsWith("the social network does not answer at "))).toHaveLength(1);
-    expect(lines.filter((msg) => msg === "the social network accepts calls again")).toHaveLength(1);
+    expect(lines.filter((msg) => msg === "the social network answers again")).toHaveLength(1);
   });
 });
 

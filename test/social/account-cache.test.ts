@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { Redis } from "../../src/store/redis.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
+import { toHandleKey } from "../../src/social/account.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
@@ -18,19 +19,18 @@ describe("the account cache", () => {
     vi.useFakeTimers();
     vi.advanceTimersByTime(1); // The cache treats a start time of 0 as unset.
     const cache = createAccountCache({
-      by: "handle",
       socialApiUrl,
       socialCacheSeconds: 300,
       redis: undefined,
     });
     cache.store(
       new Map<string, CachedAccount>([
-        ["creator", found],
-        ["nobody", notFound],
-        ["failed", unreachable],
+        ["@creator", found],
+        ["@nobody", notFound],
+        ["@failed", unreachable],
       ]),
     );
-    const cached = () => ["creator", "nobody", "failed"].map(cache.get);
+    const cached = () => ["@creator", "@nobody", "@failed"].map(cache.get);
     expect(cached()).toEqual([found, notFound, undefined]);
     vi.advanceTimersByTime(60_001);
     expect(cached()).toEqual([found, undefined, undefined]);
@@ -40,9 +40,9 @@ describe("the account cache", () => {
   });
 
   it("keeps nothing when the configured time is 0 s", () => {
-    const cache = createAccountCache({ by: "handle", socialApiUrl, socialCacheSeconds: 0, redis: undefined });
-    cache.store(new Map([["creator", found]]));
-    expect(cache.get("creator")).toBeUndefined();
+    const cache = createAccountCache({ socialApiUrl, socialCacheSeconds: 0, redis: undefined });
+    cache.store(new Map([["@creator", found]]));
+    expect(cache.get("@creator")).toBeUndefined();
   });
 });
 
@@ -57,11 +57,12 @@ describeWithRedis("the account cache in Redis", () => {
     redis = newRedis;
   });
   const cacheOf = (socialCacheSeconds: number) =>
-    createAccountCache({ by: "handle", socialApiUrl, socialCacheSeconds, redis });
+    createAccountCache({ socialApiUrl, socialCacheSeconds, redis });
   const fetched = async (...handles: string[]) => {
+    const keys = handles.map(toHandleKey);
     const cache = cacheOf(300);
-    await cache.fetchFromRedis(handles);
-    return handles.map(cache.get);
+    await cache.fetchFromRedis(keys);
+    return keys.map(cache.get);
   };
 
   /** Stores answers as a replica does: after it has fetched the shared answers. */
@@ -74,9 +75,9 @@ describeWithRedis("the account cache in Redis", () => {
   it("shares the answers that one replica stored with the other replicas", async () => {
     await store(
       new Map<string, CachedAccount>([
-        ["creator", found],
-        ["nobody", notFound],
-        ["failed", unreachable],
+        ["@creator", found],
+        ["@nobody", notFound],
+        ["@failed", unreachable],
       ]),
     );
     const [creator, nobody, failed, unknown] = await fetched("creator", "nobody", "failed", "unknown");
@@ -89,18 +90,18 @@ describeWithRedis("the account cache in Redis", () => {
   });
 
   it("expires at the same time for every replica", async () => {
-    await store(new Map([["creator", found]]));
+    await store(new Map([["@creator", found]]));
     await server.command("PEXPIRE", "tributary:v2:account:{network}:creator", 500);
     const cache = cacheOf(300);
-    await cache.fetchFromRedis(["creator"]);
-    await expect.poll(() => cache.get("creator")).toBeUndefined();
+    await cache.fetchFromRedis(["@creator"]);
+    await expect.poll(() => cache.get("@creator")).toBeUndefined();
   });
 
   it("expires for a replica with a lower SOCIAL_CACHE_SECONDS by that replica's time", async () => {
     await store(
       new Map<string, CachedAccount>([
-        ["creator", found],
-        ["nobody", notFound],
+        ["@creator", found],
+        ["@nobody", notFound],
       ]),
     );
     const handles = ["creator", "nobody"];
@@ -114,8 +115,9 @@ describeWithRedis("the account cache in Redis", () => {
         await server.command("SET", key, JSON.stringify(aged), "KEEPTTL");
       }
       const cache = cacheOf(socialCacheSeconds);
-      await cache.fetchFromRedis(handles);
-      return handles.map((handle) => cache.get(handle) !== undefined);
+      const keys = handles.map(toHandleKey);
+      await cache.fetchFromRedis(keys);
+      return keys.map((key) => cache.get(key) !== undefined);
     };
     expect(await read(300, 0)).toEqual([true, true]);
     expect(await read(200, 100)).toEqual([true, false]);
@@ -132,17 +134,17 @@ describeWithRedis("the account cache in Redis", () => {
     const key = "tributary:v2:account:{network}:creator";
     await server.command("SET", key, JSON.stringify(entry), "PX", 86_400_000);
     const cache = cacheOf(300);
-    await cache.fetchFromRedis(["creator"]);
+    await cache.fetchFromRedis(["@creator"]);
     vi.advanceTimersByTime(300_001);
-    expect(cache.get("creator")).toBeUndefined();
+    expect(cache.get("@creator")).toBeUndefined();
     vi.useRealTimers();
   });
 
   it("expires on time when Redis was frozen during the write", async () => {
     const cache = cacheOf(1);
-    await cache.fetchFromRedis(["creator"]);
+    await cache.fetchFromRedis(["@creator"]);
     server.freeze();
-    cache.store(new Map([["creator", found]]));
+    cache.store(new Map([["@creator", found]]));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     server.thaw();
     await expect.poll(() => redis.run(PING, [], [])).toBe(1);
@@ -150,15 +152,14 @@ describeWithRedis("the account cache in Redis", () => {
   });
 
   it("keeps accounts of different networks apart", async () => {
-    await store(new Map([["creator", found]]));
+    await store(new Map([["@creator", found]]));
     const other = createAccountCache({
-      by: "handle",
       socialApiUrl: new URL("http://other"),
       socialCacheSeconds: 300,
       redis,
     });
-    await other.fetchFromRedis(["creator"]);
-    expect(other.get("creator")).toBeUndefined();
+    await other.fetchFromRedis(["@creator"]);
+    expect(other.get("@creator")).toBeUndefined();
   });
 
   it.each([
@@ -187,7 +188,7 @@ describeWithRedis("the account cache in Redis", () => {
   });
 
   it("writes entries that an earlier version reads", async () => {
-    await store(new Map([["creator", found]]));
+    await store(new Map([["@creator", found]]));
     const written = await server.command("GET", "tributary:v2:account:{network}:creator");
     // The schema of the version before profiles.
     const earlier = z.object({

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { createLogger } from "../../src/observability/log.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
+import { nameOf, toHandleKey } from "../../src/social/account.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 
@@ -11,7 +11,6 @@ const defaults = {
   budget: createReadBudget({
     socialReadsPerHour: 0,
     socialApiUrl: new URL("http://network"),
-    log: createLogger("silent"),
   }),
   socialConcurrency: 4,
   socialQueueMax: 1000,
@@ -22,9 +21,11 @@ const defaults = {
 const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
   new Map(
-    keys.map((key) => [key, { id: String(key.length), handle: key.toUpperCase(), profile: NO_PROFILE }]),
+    keys.map((key) => {
+      const name = nameOf(key);
+      return [key, { id: String(name.length), handle: name.toUpperCase(), profile: NO_PROFILE }];
+    }),
   );
-const neverById = () => Promise.reject(new Error("must not be called by id"));
 const results = (answers: readonly unknown[]) =>
   answers.map((answer) => (answer instanceof SocialError ? answer.failure.kind : "found"));
 
@@ -39,21 +40,21 @@ const batchSent = () => new Promise((resolve) => setTimeout(resolve, 200));
 /** A network that keeps every call open until the test answers it. */
 function heldNetwork() {
   const calls: {
-    keys: readonly string[];
+    names: readonly string[];
     answer: (answers?: SocialAnswers) => void;
     fail: (error: Error) => void;
   }[] = [];
-  const findByHandles = (keys: readonly string[]) =>
+  const find = (keys: readonly string[]) =>
     new Promise<SocialAnswers>((resolve, reject) => {
       calls.push({
-        keys,
+        names: keys.map(nameOf),
         answer: (answers = answerAll(keys)) => {
           resolve(answers);
         },
         fail: reject,
       });
     });
-  return { calls, client: { turn: () => undefined, findByHandles, findByIds: neverById } };
+  return { calls, client: { turn: () => undefined, find } };
 }
 
 describe("the account lookup", () => {
@@ -65,9 +66,9 @@ describe("the account lookup", () => {
       "Name1",
     ]);
     await turn();
-    expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100]);
+    expect(calls.map(({ names }) => names.length)).toEqual([100, 100]);
     await batchSent();
-    expect(calls.map(({ keys }) => keys.length)).toEqual([100, 100, 50]);
+    expect(calls.map(({ names }) => names.length)).toEqual([100, 100, 50]);
     calls.forEach(({ answer }) => {
       answer();
     });
@@ -82,12 +83,12 @@ describe("the account lookup", () => {
     await turn();
     const all = names(40).map((name) => lookup.findByHandles([name]));
     await turn();
-    expect(calls.map(({ keys }) => keys)).toEqual([["name0"]]);
+    expect(calls.map(({ names }) => names)).toEqual([["name0"]]);
     calls[0]!.answer();
     await first;
     await batchSent();
     expect(calls).toHaveLength(2);
-    expect(calls[1]!.keys).toEqual(names(40).slice(1));
+    expect(calls[1]!.names).toEqual(names(40).slice(1));
     calls[1]!.answer();
     await Promise.all(all);
   });
@@ -96,20 +97,17 @@ describe("the account lookup", () => {
     vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
     vi.advanceTimersByTime(1);
     try {
-      const findByHandles = vi.fn((keys: readonly string[]) => {
-        if (keys[0] === "broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
-        if (keys[0] === "nobody")
-          return Promise.resolve(new Map([["nobody", new SocialError({ kind: "not-found" })]]));
+      const find = vi.fn((keys: readonly string[]) => {
+        if (keys[0] === "@broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
+        if (keys[0] === "@nobody")
+          return Promise.resolve(new Map([["@nobody", new SocialError({ kind: "not-found" })]]));
         return Promise.resolve(answerAll(keys));
       });
-      const lookup = createAccountLookup({
-        ...defaults,
-        client: { turn: () => undefined, findByHandles, findByIds: neverById },
-      });
+      const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
       const countCalls = async (name: string) => {
-        findByHandles.mockClear();
+        find.mockClear();
         await lookup.findByHandles([name]);
-        return findByHandles.mock.calls.length;
+        return find.mock.calls.length;
       };
       expect([await countCalls("known"), await countCalls("KNOWN")]).toEqual([1, 0]);
       expect([await countCalls("nobody"), await countCalls("nobody")]).toEqual([1, 0]);
@@ -126,17 +124,17 @@ describe("the account lookup", () => {
   it("caches accounts by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
     const answer = (keys: readonly string[]): Promise<SocialAnswers> =>
       Promise.resolve(new Map(keys.map((key) => [key, { id: "7", handle: "creator", profile: NO_PROFILE }])));
-    const [findByHandles, findByIds] = [vi.fn(answer), vi.fn(answer)];
-    const client = { turn: () => undefined, findByHandles, findByIds };
+    const find = vi.fn(answer);
+    const client = { turn: () => undefined, find };
     const lookup = createAccountLookup({ ...defaults, client });
-    const countCalls = () => [findByIds.mock.calls.length, findByHandles.mock.calls.length];
+    const asked = () => find.mock.calls.map(([keys]) => keys);
     await Promise.all([lookup.findByIds(["7"]), lookup.findByIds(["7"])]);
     expect(results(await lookup.findByIds(["7"]))).toEqual(["found"]);
-    expect(countCalls()).toEqual([1, 0]);
+    expect(asked()).toEqual([["7"]]);
     // Only a lookup of the handle says whose it is now.
     expect(lookup.cached("creator")).toBeUndefined();
     await lookup.findByHandles(["creator"]);
-    expect(countCalls()).toEqual([1, 1]);
+    expect(asked()).toEqual([["7"], ["@creator"]]);
 
     const other = createAccountLookup({ ...defaults, client });
     await other.findByHandles(["creator"]);
@@ -148,14 +146,13 @@ describe("the account lookup", () => {
     vi.advanceTimersByTime(1);
     try {
       const notFound = new SocialError({ kind: "not-found" });
-      const findByIds = vi.fn((ids: readonly string[]) =>
+      const find = vi.fn((ids: readonly string[]) =>
         Promise.resolve<SocialAnswers>(new Map(ids.map((id) => [id, notFound]))),
       );
-      const { client } = heldNetwork();
-      const lookup = createAccountLookup({ ...defaults, client: { ...client, findByIds } });
+      const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
       const countCalls = async () => {
         expect(results(await lookup.findByIds(["7"]))).toEqual(["not-found"]);
-        return findByIds.mock.calls.length;
+        return find.mock.calls.length;
       };
       expect([await countCalls(), await countCalls()]).toEqual([1, 1]);
       await vi.advanceTimersByTimeAsync(59_999);
@@ -169,26 +166,25 @@ describe("the account lookup", () => {
 
   it("makes no call for a caller who has left before", async () => {
     const { calls, client } = heldNetwork();
-    const findByIds = vi.fn(neverById);
-    const lookup = createAccountLookup({ ...defaults, client: { ...client, findByIds } });
+    const lookup = createAccountLookup({ ...defaults, client });
     const caller = { signal: AbortSignal.abort(new Error("gone")), addressBlock: "192.0.2.0/24" };
     expect(await lookup.findByHandles(names(2), caller)).toEqual([new Error("gone"), new Error("gone")]);
     expect(await lookup.findByIds(["1"], caller)).toEqual([new Error("gone")]);
     await batchSent();
-    expect([calls, findByIds.mock.calls]).toEqual([[], []]);
+    expect(calls).toEqual([]);
   });
 
   it("caches nothing when the configured time is 0 s", async () => {
     const answer = (keys: readonly string[]) => Promise.resolve(answerAll(keys));
-    const [findByHandles, findByIds] = [vi.fn(answer), vi.fn(answer)];
-    const client = { turn: () => undefined, findByHandles, findByIds };
+    const find = vi.fn(answer);
+    const client = { turn: () => undefined, find };
     const lookup = createAccountLookup({ ...defaults, socialCacheSeconds: 0, client });
     await lookup.findByHandles(["known"]);
     await lookup.findByHandles(["known"]);
-    expect(findByHandles).toHaveBeenCalledTimes(2);
+    expect(find).toHaveBeenCalledTimes(2);
     await lookup.findByIds(["7"]);
     await lookup.findByIds(["7"]);
-    expect(findByIds).toHaveBeenCalledTimes(2);
+    expect(find).toHaveBeenCalledTimes(4);
   });
 
   it("returns the error of a call to all its callers, and makes the next call", async () => {
@@ -210,7 +206,7 @@ describe("the budget for reading accounts", () => {
   /** A lookup with a budget of which a caller gets seven reads at once. */
   function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
     const { calls, client } = heldNetwork();
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170 });
     const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
     const find = async (block: string, ...handles: string[]) =>
       results(await lookup.findByHandles(handles, caller(block)));
@@ -232,7 +228,7 @@ describe("the budget for reading accounts", () => {
       "budget-used",
       "budget-used",
     ]);
-    expect(calls[0]!.keys).toEqual(names(7));
+    expect(calls[0]!.names).toEqual(names(7));
     expect(await findAnswered("a", ["NAME0", "name7", "name2"])).toEqual(["found", "budget-used", "found"]);
     expect(calls).toHaveLength(1);
     expect(await findAnswered("b", ["name7"])).toEqual(["found"]);
@@ -240,7 +236,8 @@ describe("the budget for reading accounts", () => {
 
   it("does not count accounts that do not exist, and calls that fail", async () => {
     const { calls, find, findAnswered } = createLimited();
-    const missing = (handle: string) => [handle, new SocialError({ kind: "not-found" })] as const;
+    const missing = (handle: string) =>
+      [toHandleKey(handle), new SocialError({ kind: "not-found" })] as const;
     for (let i = 0; i < 5; i++) {
       const handles = names(3, `nobody${i}`);
       expect(await findAnswered("a", handles, new Map(handles.map(missing)))).toEqual(
@@ -257,7 +254,9 @@ describe("the budget for reading accounts", () => {
 
   it("counts accounts that are returned but cannot be read, because the network charges for them", async () => {
     const { findAnswered } = createLimited();
-    const unreadable = new Map(names(7).map((name) => [name, new SocialError({ kind: "unreadable" })]));
+    const unreadable = new Map(
+      names(7).map((name) => [toHandleKey(name), new SocialError({ kind: "unreadable" })]),
+    );
     expect(await findAnswered("a", names(7), unreadable)).toEqual(Array(7).fill("unreadable"));
     expect(await findAnswered("a", ["name0"])).toEqual(["budget-used"]);
   });
@@ -285,14 +284,14 @@ describe("the budget for reading accounts", () => {
   });
 
   it("neither asks for nor charges a handle whose caller leaves while another reserves it", async () => {
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, log: createLogger("silent") });
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170 });
     const reserved: string[] = [];
     const slow = Promise.withResolvers<undefined>();
     const { calls, find, lookup } = createLimited({
-      budget: async (keys, block) => {
+      budget: async (count, block) => {
         reserved.push(block);
         await slow.promise;
-        return budget(keys, block);
+        return budget(count, block);
       },
     });
     const [first, second] = [new AbortController(), new AbortController()];
@@ -316,16 +315,13 @@ describe("the budget for reading accounts", () => {
   });
 
   it("counts accounts that are looked up by id", async () => {
-    const client = {
-      turn: () => undefined,
-      findByHandles: neverById,
-      findByIds: (ids: readonly string[]) => Promise.resolve(answerAll(ids)),
-    };
+    const find = (ids: readonly string[]) => Promise.resolve(answerAll(ids));
+    const client = { turn: () => undefined, find };
     const { lookup } = createLimited({ client });
-    const find = async (...ids: string[]) => results(await lookup.findByIds(ids, caller("a")));
+    const findIds = async (...ids: string[]) => results(await lookup.findByIds(ids, caller("a")));
     const ids = Array.from({ length: 8 }, (_, i) => String(i));
-    expect(await find(...ids.slice(0, 6))).toEqual(Array(6).fill("found"));
-    expect(await find(...ids)).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
+    expect(await findIds(...ids.slice(0, 6))).toEqual(Array(6).fill("found"));
+    expect(await findIds(...ids)).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
   });
 
   it("gets back what is reserved for a handle as soon as it is refused, though others of its request wait", async () => {
@@ -358,7 +354,7 @@ describe("the budget for reading accounts", () => {
     await first;
     await batchSent();
     calls[1]!.answer();
-    expect([await waiting, calls[1]!.keys]).toEqual([["found"], ["waiting"]]);
+    expect([await waiting, calls[1]!.names]).toEqual([["found"], ["waiting"]]);
     expect(await findAnswered("a", names(5, "a"))).toEqual(Array(5).fill("found"));
     // Of its seven.
     expect(await findAnswered("a", names(3, "b"))).toEqual(["found", "found", "budget-used"]);

@@ -3,7 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { createLogger, type Logger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createSocialClient } from "../../src/social/api-client.ts";
+import { createCallQuota } from "../../src/social/call-quota.ts";
 import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
+import { nameOf, toHandleKey } from "../../src/social/account.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
@@ -12,19 +14,26 @@ import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loo
 let network: LoopbackServer<string>;
 let answer: unknown;
 const log = { error: vi.fn() };
-const record = vi.fn();
 const client = () =>
   createSocialClient({
     socialApiUrl: new URL(`${network.url}/prefix/`),
     token: "the-token",
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs: 60_000, log: createLogger("silent") }),
-    quota: { record, turn: () => undefined },
+    circuitBreaker: createCircuitBreaker({ socialTimeoutMs: 60_000 }),
+    quota: createCallQuota({
+      socialApiUrl: new URL(network.url),
+      socialTimeoutMs: 60_000,
+      redis: undefined,
+      log: createLogger("silent"),
+    }),
     callUpstream: createCallUpstream(new Registry()),
     warnings: createWarnings(log as unknown as Logger),
   });
 const results = (answers: ReadonlyMap<string, unknown>) =>
   Object.fromEntries(
-    [...answers].map(([key, found]) => [key, found instanceof SocialError ? found.failure.kind : found]),
+    [...answers].map(([key, found]) => [
+      nameOf(key),
+      found instanceof SocialError ? found.failure.kind : found,
+    ]),
   );
 
 beforeAll(async () => {
@@ -43,8 +52,8 @@ afterAll(() => network.close());
 describe("a call to the network", () => {
   it("requests names and ids at the API's paths, with the fields of profiles and the token", async () => {
     answer = {};
-    await client().findByHandles(["one", "two"]);
-    await client().findByIds(["1", "2"]);
+    await client().find(["@one", "@two"]);
+    await client().find(["1", "2"]);
     expect(network.calls).toEqual([
       "/prefix/2/users/by?usernames=one,two&user.fields=name,verified,public_metrics,profile_image_url Bearer the-token",
       "/prefix/2/users?ids=1,2&user.fields=name,verified,public_metrics,profile_image_url Bearer the-token",
@@ -97,7 +106,7 @@ describe("a call to the network", () => {
       "kelvin",
       "unvalued",
     ];
-    expect(results(await client().findByHandles(handles))).toEqual({
+    expect(results(await client().find(handles.map(toHandleKey)))).toEqual({
       good: { id: "1", handle: "Good", profile: NO_PROFILE },
       zeros: "unreadable",
       number: "unreadable",
@@ -142,7 +151,7 @@ describe("a call to the network", () => {
     ["a picture of another type", { profile_image_url: {} }, { pictureUrl: null }],
   ])("reads %s, and finds the account in any case", async (_name, changed, expected) => {
     answer = { data: [{ id: "1", username: "Good", ...whole, ...changed }] };
-    expect(results(await client().findByHandles(["good"]))).toEqual({
+    expect(results(await client().find(["@good"]))).toEqual({
       good: { id: "1", handle: "Good", profile: { ...read, ...expected } },
     });
   });
@@ -154,7 +163,7 @@ describe("a call to the network", () => {
     [429, { type: "https://api.example/2/problems/usage-capped" }, "credit"],
   ])("logs %i as an error, because only the operator can fix it", async (status, body, words) => {
     network.faults.add({ then: { status, body: JSON.stringify(body) } });
-    await expect(client().findByHandles(["one"])).rejects.toMatchObject({
+    await expect(client().find(["@one"])).rejects.toMatchObject({
       failure: { kind: "refused", status },
     });
     expect(log.error).toHaveBeenCalledOnce();
@@ -165,7 +174,7 @@ describe("a call to the network", () => {
     network.faults.add({
       then: { status: 403, body: JSON.stringify({ type: "the-token/THE-TOKEN?the token=" }) },
     });
-    await expect(client().findByHandles(["one"])).rejects.toThrow();
+    await expect(client().find(["@one"])).rejects.toThrow();
     expect(JSON.stringify(log.error.mock.calls)).not.toMatch(/the.token/i);
   });
 
@@ -177,8 +186,25 @@ describe("a call to the network", () => {
     [String(Date.now()), 900],
   ])("converts a reset of %j to a wait of %i seconds", async (reset, seconds) => {
     network.faults.add({ then: { status: 429, headers: { "x-rate-limit-reset": reset }, body: "" } });
-    await expect(client().findByHandles(["one"])).rejects.toMatchObject({
+    await expect(client().find(["@one"])).rejects.toMatchObject({
       failure: { kind: "rate-limited", retryAfterSeconds: seconds },
     });
+  });
+
+  it("makes no call between a 429 and its reset, not even a retry", async () => {
+    const limited = client();
+    const reset = { "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + 100) };
+    const { length } = network.calls;
+    const received = Promise.withResolvers<undefined>();
+    const isFor = (name: string) => (call: string) => call.includes(`usernames=${name}&`);
+    network.faults.add({ when: isFor("one"), then: { status: 429, headers: reset, body: "" } });
+    network.faults.add({ when: isFor("two"), until: received.promise, then: { status: 503, body: "" } });
+    const refused = { failure: { kind: "rate-limited", retryAfterSeconds: expect.closeTo(100, -1) } };
+    const second = limited.find(["@two"]);
+    await expect(limited.find(["@one"])).rejects.toMatchObject(refused);
+    received.resolve(undefined);
+    await expect(second).rejects.toMatchObject(refused);
+    await expect(limited.find(["@three"])).rejects.toMatchObject(refused);
+    expect(network.calls).toHaveLength(length + 2);
   });
 });

@@ -1,11 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCallQuota } from "../../src/social/call-quota.ts";
+import { createLogger } from "../../src/observability/log.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const newQuota = (redis?: Redis, socialTimeoutMs = 5_000) =>
-  createCallQuota({ socialApiUrl: new URL("http://network"), socialTimeoutMs, redis });
+  createCallQuota({
+    socialApiUrl: new URL("http://network"),
+    socialTimeoutMs,
+    redis,
+    log: createLogger("silent"),
+  });
 const headers = (remaining: number, resetInSeconds: number, limit: string | null = "300") => ({
   "x-rate-limit-remaining": String(remaining),
   "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + resetInSeconds),
@@ -79,16 +85,30 @@ describe("the network's call quota", () => {
     quota.record("ids", headers(10, 20));
     quota.record("usernames", headers(299, 900));
     expect(await waits(quota, 2)).toEqual([0, 2_000]);
-    expect(quota.usedPart()).toBeCloseTo(290 / 300);
+    expect(quota.usedRatio()).toBeCloseTo(290 / 300);
   });
 
   it("forgets the old window at its reset", async () => {
     const quota = newQuota();
     quota.record("usernames", headers(1, 10));
-    expect(quota.usedPart()).toBeCloseTo(299 / 300);
+    expect(quota.usedRatio()).toBeCloseTo(299 / 300);
     await wait(quota);
     vi.advanceTimersByTime(10_000);
-    expect([await waits(quota, 3), quota.usedPart()]).toEqual([[0, 0, 0], 0]);
+    expect([await waits(quota, 3), quota.usedRatio()]).toEqual([[0, 0, 0], 0]);
+  });
+
+  it("refuses calls and gives no turns between a 429 and its reset, the latest of several", () => {
+    const quota = newQuota();
+    quota.record("usernames", headers(0, 900));
+    quota.limit(headers(0, 800));
+    quota.limit(headers(0, 60));
+    vi.advanceTimersByTime(100_000);
+    expect(quota.turn()).toBeUndefined();
+    expect(quota.assertNotLimited).toThrow(
+      expect.objectContaining({ failure: { kind: "rate-limited", retryAfterSeconds: 700 } }),
+    );
+    vi.advanceTimersByTime(700_000);
+    quota.assertNotLimited();
   });
 
   it.each([
@@ -134,6 +154,6 @@ describeWithRedis("the network's call quota in Redis", () => {
     await server.stop();
     quota.record("usernames", headers(1, 800));
     await quota.turn();
-    expect(quota.usedPart()).toBeGreaterThan(0.9);
+    expect(quota.usedRatio()).toBeGreaterThan(0.9);
   });
 });

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { toAccountName, type AccountName, type SocialAccount } from "../../src/social/account.ts";
+import { nameOf, toHandleKey, type SocialAccount } from "../../src/social/account.ts";
 import { createLookupQueue, type OnEnd, type Queuer } from "../../src/social/lookup-queue.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 
@@ -23,12 +23,12 @@ const accountOf = (handle: string): SocialAccount => ({ id: "7", handle, profile
 function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0]> = {}) {
   const calls: { names: readonly string[]; end: () => void; fail: (error: Error) => void }[] = [];
   const queue = createLookupQueue({
-    ask: (_by, all) =>
+    ask: (keys) =>
       new Promise((resolve, reject) => {
         calls.push({
-          names: all,
+          names: keys.map(nameOf),
           end: () => {
-            resolve(new Map(all.map((name) => [name, accountOf(name)])));
+            resolve(new Map(keys.map((key) => [key, accountOf(nameOf(key))])));
           },
           fail: reject,
         });
@@ -42,14 +42,15 @@ function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0
   /** Resolves to the handle of the answer, or to the message of the error. */
   async function load(
     name: string,
-    { by = "handle", ...caller }: Partial<Queuer> & { by?: AccountName["by"] } = {},
+    { by = "handle", ...caller }: Partial<Queuer> & { by?: "handle" | "id" } = {},
     onEnd?: OnEnd,
   ): Promise<string> {
     const everyone = { addressBlock: "", signal: new AbortController().signal, sendBefore: Infinity };
-    const [answer] = await queue.load([toAccountName(by, name)], { ...everyone, ...caller }, onEnd);
-    return answer instanceof Error ? answer.message : answer!.handle;
+    const key = by === "handle" ? toHandleKey(name) : name;
+    const answer = await queue.load(key, { ...everyone, ...caller }, onEnd);
+    return answer instanceof Error ? answer.message : answer.handle;
   }
-  const isPending = (name: string) => queue.isPending(toAccountName("handle", name));
+  const isPending = (name: string) => queue.isPending(toHandleKey(name));
   return { load, calls, isPending, sizes: () => calls.map((call) => call.names.length) };
 }
 
@@ -322,7 +323,7 @@ describe("the queue of lookups", () => {
     const { load, calls, isPending } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 1 });
     const ended: Record<string, (string | undefined)[]> = {};
     const start = (caller: string, name: string, signal?: AbortSignal) =>
-      load(name, signal && { signal }, (_name, answer) =>
+      load(name, signal && { signal }, (answer) =>
         (ended[caller] ??= []).push((answer as SocialAccount | undefined)?.handle),
       );
     const first = leavingCaller();

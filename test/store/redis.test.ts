@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis, type Script } from "../../src/store/redis.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { reuseRedis, type RedisServer } from "../support/redis-server.ts";
 
 /** The service's timeout for an answer. */
 const DEFAULT_TIMEOUT_MS = 120;
@@ -27,17 +27,19 @@ const add = (by: number): Arguments<number> => [
 const metric = async (name: string) => (await registry.getSingleMetric(name)!.get()).values[0]!.value;
 
 describeWithRedis("Redis", () => {
+  const servers = reuseRedis();
   beforeEach(async () => {
-    server = await startRedis();
+    server = await servers.empty();
     logLines = [];
     redis = connect(server.url, 600_000);
+    await redis.ready;
     await isBack(redis);
   });
-  afterEach(async () => {
+  afterEach(() => {
     vi.useRealTimers();
     redis.close();
-    await server.stop();
   });
+  afterAll(servers.stop);
   /** Connects again, with the service's timeout. */
   const reconnect = async () => {
     redis.close();

@@ -5,7 +5,7 @@ import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";
-import { createBatchMetrics } from "../../src/upstream/batch-metrics.ts";
+import { createBatchMetrics } from "../../src/observability/batch-metrics.ts";
 import type { WalletWithCoins } from "../../src/chain/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";

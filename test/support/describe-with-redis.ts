@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, describe, expect, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis } from "../../src/store/redis.ts";
 import { eventually } from "./eventually.ts";
-import { startRedis, type RedisServer } from "./redis-server.ts";
+import { reuseRedis, type RedisServer } from "./redis-server.ts";
 
 const isInstalled = spawnSync("redis-server", ["--version"]).status === 0;
 const title = isInstalled ? "" : " (redis-server is not installed: apt-get install redis-server)";
@@ -24,29 +24,30 @@ export const isBack = (redis: Redis) =>
     expect(await redis.run(PING, [], [])).toBe(1);
   });
 
-/** Starts a new, empty server with a connection for each test of the block. */
+/** Gives each test of the block an empty server and a new connection. */
 export function eachWithRedis(use: (server: RedisServer, redis: Redis) => void): void {
-  let server: RedisServer;
+  const servers = reuseRedis();
   let redis: Redis;
   beforeEach(async () => {
-    server = await startRedis();
+    const server = await servers.empty();
     redis = createRedis({
       urls: [new URL(server.url)],
       log: createLogger("silent"),
       registry: new Registry(),
       answerTimeoutMs: ANSWER_TIMEOUT_MS,
     });
+    await redis.ready;
     await isBack(redis);
     use(server, redis);
   });
-  afterEach(async () => {
+  afterEach(() => {
     redis.close();
-    await server.stop();
   });
+  afterAll(servers.stop);
 }
 
 /**
- * Tests of a rule that exists twice: without Redis, and with a new, empty server for each test. `performance.now()` is
+ * Tests of a rule that exists twice: without Redis, and with an empty server for each test. `performance.now()` is
  * simulated time, which is also the time of Redis's scripts.
  */
 export function describeInMemoryAndInRedis(

@@ -6,6 +6,23 @@ import { freePort } from "./free-port.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
+/** Gives each test of a file an empty server: the same one, unless a test has stopped, frozen or configured it. */
+export function reuseRedis() {
+  let server: RedisServer | undefined;
+  const stop = async () => server?.stop();
+  return {
+    async empty(): Promise<RedisServer> {
+      if (server?.isAsStarted()) await server.command("FLUSHALL");
+      else {
+        await stop();
+        server = await startRedis();
+      }
+      return server;
+    },
+    stop,
+  };
+}
+
 /** Starts a redis-server on a free port, without persistence. `more` returns further options. */
 export async function startRedis(more: () => readonly string[] | Promise<readonly string[]> = () => []) {
   for (;;) {
@@ -18,6 +35,7 @@ export async function startRedis(more: () => readonly string[] | Promise<readonl
 
 async function startAt(port: number, more: readonly string[]) {
   let server: ChildProcess;
+  let isAsStarted = true;
 
   /** Returns false when the server exits at once, because another process has taken its port. */
   async function start(): Promise<boolean> {
@@ -36,6 +54,7 @@ async function startAt(port: number, more: readonly string[]) {
     });
   }
   async function stop(): Promise<void> {
+    isAsStarted = false;
     if (server.exitCode !== null || server.signalCode !== null) return;
     server.kill("SIGKILL");
     await once(server, "exit");
@@ -51,9 +70,15 @@ async function startAt(port: number, more: readonly string[]) {
     },
     /** Kills the server, as a crash would. */
     stop,
-    freeze: () => server.kill("SIGSTOP"),
+    freeze() {
+      isAsStarted = false;
+      return server.kill("SIGSTOP");
+    },
     thaw: () => server.kill("SIGCONT"),
+    /** Whether nothing but its data has changed since it started. */
+    isAsStarted: () => isAsStarted,
     async command(name: string, ...args: (string | number)[]): Promise<any> {
+      if (["ACL", "CONFIG", "REPLICAOF"].includes(name)) isAsStarted = false;
       const client = new Redis(port, "127.0.0.1");
       try {
         return await client.call(name, ...args);

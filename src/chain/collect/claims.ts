@@ -340,9 +340,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? JSON.stringify(z.encode(LAST_COLLECT, collect)) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        if (hasTransaction) redis?.runLater(SETTLE, keys, args);
         // Until a claim without a transaction expires by itself, settling it spares the next collect the wait.
-        else redis?.runLaterIfSoon(Math.max(LEASE_MS, ttl), SETTLE, keys, args);
+        redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
       const open = STORED_TRANSACTION.safeParse(parseJson(transaction));

@@ -1,4 +1,3 @@
-import type { Logger } from "../../observability/log.ts";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget, type Pool, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
@@ -49,9 +48,8 @@ export function createFeeBudget(needs: {
   maxRentLamports: Lamports;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
-  log: Logger;
 }) {
-  const { feePayer, feeBudgetLamportsPerHour, maxPriorityFeeLamports, maxRentLamports, redis, metrics, log } =
+  const { feePayer, feeBudgetLamportsPerHour, maxPriorityFeeLamports, maxRentLamports, redis, metrics } =
     needs;
   // Lamports of fees are far below 2^53.
   const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
@@ -59,15 +57,13 @@ export function createFeeBudget(needs: {
   const small: Pool = { name: "small", ...SMALL_SHARES, largest: highestFee };
   const budget = createBudget({
     name: `fees:${feePayer}`,
-    label: "fees",
     limit: Number(feeBudgetLamportsPerHour),
     pool,
     tiers: [{ first: highestFee, mayUse: 1 }],
     redis,
-    log,
   });
-  metrics.watch("fees", budget.usedPart);
-  metrics.watch("small_fees", () => budget.usedPart(small));
+  metrics.watch("fees", budget.usedRatio);
+  metrics.watch("small_fees", () => budget.usedRatio(small));
 
   return {
     /**
@@ -78,7 +74,7 @@ export function createFeeBudget(needs: {
       const isSmall = moved < FEES_MOVED * fee;
       let shortage: Shortage | undefined;
       for (const block of payers.keys()) {
-        const taken = await budget.take(block, Number(fee + rent), { part: isSmall ? small : undefined });
+        const taken = await budget.take(block, Number(fee + rent), { pool: isSmall ? small : pool });
         if (!taken.shortage) {
           return {
             release(unused) {

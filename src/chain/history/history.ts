@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { ContractError } from "../../contract/contract-error.ts";
-import type { Logger } from "../../observability/log.ts";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
@@ -61,11 +60,10 @@ export function createHistory(needs: {
   historyCallsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
-  log: Logger;
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics, log } = needs;
+  const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics } = needs;
   const { rereadMs = REREAD_MS } = needs;
   const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
   // A list must be newer than its request, so nobody joins one in flight.
@@ -73,14 +71,12 @@ export function createHistory(needs: {
   const shareTransaction = createSharedReads<HistoryTransaction>({ joinsInFlight: true });
   const budget = createBudget({
     name: "history",
-    label: "history_calls",
     limit: historyCallsPerHour,
     pool: { name: "all", ...SHARES, largest: FEW_CALLS },
     tiers: [{ first: FEW_CALLS, mayUse: 1 }],
     redis,
-    log,
   });
-  metrics.watch("history_calls", budget.usedPart);
+  metrics.watch("history_calls", budget.usedRatio);
 
   /** Takes one call from the share of the first block that has one left. */
   async function pay(blocks: Blocks) {

@@ -1,7 +1,7 @@
 import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK } from "../../fairness/budget.ts";
-import { createSharedBuckets } from "../../store/shared-buckets.ts";
+import { createBuckets } from "../../store/buckets.ts";
 import type { Redis } from "../../store/redis.ts";
 
 /** The callers of one block, or of one IPv6 /32, get a quarter of the plan that the README recommends. */
@@ -23,7 +23,7 @@ export function createChainCalls({
   redis: Redis | undefined;
   metrics: BudgetMetrics;
 }): TakeChainCalls {
-  const buckets = createSharedBuckets({ name: "chain-calls", redis });
+  const buckets = createBuckets({ name: "chain-calls", redis });
   const toBucket = (name: string) => ({
     name,
     burst: CALLS_PER_SECOND * BURST_SECONDS,

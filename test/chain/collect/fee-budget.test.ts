@@ -24,15 +24,13 @@ const FEES_PER_HOUR = 2_400;
 let registry: Registry;
 function createBudget(settings: { lamports?: number; maxRentLamports?: number; redis?: Redis } = {}) {
   registry = new Registry();
-  const log = createLogger("silent");
   return createFeeBudget({
     feePayer: "payer",
     feeBudgetLamportsPerHour: toLamports(settings.lamports ?? FEES_PER_HOUR * 5_000),
     maxPriorityFeeLamports: toLamports(0),
     maxRentLamports: toLamports(settings.maxRentLamports ?? 0),
     redis: settings.redis,
-    metrics: createBudgetMetrics(registry, log),
-    log,
+    metrics: createBudgetMetrics(registry, createLogger("silent")),
   });
 }
 type Budget = ReturnType<typeof createBudget>;

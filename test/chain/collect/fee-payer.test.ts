@@ -33,7 +33,6 @@ import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 const keypair = Keypair.generate();
 const programId = Keypair.generate().publicKey;
-const log = createLogger("silent");
 const budget = (lamports: number) =>
   createFeeBudget({
     feePayer: keypair.publicKey.toBase58(),
@@ -41,8 +40,7 @@ const budget = (lamports: number) =>
     maxPriorityFeeLamports: toLamports(lamports),
     maxRentLamports: toLamports(0),
     redis: undefined,
-    metrics: createBudgetMetrics(new Registry(), log),
-    log,
+    metrics: createBudgetMetrics(new Registry(), createLogger("silent")),
   });
 const spending = () => ({
   spendable: undefined as bigint | undefined,

@@ -1,9 +1,9 @@
 /**
- * The law of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
+ * The rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
  * `msPerUnit`. So no hour takes more than `burst` and what an hour refills. Its whole state is one number: the time at
  * which it is full again. An amount is taken from several buckets together, the same from each.
  *
- * The law stands here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
+ * The rule is here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
@@ -18,15 +18,15 @@ export interface Bucket {
 }
 
 /** What to take: as much of `wanted` as fits, but nothing if less than `least` does. */
-export interface Wanted {
+interface Wanted {
   readonly wanted: number;
   readonly least: number;
-  /** Also takes what only flows in within this time. */
+  /** Also takes what will flow in within this time. */
   readonly aheadMs: number;
 }
 
 /** Times in ms, of the clock that the buckets use. */
-export interface Answer {
+interface Answer {
   readonly taken: number;
   /** Until all of `wanted` has flowed in, or if not all is taken, until `least` more fits. */
   readonly waitMs: number;
@@ -39,12 +39,16 @@ export interface Answer {
 
 /** Far above the rounding errors of the times below. */
 const ROUNDING_MS = 1;
-/** An hour, and so much more that {@link ROUNDING_MS} adds nothing to the sum of an hour. */
+/** An hour, and a second more, so that {@link ROUNDING_MS} does not add a unit to what an hour takes. */
 const HOUR_MS = 3_601_000;
 /** The buckets that a process remembers. Each takes about 200 bytes. */
 const MAX_BUCKETS = 50_000;
+/** A replica that cannot reach Redis takes this fraction of a bucket: four replicas together stay within it. */
+const FRACTION_WITHOUT_REDIS = 1 / 4;
+/** How soon Redis may be back, for an amount that fits only then. */
+const RETRY_WITHOUT_REDIS_MS = 30_000;
 
-/** A bucket from which no hour takes more than `perHour`. One for a single unit refills in two hours. */
+/** A bucket from which no hour takes more than `perHour`. With one unit an hour, the unit refills in two hours. */
 export function hourlyBucket(name: string, perHour: number, burst: number): Bucket {
   return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
 }
@@ -75,13 +79,14 @@ export function createMemoryBuckets() {
 
     /**
      * Returns an amount that was taken when the buckets were full again at `fullAt`. What would have flowed in anyway
-     * since then is not returned: otherwise an hour could take it a second time.
+     * since then is not returned: otherwise an hour could take it a second time. Charges a negative amount.
      */
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const now = performance.now();
       buckets.forEach(({ name, msPerUnit }, i) => {
-        const unusedMs = Math.max(0, amount * msPerUnit - Math.max(0, now - fullAt[i]!));
-        const left = (full.get(name) ?? 0) - unusedMs;
+        const flowedInMs = Math.max(0, now - fullAt[i]!);
+        const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
+        const left = Math.max(now, full.get(name) ?? 0) - unusedMs;
         if (left > now) full.set(name, left);
         else full.delete(name);
       });
@@ -130,8 +135,9 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 for i, key in ipairs(KEYS) do
   local msPerUnit, fullAt = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
-  local unused = math.max(0, amount * msPerUnit - math.max(0, now - fullAt))
-  local left = tonumber(redis.call('GET', key) or 0) - unused
+  local flowedIn = math.max(0, now - fullAt)
+  local unused = math.max(amount * msPerUnit - flowedIn, math.min(0, amount * msPerUnit))
+  local left = math.max(now, tonumber(redis.call('GET', key) or 0)) - unused
   if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now)) else redis.call('DEL', key) end
 end
 return true
@@ -156,6 +162,89 @@ export function createRedisBuckets(redis: Redis, budget: string) {
       const times = buckets.flatMap(({ msPerUnit }, i) => [msPerUnit, fullAt[i]!]);
       // Not retried: a lost one makes the budget too small, but a repeated one would make it too large.
       void redis.run(GIVE_BACK, keysOf(buckets), [amount, ...times]);
+    },
+  };
+}
+
+/** What was taken, and why not more. */
+export interface Taken {
+  readonly amount: number;
+  /** Until what was taken has flowed in, or if not all was, until `least` more fits; Infinity if it never does. */
+  readonly waitMs: number;
+  /** The bucket that sets `waitMs`. */
+  readonly slowest: Bucket;
+  /** Returns `unused` of the amount; may be called again for more of it. A negative one charges more. */
+  giveBack(unused: number): void;
+}
+
+/**
+ * Buckets of all replicas, in Redis; without `redis` those of this process. While a replica cannot reach Redis it
+ * takes at most a quarter (`fractionWithoutRedis`) of what each bucket allows, less what it has taken before. What it takes
+ * in Redis also counts in its memory: if Redis loses it, no replica takes more than a bucket allows.
+ */
+export function createBuckets(needs: {
+  /** Distinguishes these buckets from others in the same Redis. */
+  name: string;
+  redis: Redis | undefined;
+  fractionWithoutRedis?: number;
+}) {
+  const { name, redis, fractionWithoutRedis: fraction = FRACTION_WITHOUT_REDIS } = needs;
+  const memory = createMemoryBuckets();
+  const inRedis = redis && createRedisBuckets(redis, name);
+  const toFraction = ({ name, burst, msPerUnit }: Bucket) => ({
+    name,
+    burst: burst * fraction,
+    msPerUnit: msPerUnit / fraction,
+  });
+
+  return {
+    /**
+     * Takes as much of `wanted` as all the buckets have, but nothing if that is less than `least`; `aheadMs`: also
+     * what flows in within this time.
+     */
+    async take(
+      buckets: readonly Bucket[],
+      { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
+    ): Promise<Taken> {
+      const toTaken = (amount: number, { waitMs, slowest }: Pick<Answer, "waitMs" | "slowest">): Taken => ({
+        amount,
+        waitMs,
+        slowest: buckets[slowest]!,
+        giveBack: () => undefined,
+      });
+      const tooSmall = buckets.findIndex(({ burst }) => burst < least);
+      if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
+
+      /** Of all replicas; `local` is of this one. */
+      const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
+      if (all?.taken === 0) return toTaken(0, all);
+
+      const localBuckets = inRedis && !all ? buckets.map(toFraction) : buckets;
+      const localWanted = all?.taken ?? wanted;
+      const local = memory.take(localBuckets, {
+        wanted: localWanted,
+        least: Math.min(least, localWanted),
+        aheadMs,
+      });
+      if (all && local.taken < all.taken) inRedis!.giveBack(buckets, all.taken - local.taken, all.fullAt);
+      if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
+        return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
+      return {
+        ...toTaken(local.taken, all && local.taken === all.taken ? all : local),
+        giveBack(unused) {
+          if (unused === 0) return;
+          memory.giveBack(localBuckets, unused, local.fullAt);
+          if (all) inRedis!.giveBack(buckets, unused, all.fullAt);
+        },
+      };
+    },
+
+    /** How much of a bucket is used, 0 to 1. */
+    async usedRatio(bucket: Bucket): Promise<number> {
+      if (bucket.burst === 0) return 1;
+      const nothing = { wanted: 0, least: 0, aheadMs: 0 };
+      const answer = (await inRedis?.take([bucket], nothing)) ?? memory.take([bucket], nothing);
+      return Math.min(1, (answer.fullAt[0]! - answer.now) / (bucket.burst * bucket.msPerUnit));
     },
   };
 }

@@ -4,7 +4,7 @@ import {
   createRedisBuckets,
   hourlyBucket,
   type Bucket,
-} from "../../src/store/bucket.ts";
+} from "../../src/store/buckets.ts";
 import { describeInMemoryAndInRedis, setSeconds } from "../support/describe-with-redis.ts";
 
 const SECOND = 1_000;
