@@ -32,21 +32,25 @@ export function toGraphQLError(
     return shorten(source);
   }
   const shown = toCallerError(cause ?? error);
-  const { code, status, retryAfterSeconds, extensions } = shown;
+  const { code, status } = shown;
   const isOfRequest = code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
-  return new GraphQLError(shown.message, {
+  const converted = new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
     positions: source?.positions ?? null,
     path: source?.path ?? null,
     extensions: {
-      code,
-      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      ...extensions,
+      ...extensionsOf(shown),
       // Other errors concern one field, so they must not set the status.
       ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
+  // Errors of compiled operations have no nodes.
+  return Object.assign(converted, { locations: source?.locations });
+}
+
+function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
+  return { code, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }), ...extensions };
 }
 
 /** Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the text is missing. */
@@ -71,18 +75,12 @@ export function shorten(error: GraphQLError): GraphQLError {
 }
 
 /** The answer to a request that is refused as a whole. */
-export function answerGraphQLError(error: ContractError, type?: ResponseType): Answer {
-  const { status, message, code, retryAfterSeconds, extensions } = error;
-  const answer = answerErrors(status, { message, code, retryAfterSeconds, ...extensions }, type);
-  return { ...answer, headers: { ...answer.headers, ...errorHeaders(error) } };
-}
-
-/** An answer with one error, BAD_REQUEST unless it has a code. */
-export function answerErrors(
-  status: number,
-  { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
-  type: ResponseType = RESPONSE_TYPES[0],
-): Answer {
-  const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
-  return { status, headers: { "content-type": type }, body: JSON.stringify({ errors: [error] }) };
+export function answerGraphQLError(error: ContractError, type: ResponseType = RESPONSE_TYPES[0]): Answer {
+  const { status, message } = error;
+  const headers = { "content-type": type, ...errorHeaders(error) };
+  return {
+    status,
+    headers,
+    body: JSON.stringify({ errors: [{ message, extensions: extensionsOf(error) }] }),
+  };
 }

@@ -13,17 +13,19 @@ import { describeSpan } from "../observability/tracing.ts";
 import type { Context, UseCases } from "../resolvers/context.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { answerErrors, answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
+import { answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
 import type { Compile } from "./compiler.ts";
-import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
 import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
-import { answerSubscriptions, type ServerContext } from "./subscriptions.ts";
+import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
 const MAX_ACCEPT_HEADERS = 100;
+
+/** nginx would wait for more data before it passes events on. */
+const EVENT_HEADERS = { "content-type": `${EVENT_STREAM}; charset=utf-8`, "x-accel-buffering": "no" };
 
 /**
  * The GraphQL endpoint at `path`. Yoga parses, validates and runs an operation when it first arrives. From then on it is
@@ -65,7 +67,11 @@ export function createGraphQLEndpoint(needs: {
 
   const useGivenParams: Plugin<object, ServerContext> = {
     onRequestParse({ serverContext, setRequestParser }) {
-      setRequestParser(() => serverContext.given);
+      setRequestParser(() => {
+        const { given } = serverContext;
+        if (given instanceof GraphQLError) throw given;
+        return given;
+      });
     },
   };
 
@@ -125,6 +131,7 @@ export function createGraphQLEndpoint(needs: {
     multipart: false,
     cors: false,
     landingPage: false,
+    fetchAPI: { Response, ReadableStream },
     logging: false,
   });
 
@@ -136,14 +143,15 @@ export function createGraphQLEndpoint(needs: {
     scope: RequestScope,
   ): Promise<Answer> {
     // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
-    const accept = type ?? RESPONSE_TYPES[1];
+    const accept = `${type ?? RESPONSE_TYPES[1]}, ${EVENT_STREAM}`;
     const request = new Request(`http://tributary${needs.path}`, { method, headers: { accept } });
     const accepts = { json: type !== undefined, events: acceptsEvents(headers.accept) };
     const response = await yoga.fetch(request, { useCases, scope, accepts, given: params });
     const names: Record<string, string> = {};
     for (const [name, value] of response.headers) names[name.toLowerCase()] = value;
     const { status } = response;
-    if (names["content-type"] === EVENT_STREAM) return { status, headers: names, body: response.body! };
+    if (names["content-type"] === EVENT_STREAM)
+      return { status, headers: EVENT_HEADERS, body: response.body! };
     if (!type) names["content-type"] = RESPONSE_TYPES[0];
     return { status, headers: names, body: await response.text() };
   }
@@ -175,31 +183,34 @@ export function createGraphQLEndpoint(needs: {
   return {
     /** Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
     async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
-      const { method, headers } = request;
-      const type = responseType(headers.accept);
-      if (method === "POST" && !isJson(headers["content-type"])) {
-        const message = "The body must be JSON, with the header `Content-Type: application/json`.";
-        return answerErrors(415, { message }, type);
-      }
-      // Yoga checks this only after it has run the operation, even a mutation.
-      if (!type && !acceptsEvents(headers.accept)) return answerErrors(406, { message: MUST_ACCEPT_JSON });
-      let params: object;
-      try {
-        params = await readParams(request);
-      } catch (error) {
-        if (!(error instanceof GraphQLError)) throw error;
-        return answerErrors(error.extensions.http!.status!, { message: error.message }, type);
-      }
-      const body = type && (await answerCached(request, params, scope));
-      return body === undefined
-        ? answerWithYoga(request, params, type, scope)
-        : { status: 200, headers: { "content-type": type! }, body };
+      const type = responseType(request.headers.accept);
+      const params = await check(request, type).catch((error: unknown) => {
+        // Yoga formats it.
+        if (error instanceof GraphQLError) return error;
+        throw error;
+      });
+      const body = type && !(params instanceof GraphQLError) && (await answerCached(request, params, scope));
+      return typeof body === "string"
+        ? { status: 200, headers: { "content-type": type! }, body }
+        : answerWithYoga(request, params, type, scope);
     },
 
     /** Formats an error for a request that it refuses as a whole. */
     answerFailure: (error: ContractError, { headers }: HttpRequest) =>
       answerGraphQLError(error, responseType(headers.accept)),
   };
+}
+
+/** Returns the parameters of a request. Rejects with GraphQLError BAD_REQUEST. */
+async function check(request: HttpRequest, type: ResponseType | undefined): Promise<object> {
+  const { method, headers } = request;
+  if (method === "POST" && !isJson(headers["content-type"]))
+    throw badRequest("The body must be JSON, with the header `Content-Type: application/json`.", {
+      status: 415,
+    });
+  // Yoga checks this only after it has run the operation, even a mutation.
+  if (!type && !acceptsEvents(headers.accept)) throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
+  return readParams(request);
 }
 
 /** Whether an operation of this cost can pass the caller's rate limit at all. */
