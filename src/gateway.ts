@@ -23,14 +23,7 @@ import type { Responder } from "./http/server.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
-import { createCollectFees } from "./resolvers/collect-fees.ts";
-import type { UseCases } from "./resolvers/context.ts";
-import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
-import { createNamedCoins } from "./resolvers/named-coins.ts";
-import { createReadBalance } from "./resolvers/read-balance.ts";
-import { createReadHistory } from "./resolvers/read-history.ts";
-import { createWalletById } from "./resolvers/wallet-by-id.ts";
-import { createWatchWallet } from "./resolvers/watch-wallet.ts";
+import { createUseCases } from "./resolvers/use-cases.ts";
 import { COLLECT_FAILURE, createCollectHandler } from "./rest/collect.ts";
 import { createLookupHandler } from "./rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
@@ -88,18 +81,7 @@ export function createGateway(
   const chain = createChainServices(common);
 
   const format = handleFormat(config.handleAllowUnderscore ?? false);
-  const { addressesOf } = chain;
-  const namedCoins = createNamedCoins(chain.coinAddressesOf);
-  const walletById = createWalletById({ addressesOf });
-  const useCases: UseCases = {
-    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf }),
-    walletById,
-    readBalance: createReadBalance({ namedCoins }),
-    readHistory: createReadHistory({ history: chain.history }),
-    collectFees: createCollectFees({ walletById, namedCoins, collector: chain.collector, live: chain.live }),
-    watchWallet: createWatchWallet({ live: chain.live, namedCoins }),
-  };
-
+  const useCases = createUseCases({ ...chain, handleFormat: format });
   const compile = createCompile(schema);
   const prepare = createPrepareOperation(compile, useCases);
   const handleLookup = createLookupHandler(prepare, format);

@@ -14,7 +14,7 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import { compileQuery, isCompiledQuery, type CompiledQuery } from "graphql-jit";
-import type { Context } from "../resolvers/context.ts";
+import type { Context } from "../resolvers/use-cases.ts";
 import { fieldsOf, fragmentsOf } from "../schema/selected-fields.ts";
 
 /** Larger operations are not compiled: docs/measurements.md says what a field costs. */

@@ -10,7 +10,7 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Answer, HttpRequest } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { describeSpan } from "../observability/tracing.ts";
-import type { Context, UseCases } from "../resolvers/context.ts";
+import type { Context, UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";

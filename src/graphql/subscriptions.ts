@@ -8,7 +8,7 @@ import {
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { describeSpan } from "../observability/tracing.ts";
-import type { Context } from "../resolvers/context.ts";
+import type { Context } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
 import { MUST_ACCEPT_JSON, preferredType } from "./media-types.ts";

@@ -1,11 +1,12 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances, BalanceWith } from "../chain/balances.ts";
+import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import { toLookupContractError } from "../chain/to-contract-error.ts";
+import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
 import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
 import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
-import { allCoins } from "./named-coins.ts";
 
 /**
  * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
@@ -176,6 +177,13 @@ export class Loaders {
       return result instanceof Error ? result : result(coins);
     });
   }
+}
+
+/** The coins that the fields of one wallet name, each once. Throws INVALID_MINT. */
+export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
+  const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
+  if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
+  return [...coins.values()];
 }
 
 /** One account with the coins of all these; INVALID_MINT if they are too many. */

@@ -1,6 +1,6 @@
 import { getOperationAST, parse } from "graphql";
 import type { Compile } from "../graphql/compiler.ts";
-import type { UseCases } from "../resolvers/context.ts";
+import type { UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
 /** Runs a fixed GraphQL operation. Returns its data or throws its first error. */

@@ -1,6 +1,6 @@
 import SchemaBuilder from "@pothos/core";
-import type { Lamports } from "../chain/lamports.ts";
-import type { Context } from "../resolvers/context.ts";
+import { formatSol, type Lamports } from "../chain/lamports.ts";
+import type { Context } from "../resolvers/use-cases.ts";
 
 /** The Pothos builder that every file of this folder adds its types to. */
 export const builder = new SchemaBuilder<{
@@ -21,3 +21,11 @@ builder.scalarType("Lamports", {
 export function inSol(description: string): string {
   return `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`;
 }
+
+/** The options of a field that shows an amount in SOL. */
+export function sol<Parent>(description: string, amountOf: (parent: Parent) => Lamports) {
+  return { description: inSol(description), resolve: (parent: Parent) => formatSol(amountOf(parent)) };
+}
+
+/** The options of a field with the exact lamports of the field `name`. */
+export const exact = (name: string) => ({ type: "Lamports", description: `The exact \`${name}\`.` }) as const;

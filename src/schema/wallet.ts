@@ -2,10 +2,8 @@ import { getArgumentValues, getNamedType, type GraphQLObjectType, type GraphQLRe
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
-import type { Mints } from "../resolvers/named-coins.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { accountOf, type Wallet } from "../resolvers/wallet.ts";
-import { startEvent, type WalletEvent } from "../resolvers/watch-wallet.ts";
+import { accountOf, startEvent, type Mints, type Wallet, type WalletEvent } from "../resolvers/use-cases.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";

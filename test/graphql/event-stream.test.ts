@@ -3,7 +3,7 @@ import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { createCompile } from "../../src/graphql/compiler.ts";
 import { createGraphQLEndpoint } from "../../src/graphql/graphql-endpoint.ts";
-import type { UseCases } from "../../src/resolvers/context.ts";
+import type { UseCases } from "../../src/resolvers/use-cases.ts";
 import type { RequestScope } from "../../src/resolvers/request-scope.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { schema } from "../../src/schema/schema.ts";
