@@ -8,7 +8,7 @@ import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "./contrac
 import { createCompile } from "./graphql/compiler.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
-import { createCors } from "./http/cors.ts";
+import { createCors, withoutHeaders } from "./http/cors.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
@@ -150,7 +150,7 @@ export function createGateway(
   const adminRoutes: Record<string, Route> = {
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: true }) },
-    "/metrics": { GET: createMetricsHandler(registry) },
+    "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
   };
   const streams = createStreams(config, registry);
   const scopeNeeds = {
@@ -169,17 +169,12 @@ export function createGateway(
   const serve = (
     served: Record<string, Route>,
     notFound: (request: HttpRequest) => Answer,
-    isPrivate: (path: string) => boolean,
+    needs = scopeNeeds,
   ): Responder => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
     return {
-      handle: createRouter({ ...scopeNeeds, routes: new Map(paths), notFound, isPrivate }),
-      writeRefusal: createWriteRefusal({
-        ...scopeNeeds,
-        basePath: config.basePath,
-        format,
-        isPrivate: isPrivate(""),
-      }),
+      handle: createRouter({ ...needs, routes: new Map(paths), notFound }),
+      writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
     };
   };
 
@@ -202,17 +197,12 @@ export function createGateway(
       chain.deploys.start();
     },
     /** Answers on PORT. */
-    api: serve(
-      config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
-      pages.notFound,
-      (path) => path === `${config.basePath}/metrics`,
-    ),
+    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes, pages.notFound),
     /** Answers on ADMIN_PORT. */
-    admin: serve(
-      adminRoutes,
-      () => answerError(new ContractError("NOT_FOUND")),
-      () => true,
-    ),
+    admin: serve(adminRoutes, () => answerError(new ContractError("NOT_FOUND")), {
+      ...scopeNeeds,
+      cors: withoutHeaders(scopeNeeds.cors),
+    }),
 
     /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
     drain() {

@@ -7,7 +7,7 @@ import proxyAddr from "proxy-addr";
 /** The source of a request: the socket's address and the header `X-Forwarded-For`. */
 export interface Origin {
   readonly remoteAddress: string | undefined;
-  readonly forwardedFor: string | null;
+  readonly forwardedFor: string | undefined;
 }
 
 /** The sender of a request. */
@@ -57,7 +57,7 @@ export function createIdentifyClient(
   }
 
   function toVisitor({ remoteAddress, forwardedFor }: Origin): string | undefined {
-    if (remoteAddress === undefined || forwardedFor === null) return undefined;
+    if (remoteAddress === undefined || forwardedFor === undefined) return undefined;
     const isKnown = (address: string, distance: number) =>
       isProxy(address, distance) || isTrustedCaller(address);
     const visitor = proxyAddr(toRequest(remoteAddress, forwardedFor), isKnown);
@@ -67,8 +67,8 @@ export function createIdentifyClient(
   return (origin) => {
     const { remoteAddress, forwardedFor } = origin;
     if (remoteAddress === undefined) return UNKNOWN;
-    if (forwardedFor === null || !isTrustedProxy(remoteAddress)) {
-      if (forwardedFor !== null && !hasForgottenProxy && !isPublic(remoteAddress)) {
+    if (forwardedFor === undefined || !isTrustedProxy(remoteAddress)) {
+      if (forwardedFor !== undefined && !hasForgottenProxy && !isPublic(remoteAddress)) {
         hasForgottenProxy = true;
         onForgottenProxy();
       }

@@ -17,6 +17,8 @@ interface StreamLimits {
 
 /** A caller's connection. */
 export interface CallerConnection {
+  /** The socket's: that of a proxy, if there is one. */
+  readonly remoteAddress: string | undefined;
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
   /** Breaks it off. */
