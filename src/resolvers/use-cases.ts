@@ -177,14 +177,16 @@ export function createUseCases(needs: {
 }
 
 /**
- * The account of a wallet, read from the social network if the wallet was found by id. Fails with
+ * A member of a wallet's account, which is read from the social network if the wallet was found by id. Fails with
  * SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
  */
-export function accountOf(
+export function fromAccount<T>(
   { account, socialId }: Wallet,
   { loaders }: RequestScope,
-): SocialAccount | Promise<SocialAccount> {
-  return account ?? loaders.accountById(socialId);
+  pick: (account: SocialAccount) => T,
+): T | Promise<T> {
+  const found = account ?? loaders.accountById(socialId);
+  return found instanceof Promise ? found.then(pick) : pick(found);
 }
 
 /**
