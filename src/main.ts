@@ -156,31 +156,14 @@ function isPort(port: number): boolean {
 }
 
 /** Runs the service until it is stopped, or its start fails. */
-async function serve(env: Environment, host: Host, warnings: readonly string[]): Promise<number> {
-  const opened: Closable[] = [];
-  try {
-    return await run(env, host, warnings, opened);
-  } finally {
-    // Not awaited: requests may be in flight.
-    for (const { close } of opened) void close();
-  }
-}
-
-interface Closable {
-  close(): unknown;
-}
-
-/** Adds what it opens to `opened`. */
-async function run(
+async function serve(
   env: Environment,
   { print, logStream, onSignal }: Host,
   warnings: readonly string[],
-  opened: Closable[],
 ): Promise<number> {
-  function open<T extends Closable>(part: T): T {
-    opened.push(part);
-    return part;
-  }
+  using opened = new DisposableStack();
+  // Not awaited: requests may be in flight.
+  const open = <T extends { close(): unknown }>(part: T) => opened.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env)
     ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
     : undefined;
@@ -207,12 +190,7 @@ async function run(
     firstSignalAt = performance.now();
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
-    const timer = setTimeout(end, graceMs + config.collectTimeoutMs, 0);
-    opened.push({
-      close: () => {
-        clearTimeout(timer);
-      },
-    });
+    opened.adopt(setTimeout(end, graceMs + config.collectTimeoutMs, 0), clearTimeout);
     await sleep(graceMs);
     // Requests first: a request in flight may still start a transaction.
     await server.close();
