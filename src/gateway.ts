@@ -42,8 +42,8 @@ const FORGOTTEN_PROXY =
 const WRITE_OUTCOMES_MS = 5_000;
 
 /**
- * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin` with node:http. On a `sandbox`, the pages show its accounts as handles to try, and `POST /sandbox/fees` lets trading
- * happen. Tests pass `waits`, and `redisAnswerTimeoutMs`, which replaces the default of {@link createRedis}.
+ * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin`. On a `sandbox`, the pages
+ * show its accounts, and `POST /sandbox/fees` lets trading happen. Only tests pass `waits` and `redisAnswerTimeoutMs`.
  */
 export function createGateway(
   config: Config,

@@ -11,11 +11,9 @@ import {
   type ExecutionResult,
   type GraphQLSchema,
   type OperationDefinitionNode,
-  type SelectionSetNode,
 } from "graphql";
 import { compileQuery, isCompiledQuery, type CompiledQuery } from "graphql-jit";
 import type { Context } from "../resolvers/use-cases.ts";
-import { fieldsOf, fragmentsOf } from "../schema/selected-fields.ts";
 
 /** Larger operations are not compiled: docs/measurements.md says what a field costs. */
 export const MAX_COMPILED_FIELDS = 500;
@@ -41,14 +39,15 @@ export type Compile = ReturnType<typeof createCompile>;
 /**
  * Compiles operations of valid documents with graphql-jit. Where its result would differ from graphql-js's (directives,
  * defaults of variables, list and object literals, introspection), or compiling would take too long, graphql-js runs the
- * operation.
+ * operation. `fields`: how many it has, with those of its fragments.
  */
 export function createCompile(schema: GraphQLSchema) {
   const compilable = withItemErrors(schema);
-  return (document: DocumentNode, operation: OperationDefinitionNode): Run => {
-    const isLarge = countFields(document, operation, MAX_COMPILED_FIELDS) > MAX_COMPILED_FIELDS;
+  return (document: DocumentNode, operation: OperationDefinitionNode, fields: number): Run => {
     const compiled =
-      canCompile(document) && !isLarge && compileQuery(compilable, document, operation.name?.value);
+      canCompile(document) &&
+      fields <= MAX_COMPILED_FIELDS &&
+      compileQuery(compilable, document, operation.name?.value);
     return compiled && isCompiledQuery(compiled) ? toRun(compiled) : interpret(schema, document, operation);
   };
 }
@@ -109,18 +108,4 @@ function canCompile(document: DocumentNode): boolean {
         : undefined,
   });
   return isCompilable;
-}
-
-/** Counts the fields at all depths, those of spread fragments included. Stops soon after `max`. */
-export function countFields(document: DocumentNode, operation: OperationDefinitionNode, max: number): number {
-  const fragments = fragmentsOf(document);
-  let count = 0;
-  const countIn = (set: SelectionSetNode): void => {
-    for (const { selectionSet } of fieldsOf(fragments, [set])) {
-      if (++count > max) return;
-      if (selectionSet) countIn(selectionSet);
-    }
-  };
-  countIn(operation.selectionSet);
-  return count;
 }

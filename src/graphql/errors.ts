@@ -3,9 +3,9 @@ import { errorHeaders, type ContractError } from "../contract/contract-error.ts"
 import type { Answer } from "../contract/http-messages.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
-/** The code of an invalid request, unless GraphQL sets one of its own. */
+/** The code of an invalid request, unless GraphQL sets another. */
 export const BAD_REQUEST = "BAD_REQUEST";
-/** Codes of a well-formed request whose operation cannot run. Errors with a place in the text are such too. */
+/** Codes of valid requests whose operation cannot run. */
 const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
 
 /** Longer messages are cut, because GraphQL's own messages quote the caller's text. */

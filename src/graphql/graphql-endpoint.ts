@@ -18,7 +18,7 @@ import type { Compile } from "./compiler.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
-import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
+import { createOperationCache, type CachedOperation, type Weight } from "./operation-cache.ts";
 import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
@@ -53,19 +53,7 @@ export function createGraphQLEndpoint(needs: {
     return type;
   }
 
-  /**
-   * Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text.
-   * Also refuses an operation name of another type, which Yoga would not find.
-   */
-  const checkParams: Plugin = {
-    onParams({ params: { query, operationName, extensions } }) {
-      if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
-      if (query || !extensions?.persistedQuery) return;
-      throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
-    },
-  };
-
-  const useGivenParams: Plugin<object, ServerContext> = {
+  const plugin: Plugin<Context & YogaInitialContext, ServerContext> = {
     onRequestParse({ serverContext, setRequestParser }) {
       setRequestParser(() => {
         const { given } = serverContext;
@@ -73,10 +61,13 @@ export function createGraphQLEndpoint(needs: {
         return given;
       });
     },
-  };
-
-  /** Refuses a document or an operation that is too large. */
-  const limit: Plugin<Context & YogaInitialContext> = {
+    onParams({ params: { query, operationName, extensions } }) {
+      // Yoga would not find it.
+      if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
+      if (query || !extensions?.persistedQuery) return;
+      // As Apollo Server says it: Apollo's and urql's clients then send the text.
+      throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
+    },
     onParse({ setParseFn }) {
       setParseFn(parseWithinLimits);
     },
@@ -85,10 +76,7 @@ export function createGraphQLEndpoint(needs: {
         validateWithinLimits(schema, document, context.params),
       );
     },
-  };
-
-  /** Takes an operation's cost from the rate limit before it runs, and converts its errors to the contract's. */
-  const admitAndConvertErrors: Plugin<Context> = {
+    /** Takes the operation's cost from the rate limit before it runs, and converts its errors to the contract's. */
     async onExecute({ args }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
         contextValue: Context & YogaInitialContext;
@@ -97,12 +85,12 @@ export function createGraphQLEndpoint(needs: {
       scope.log.debug("parsed and validated an operation that was not cached");
       const key = [params.query ?? "", operationName ?? undefined] as const;
       const operation = cache.find(...key, document);
-      const { cost, chainCalls } = operation?.weigh(params.variables) ?? { cost: 1, chainCalls: 0 };
-      if (operation) traceOperation(operation);
-      if (!canPass(cost, scope)) throw neverPasses(cost, scope);
-      if (cost > 1) await scope.admit(cost);
-      if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
-      if (operation) cache.add(...key, operation);
+      if (operation) {
+        const weight = operation.weigh(params.variables);
+        if (!canPass(weight, scope)) throw neverPasses(weight, scope);
+        await admit(operation, weight, scope);
+        cache.add(...key, operation);
+      }
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
@@ -118,7 +106,7 @@ export function createGraphQLEndpoint(needs: {
   const yoga = createYoga<ServerContext>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [useGivenParams, checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
+    plugins: [answerSubscriptions(convertErrors), plugin],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
@@ -168,11 +156,9 @@ export function createGraphQLEndpoint(needs: {
     if (!isPlain(params)) return undefined;
     const operation = cache.get(params.query, params.operationName ?? undefined);
     if (!operation || (operation.isMutation && method !== "POST")) return undefined;
-    const { cost, chainCalls, isWithinLimits } = operation.weigh(params.variables);
-    if (!isWithinLimits || !canPass(cost, scope)) return undefined;
-    traceOperation(operation);
-    if (cost > 1) await scope.admit(cost);
-    if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
+    const weight = operation.weigh(params.variables);
+    if (!weight.isWithinLimits || !canPass(weight, scope)) return undefined;
+    await admit(operation, weight, scope);
     const result = await operation.run({ useCases, scope }, params.variables);
     if (result.data === undefined) return undefined;
     const converted = convertErrors(result, scope);
@@ -213,21 +199,28 @@ async function check(request: HttpRequest, type: ResponseType | undefined): Prom
   return readParams(request);
 }
 
-/** Whether an operation of this cost can pass the caller's rate limit at all. */
-function canPass(cost: number, { rateLimit }: RequestScope): boolean {
+/** Whether an operation can pass the caller's rate limit at all. */
+function canPass({ cost }: Weight, { rateLimit }: RequestScope): boolean {
   return rateLimit === undefined || cost <= rateLimit.limit;
 }
 
 /** Not RATE_LIMITED: clients would wait and try again. */
-function neverPasses(cost: number, { rateLimit }: RequestScope): GraphQLError {
+function neverPasses({ cost }: Weight, { rateLimit }: RequestScope): GraphQLError {
   return badRequest(
     `This request counts as ${cost} requests, and the rate limit is ${rateLimit!.limit}. Split it.`,
   );
 }
 
-/** OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles. */
-function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">): void {
+/** Takes what an operation costs. Rejects with ContractError RATE_LIMITED or SERVICE_BUSY. */
+async function admit(
+  { type, name }: CachedOperation,
+  { cost, chainCalls }: Weight,
+  scope: RequestScope,
+): Promise<void> {
+  // OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles.
   describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
+  if (cost > 1) await scope.admit(cost);
+  if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
 }
 
 function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionResult {

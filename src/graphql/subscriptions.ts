@@ -43,12 +43,18 @@ export function answerSubscriptions(
         throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
     onSubscribe({ args, setSubscribeFn }) {
-      const { scope, accepts } = args.contextValue as ServerContext;
+      const { document, operationName, contextValue } = args as ExecutionArgs & {
+        contextValue: ServerContext;
+      };
+      const { scope, accepts } = contextValue;
       if (!accepts.events)
         throw badRequest("`Accept` must allow text/event-stream: a subscription is a stream of events.", {
           status: 406,
         });
-      traceSubscription(args);
+      describeSpan(() => ({
+        "graphql.operation.type": "subscription",
+        "graphql.operation.name": getOperationAST(document, operationName)?.name?.value,
+      }));
       setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
         onSubscribeResult({ result, setResult }) {
@@ -76,13 +82,6 @@ export function answerSubscriptions(
 // eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends the results of an async iterable as events
 async function* onlyEvent(result: ExecutionResult) {
   yield result;
-}
-
-function traceSubscription({ document, operationName }: ExecutionArgs): void {
-  describeSpan(() => ({
-    "graphql.operation.type": "subscription",
-    "graphql.operation.name": getOperationAST(document, operationName)?.name?.value,
-  }));
 }
 
 /** Gives errors that may pass their HTTP status, and those of an invalid request 400. */

@@ -16,10 +16,7 @@ export interface Client {
   readonly address: string;
   /** Whether the operator trusts it: it has no rate limit and no shares of budgets. */
   readonly isTrusted: boolean;
-  /**
-   * The person who sends it: `address`, or for a trusted caller the address that it, too, states in `X-Forwarded-For`, in
-   * the same form; undefined if it states none.
-   */
+  /** Whom a trusted caller acts for, by its `X-Forwarded-For`; undefined if it names nobody. Of others: `address`. */
   readonly visitor: string | undefined;
 }
 
@@ -31,11 +28,9 @@ const IPV6_GROUP_BITS = 64;
 const MAX_ADDRESSES = 1_000;
 
 /**
- * Identifies callers for rate limiting: by the socket's address, or, if that is a trusted proxy, by the
- * right-most address in `X-Forwarded-For` that is not a trusted proxy. If that address is invalid, uses the
- * socket's. IPv6 addresses are grouped by /64, after they are compared with `trustedCallers`; IPv4-mapped IPv6
- * addresses count as IPv4. Calls `onForgottenProxy` once, when the header arrives from an untrusted address that is
- * not public: probably a proxy that TRUST_PROXY lacks.
+ * Identifies callers: by the socket's address, or, if that is a trusted proxy, by the right-most valid address in
+ * `X-Forwarded-For` that is not a trusted proxy. IPv6 addresses are grouped by /64; IPv4-mapped ones count as IPv4.
+ * Calls `onForgottenProxy` once, when the header arrives from a private address that TRUST_PROXY lacks.
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],

@@ -13,10 +13,9 @@ const OPEN = { ...EXPOSED, "access-control-allow-origin": "*" };
 const REFUSED = { vary: "Origin" };
 
 /**
- * The API is public and has no credentials, so by default any page may call it and read its responses. With
- * `origins`, only their pages and the service's may: those at `publicUrl`, else at the request's host. Others are
- * refused, not only kept from reading: a browser sends some POSTs without asking first, and the GET of an image
- * without its page's origin. Links from other sites may be opened.
+ * The API is public and has no credentials, so by default any page may call it. With `origins`, only their pages and
+ * the service's may: those at `publicUrl`, else at the request's host. Requests of other pages are refused, because a
+ * browser sends some without a preflight. It may still open a link from another site.
  */
 export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };

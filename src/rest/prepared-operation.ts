@@ -15,7 +15,7 @@ export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 export function createPrepareOperation(compile: Compile, useCases: UseCases) {
   return <Data>(text: string): PreparedOperation<Data> => {
     const document = parse(text);
-    const run = compile(document, getOperationAST(document)!);
+    const run = compile(document, getOperationAST(document)!, 0);
     return async (variables, scope) => {
       const { data, errors } = await run({ useCases, scope }, variables);
       const error = errors?.[0];

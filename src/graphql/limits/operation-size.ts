@@ -47,6 +47,8 @@ export interface Counts {
   /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
   aliases: number;
+  /** As `fields`, but once each, whatever the lists have. */
+  distinctFields: number;
   /** Introspection fields, at all depths. */
   introspection: number;
 }
@@ -64,7 +66,7 @@ const PER_ITEM = [
   ...(["wallets", "collects", "listedCollects", "mints", "accounts"] as const),
   ...(["historyRequests", "transfers", "fields"] as const),
 ];
-const PER_DOCUMENT = ["rootFields", "aliases", "introspection"] as const;
+const PER_DOCUMENT = ["rootFields", "aliases", "distinctFields", "introspection"] as const;
 
 const NOTHING = {
   ...Object.fromEntries([...PER_ITEM, ...PER_DOCUMENT, "depth"].map((count) => [count, 0])),
@@ -76,9 +78,8 @@ export interface OperationSize {
   readonly counts: Counts;
   /**
    * How many requests the operation takes from the caller's rate limit. A mutation: one for each account to collect; a
-   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. Known before
-   * anything runs: root fields with the same response name count once in a mutation, and a field under `@skip` counts
-   * too.
+   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. A mutation's
+   * root fields with the same response name count once. A field under `@skip` counts.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
@@ -184,6 +185,7 @@ export function measureOperation(
     }
     add(total, counts, items.length);
     total.fields++;
+    total.distinctFields++;
   }
 
   const counts = measureSet(operation.selectionSet, root);

@@ -109,12 +109,8 @@ function describeSchema(schema: GraphQLSchema): string {
 }
 
 function describeCosts(schema: GraphQLSchema): string[] {
-  return rootTypes(schema).map(({ name, description }) => `GraphQL ${name}: ${description}`);
-}
-
-function rootTypes(schema: GraphQLSchema) {
-  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
-  return types.filter((type) => type !== null && type !== undefined);
+  const types = [schema.getQueryType()!, schema.getMutationType()!, schema.getSubscriptionType()!];
+  return types.map(({ name, description }) => `GraphQL ${name}: ${description}`);
 }
 
 function describeErrors(): string {

@@ -47,14 +47,13 @@ export function rateLimited(
 }
 
 /**
- * REST and GraphQL share one limit: at most `max` requests of a caller in any span of `windowSeconds`, over all
+ * The limit of REST and GraphQL together: at most `max` requests of a caller in any span of `windowSeconds`, over all
  * replicas while Redis is available, per replica otherwise.
  *
- * graphql-rate-limit makes the decision: it adds the number of requests to that of the times that its store returns, and
- * compares the sum with `max`. By itself it reads, decides and writes in three steps, so concurrent requests could
- * read the same state. So our window records a request in the same atomic step in which it finds the earlier ones, by the
- * same rule; the store returns their times, and its write is a no-op. A decision depends only on two numbers, so it is
- * cached.
+ * graphql-rate-limit decides: it counts the times that its store returns, adds the new requests, and compares with
+ * `max`. It reads, decides and writes in three steps, so concurrent requests could read the same state. Therefore our
+ * window finds the earlier requests and records the new ones in one atomic step, by the same rule, and the library's
+ * store only returns them. A decision depends on two numbers, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
