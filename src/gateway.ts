@@ -84,15 +84,8 @@ export function createGateway(
   const useCases = createUseCases({ ...chain, handleFormat: format });
   const compile = createCompile(schema);
   const prepare = createPrepareOperation(compile, useCases);
-  const handleLookup = createLookupHandler(prepare, format);
-  const handleCollect = createCollectHandler(prepare);
-  const graphql = createGraphQLEndpoint({
-    schema,
-    compile,
-    path: `${config.basePath}/graphql`,
-    useCases,
-    log,
-  });
+  const path = `${config.basePath}/graphql`;
+  const graphql = createGraphQLEndpoint({ schema, compile, path, useCases, log });
   const openApiDocument = createOpenApiDocument({
     basePath: config.basePath,
     isOpenToAllPages: config.corsOrigins === undefined,
@@ -100,16 +93,13 @@ export function createGateway(
     rateLimit,
     rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
   });
-  const openApi = createStaticFile(JSON.stringify(openApiDocument), {
-    "content-type": JSON_TYPE,
-  });
-  const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
+  const openApi = createStaticFile(JSON.stringify(openApiDocument), { "content-type": JSON_TYPE });
   const health = createHealth({
     rpc: chain.rpc,
     socialClient: social.client,
     hasRedis: redis !== undefined,
     warnings,
-    refreshWarnings: refreshBalance,
+    refreshWarnings: chain.metrics.refreshBalance,
     registry,
   });
   const pages = createPages({
@@ -126,11 +116,11 @@ export function createGateway(
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
-      GET: withRateLimit(handleLookup),
+      GET: withRateLimit(createLookupHandler(prepare, format)),
     },
     "/collect": {
       operation: "collect",
-      POST: withRateLimit(handleCollect),
+      POST: withRateLimit(createCollectHandler(prepare)),
       answerFailure: (error) => answerError(error, COLLECT_FAILURE),
     },
     "/graphql": {
@@ -190,7 +180,7 @@ export function createGateway(
           ...{ config, rpc: chain.rpc, client: social.client, redis, log },
           setFeePayerBalance(lamports) {
             health.chainRead();
-            setFeePayerBalance(lamports);
+            chain.metrics.setBalance(lamports);
           },
         }),
       );

@@ -6,6 +6,7 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
+import { LRUCache } from "lru-cache";
 import type { ContractError } from "../contract/contract-error.ts";
 import type { Answer, HttpRequest } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
@@ -40,17 +41,15 @@ export function createGraphQLEndpoint(needs: {
 }) {
   const { schema, useCases } = needs;
   const cache = createOperationCache(schema, needs.compile);
-  const responseTypes = new Map<string, ResponseType | undefined>();
+  const responseTypes = new LRUCache<string, ResponseType | "none", undefined>({
+    max: MAX_ACCEPT_HEADERS,
+    memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
+  });
 
   /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */
   function responseType(accept: string | undefined): ResponseType | undefined {
-    const key = accept ?? "";
-    const known = responseTypes.get(key);
-    if (known || responseTypes.has(key)) return known;
-    if (responseTypes.size === MAX_ACCEPT_HEADERS) responseTypes.clear();
-    const type = preferredType(key, RESPONSE_TYPES);
-    responseTypes.set(key, type);
-    return type;
+    const type = responseTypes.memo(accept ?? "");
+    return type === "none" ? undefined : type;
   }
 
   const plugin: Plugin<Context & YogaInitialContext, ServerContext> = {

@@ -17,6 +17,15 @@ builder.scalarType("Lamports", {
   serialize: (lamports) => lamports.toString(),
 });
 
+/** The values of an enum type, each with its description. */
+export function enumValues<Value extends string>(descriptions: Readonly<Record<Value, string>>) {
+  const values = Object.entries<string>(descriptions).map(([value, description]) => [
+    value,
+    { value, description },
+  ]);
+  return Object.fromEntries(values) as Record<Value, { value: Value; description: string }>;
+}
+
 /** A description of an amount in SOL, with its format. */
 export function inSol(description: string): string {
   return `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`;

@@ -3,7 +3,7 @@ import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import { toSocialId } from "../contract/social-id.ts";
-import type { CollectResult, Mints } from "../resolvers/use-cases.ts";
+import type { CollectResult } from "../resolvers/use-cases.ts";
 import { builder, exact, inSol, sol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, MAX_LISTED_COLLECTS, withCost } from "./field-costs.ts";
@@ -122,11 +122,6 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
 const SOCIAL_ID = "The wallet's `socialId`, not its handle.";
 const COLLECTED_MINTS = `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`;
 
-interface Entry {
-  readonly socialId: string;
-  readonly mints?: Mints;
-}
-
 const CollectInput = builder.inputType("CollectInput", {
   description: "An account whose fees to collect.",
   fields: (t) => ({
@@ -175,6 +170,6 @@ builder.mutationFields((t) => ({
 }));
 
 /** Equal for entries with the same account and the same mints, however they are written. */
-function identityOf({ socialId, mints }: Entry): string {
+function identityOf({ socialId, mints }: typeof CollectInput.$inferInput): string {
   return JSON.stringify([toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())]);
 }

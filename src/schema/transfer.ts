@@ -1,17 +1,15 @@
 import type { HistoryPage } from "../chain/history/history.ts";
 import type { Transfer } from "../chain/history/transfer.ts";
-import { builder, exact, sol } from "./builder.ts";
+import { builder, enumValues, exact, sol } from "./builder.ts";
 
 const TransferKindType = builder.enumType("TransferKind", {
   description: "What a transfer did.",
-  values: {
-    COLLECTED: {
-      description:
-        "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them.",
-    },
-    RECEIVED: { description: "Lamports arrived from elsewhere." },
-    WITHDRAWN: { description: "Lamports left the address." },
-  } as const,
+  values: enumValues({
+    COLLECTED:
+      "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them.",
+    RECEIVED: "Lamports arrived from elsewhere.",
+    WITHDRAWN: "Lamports left the address.",
+  }),
 });
 
 const TransferType = builder.objectRef<Transfer>("Transfer").implement({
