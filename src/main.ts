@@ -21,10 +21,7 @@ import { COMMIT, VERSION } from "./observability/version.ts";
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
-/**
- * A second signal counts only this long after the first: a terminal or a service manager signals all processes of a
- * group, and npm passes the signal on to the service, which so gets it twice.
- */
+/** A second signal counts only this long after the first: npm passes on what the process group also gets. */
 const SECOND_SIGNAL_MS = 1_000;
 
 const OPTIONS = {
@@ -59,10 +56,7 @@ const THIS_PROCESS: Host = {
   },
 };
 
-/**
- * Runs a command until it ends, and returns its exit code. What it opened may still be closing then, so that a process
- * exits at once.
- */
+/** Runs a command until it ends, and returns its exit code. What it opened may still be closing then. */
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
   let hints: readonly string[] = [];

@@ -8,14 +8,14 @@ export const BAD_REQUEST = "BAD_REQUEST";
 /** Codes of valid requests whose operation cannot run. */
 const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
 
-/** Longer messages are cut, because GraphQL's own messages quote the caller's text. */
+/** Longer messages are cut, because GraphQL's messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
 
 /** The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never quotes the caller. */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**
- * Converts an error to the one that callers see. GraphQL's own errors about the document or its variables keep
+ * Converts an error to the one that callers see. GraphQL's errors about the document or its variables keep
  * their message, shortened and without suggestions. Any other error becomes the ContractError of `toCallerError`.
  */
 export function toGraphQLError(
@@ -66,7 +66,7 @@ export function badRequest(
   return new GraphQLError(message, { extensions: { code, http: { status } } });
 }
 
-/** Shortens the message of one of GraphQL's own errors and removes its suggestion. */
+/** Shortens a message of GraphQL and removes its suggestion. */
 export function shorten(error: GraphQLError): GraphQLError {
   error.message = error.message.replace(SUGGESTION, "");
   if (error.message.length > MAX_MESSAGE_LENGTH)

@@ -16,7 +16,7 @@ export interface Client {
   readonly address: string;
   /** Whether the operator trusts it: it has no rate limit and no shares of budgets. */
   readonly isTrusted: boolean;
-  /** Whom a trusted caller acts for, by its `X-Forwarded-For`; undefined if it names nobody. Of others: `address`. */
+  /** Whom a trusted caller names in `X-Forwarded-For`, or undefined. For other callers: `address`. */
   readonly visitor: string | undefined;
 }
 
@@ -89,10 +89,7 @@ function memoized(contains: (address: string, distance: number) => boolean): (ad
   return (address) => cache.memo(address);
 }
 
-/**
- * The address block (IPv4 /24, IPv6 /48) of a caller as {@link createIdentifyClient} identifies it. A block usually
- * has one owner, so its callers share budgets.
- */
+/** A caller's address block: an IPv4 /24 or IPv6 /48. It usually has one owner, so its callers share budgets. */
 export function toAddressBlock(caller: string): string {
   if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
   if (!caller.includes(":")) return caller;

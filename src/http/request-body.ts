@@ -3,10 +3,7 @@ import type { Socket } from "node:net";
 
 /** A body of at most this length is read to its end even if no handler wants it, so that the connection stays open. */
 const MAX_DRAINED_BYTES = 16_384;
-/**
- * Pieces are chunks, or what one read of the socket returns. However small, each takes microseconds. A body of 100 kB
- * has 69 TCP segments.
- */
+/** A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments. */
 export const MAX_PIECES = 256;
 
 /** What a closing connection discards at most. A read takes as long for one byte as for all. */
@@ -75,7 +72,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-/** Answers `Expect: 100-continue` when a handler reads the body. If none does, the caller need not send it. */
+/** Answers `Expect: 100-continue` when a handler reads the body. */
 export function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
   const read = request._read.bind(request);
   request._read = (size) => {

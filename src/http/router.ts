@@ -131,7 +131,7 @@ let turn: Promise<void> | undefined;
 
 /**
  * Resolves at the end of this turn of the event loop, when all requests that have arrived are handled. Writing their
- * responses one after another takes less CPU time: between other work, each write would wake its reader.
+ * responses together takes less CPU time.
  */
 function endOfTurn(): Promise<void> {
   return (turn ??= new Promise((resolve) =>

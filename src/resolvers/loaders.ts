@@ -8,10 +8,7 @@ import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/**
- * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
- * and read from the chain.
- */
+/** How many accounts a request found in this process's cache, did not find there, and read from the chain. */
 export interface Reads {
   cached: number;
   social: number;
@@ -25,10 +22,9 @@ export interface LoaderSources {
 }
 
 /**
- * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
- * request, even if fields load it on different ticks; after a collect, balances are read again. Fields that
- * load on the same tick share one batch, and the process-wide batchers merge the batches of all requests.
- * When the caller disconnects, its pending reads are dropped.
+ * The loaders of one request. Each account and balance is read once per request, even if fields load it on different
+ * ticks; after a collect, balances are read again. What fields load on one tick is one batch, and the process-wide
+ * batchers merge the batches of all requests. When the caller disconnects, its pending reads are dropped.
  *
  * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
  */

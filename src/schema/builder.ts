@@ -12,7 +12,7 @@ export const builder = new SchemaBuilder<{
 builder.scalarType("Lamports", {
   description:
     "An exact amount in lamports (10^-9 SOL), as a string of decimal digits, because JSON numbers lose digits above 2^53.",
-  // The chain's own glossary. It has kept this anchor through several moves, with redirects.
+  // The chain's glossary. This anchor has survived several moves.
   specifiedByURL: "https://solana.com/docs/references/terminology#lamport",
   serialize: (lamports) => lamports.toString(),
 });

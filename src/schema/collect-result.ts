@@ -15,7 +15,7 @@ function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-/** Only of the caller's own coins: callers who name others can share the collect. */
+/** Only of the coins that this caller names: a collect can serve callers who name others. */
 function remaining(result: CollectResult): Lamports {
   if (result.kind !== "collected") return toLamports(0);
   const isNamed = (mint: string) => result.named.some((coin) => coin.mint === mint);

@@ -157,28 +157,26 @@ export function measureOperation(
     counts.rootFields = 1;
     if (node.alias) counts.aliases++;
     if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
-    const cost = field && costOf(field);
-    let items = [undefined] as readonly unknown[];
-    if (cost) {
-      counts.wallets += cost.wallets ?? 0;
-      counts.collects += cost.collects ?? 0;
-      counts.listedCollects += cost.listedCollects ?? 0;
-      if (cost.transfersOf !== undefined) {
-        const value = argumentOf(node, cost.transfersOf);
-        const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
-        counts.transfers += transfers;
-        counts.historyRequests += requestsOfHistory(transfers);
-      }
-      if (cost.perItemOf !== undefined) items = listOf(node, cost.perItemOf);
-      if (cost.mintsIn !== undefined && !cost.perItemOf)
-        counts.named = union(counts.named, listOf(node, cost.mintsIn));
+    const { transfersOf, perItemOf, mintsIn, ...cost } = (field && costOf(field)) ?? {};
+    counts.wallets += cost.wallets ?? 0;
+    counts.collects += cost.collects ?? 0;
+    counts.listedCollects += cost.listedCollects ?? 0;
+    if (transfersOf !== undefined) {
+      const value = argumentOf(node, transfersOf);
+      const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
+      counts.transfers += transfers;
+      counts.historyRequests += requestsOfHistory(transfers);
     }
+    const items = perItemOf === undefined ? [undefined] : listOf(node, perItemOf);
+    const mintsOf = (item: unknown) =>
+      mintsIn === undefined || perItemOf === undefined ? [] : toList(memberOf(item, mintsIn));
+    if (mintsIn !== undefined && perItemOf === undefined)
+      counts.named = union(counts.named, listOf(node, mintsIn));
     if (parent === root) {
       const { named } = counts;
-      const nested = cost?.perItemOf === undefined ? undefined : cost.mintsIn;
       counts.named = undefined;
       for (const item of items) {
-        const coins = union(named, nested ? toList(memberOf(item, nested)) : []).size;
+        const coins = union(named, mintsOf(item)).size;
         total.mints += coins;
         if (named) total.accounts += accountsOf(coins);
       }

@@ -87,14 +87,11 @@ export function createHomePage(needs: {
 
 function describe(named: Named | undefined): [title: string, description: string] {
   if (!named) return ["Tributary", DESCRIPTION];
-  if ("socialId" in named)
-    return [
-      "A creator’s fees · Tributary",
-      "See the trading fees that wait for this creator, and collect them. Anyone can, and Tributary pays for the transaction.",
-    ];
+  const [title, creator] =
+    "handle" in named ? [`@${named.handle}`, `@${named.handle}`] : ["A creator’s fees", "this creator"];
   return [
-    `@${named.handle} · Tributary`,
-    `See the trading fees that wait for @${named.handle}, and collect them. Anyone can, and Tributary pays for the transaction.`,
+    `${title} · Tributary`,
+    `See the trading fees that wait for ${creator}, and collect them. Anyone can, and Tributary pays for the transaction.`,
   ];
 }
 

@@ -67,9 +67,9 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   async function ask({ counted, times, now }: WindowState, count: number): Promise<boolean> {
     const decide = getGraphQLRateLimiter({
       identifyContext: () => "caller",
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class is empty
       store: {
-        // The library compares with its own clock.
+        // The library compares with this machine's clock.
         getForIdentity: () => times.map((time) => time - now + Date.now()),
         setForIdentity: () => undefined,
       },
@@ -110,7 +110,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   function decideAbout(state: WindowState, cost: number, taken: number): Decision | Promise<Decision> {
     const isRefused = refusals.get(`${state.counted},${cost - taken}`);
     if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
-    // The window goes on to change its own list.
+    // The window changes its list later.
     const copy = { ...state, times: state.times.slice(0, state.counted) };
     return ask(copy, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
   }
