@@ -28,8 +28,8 @@ export function createCors(origins: readonly string[] | undefined, publicUrl: UR
   const isKnown = (origin: string, host: string | undefined) => listed.has(origin) || isOwn(origin, host);
 
   return {
-    isAllowed({ origin, host, ...headers }, isOperation) {
-      if (origin !== undefined) return isKnown(origin, host);
+    isAllowed(headers, isOperation) {
+      if (headers.origin !== undefined) return isKnown(headers.origin, headers.host);
       return (
         !isOperation || headers["sec-fetch-site"] !== "cross-site" || headers["sec-fetch-dest"] === "document"
       );
