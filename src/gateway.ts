@@ -8,7 +8,7 @@ import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "./contrac
 import { createCompile } from "./graphql/compiler.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
-import { createCors } from "./http/cors.ts";
+import { createCors, withoutHeaders } from "./http/cors.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
@@ -23,14 +23,7 @@ import type { Responder } from "./http/server.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
-import { createCollectFees } from "./resolvers/collect-fees.ts";
-import type { UseCases } from "./resolvers/context.ts";
-import { createLookUpWallet } from "./resolvers/look-up-wallet.ts";
-import { createNamedCoins } from "./resolvers/named-coins.ts";
-import { createReadBalance } from "./resolvers/read-balance.ts";
-import { createReadHistory } from "./resolvers/read-history.ts";
-import { createWalletById } from "./resolvers/wallet-by-id.ts";
-import { createWatchWallet } from "./resolvers/watch-wallet.ts";
+import { createUseCases } from "./resolvers/use-cases.ts";
 import { COLLECT_FAILURE, createCollectHandler } from "./rest/collect.ts";
 import { createLookupHandler } from "./rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
@@ -49,8 +42,8 @@ const FORGOTTEN_PROXY =
 const WRITE_OUTCOMES_MS = 5_000;
 
 /**
- * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin` with node:http. On a `sandbox`, the pages show its accounts as handles to try, and `POST /sandbox/fees` lets trading
- * happen. Tests pass `waits`, and `redisAnswerTimeoutMs`, which replaces the default of {@link createRedis}.
+ * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin`. On a `sandbox`, the pages
+ * show its accounts, and `POST /sandbox/fees` lets trading happen. Only tests pass `waits` and `redisAnswerTimeoutMs`.
  */
 export function createGateway(
   config: Config,
@@ -88,29 +81,11 @@ export function createGateway(
   const chain = createChainServices(common);
 
   const format = handleFormat(config.handleAllowUnderscore ?? false);
-  const { addressesOf } = chain;
-  const namedCoins = createNamedCoins(chain.coinAddressesOf);
-  const walletById = createWalletById({ addressesOf });
-  const useCases: UseCases = {
-    lookUpWallet: createLookUpWallet({ handleFormat: format, addressesOf }),
-    walletById,
-    readBalance: createReadBalance({ namedCoins }),
-    readHistory: createReadHistory({ history: chain.history }),
-    collectFees: createCollectFees({ walletById, namedCoins, collector: chain.collector, live: chain.live }),
-    watchWallet: createWatchWallet({ live: chain.live, namedCoins }),
-  };
-
+  const useCases = createUseCases({ ...chain, handleFormat: format });
   const compile = createCompile(schema);
   const prepare = createPrepareOperation(compile, useCases);
-  const handleLookup = createLookupHandler(prepare, format);
-  const handleCollect = createCollectHandler(prepare);
-  const graphql = createGraphQLEndpoint({
-    schema,
-    compile,
-    path: `${config.basePath}/graphql`,
-    useCases,
-    log,
-  });
+  const path = `${config.basePath}/graphql`;
+  const graphql = createGraphQLEndpoint({ schema, compile, path, useCases, log });
   const openApiDocument = createOpenApiDocument({
     basePath: config.basePath,
     isOpenToAllPages: config.corsOrigins === undefined,
@@ -118,16 +93,13 @@ export function createGateway(
     rateLimit,
     rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
   });
-  const openApi = createStaticFile(JSON.stringify(openApiDocument), {
-    "content-type": JSON_TYPE,
-  });
-  const { refreshBalance, setBalance: setFeePayerBalance } = chain.metrics;
+  const openApi = createStaticFile(JSON.stringify(openApiDocument), { "content-type": JSON_TYPE });
   const health = createHealth({
     rpc: chain.rpc,
     socialClient: social.client,
     hasRedis: redis !== undefined,
     warnings,
-    refreshWarnings: refreshBalance,
+    refreshWarnings: chain.metrics.refreshBalance,
     registry,
   });
   const pages = createPages({
@@ -144,11 +116,11 @@ export function createGateway(
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
-      GET: withRateLimit(handleLookup),
+      GET: withRateLimit(createLookupHandler(prepare, format)),
     },
     "/collect": {
       operation: "collect",
-      POST: withRateLimit(handleCollect),
+      POST: withRateLimit(createCollectHandler(prepare)),
       answerFailure: (error) => answerError(error, COLLECT_FAILURE),
     },
     "/graphql": {
@@ -168,7 +140,7 @@ export function createGateway(
   const adminRoutes: Record<string, Route> = {
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: true }) },
-    "/metrics": { GET: createMetricsHandler(registry) },
+    "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
   };
   const streams = createStreams(config, registry);
   const scopeNeeds = {
@@ -187,17 +159,12 @@ export function createGateway(
   const serve = (
     served: Record<string, Route>,
     notFound: (request: HttpRequest) => Answer,
-    isPrivate: (path: string) => boolean,
+    needs = scopeNeeds,
   ): Responder => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
     return {
-      handle: createRouter({ ...scopeNeeds, routes: new Map(paths), notFound, isPrivate }),
-      writeRefusal: createWriteRefusal({
-        ...scopeNeeds,
-        basePath: config.basePath,
-        format,
-        isPrivate: isPrivate(""),
-      }),
+      handle: createRouter({ ...needs, routes: new Map(paths), notFound }),
+      writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
     };
   };
 
@@ -213,24 +180,19 @@ export function createGateway(
           ...{ config, rpc: chain.rpc, client: social.client, redis, log },
           setFeePayerBalance(lamports) {
             health.chainRead();
-            setFeePayerBalance(lamports);
+            chain.metrics.setBalance(lamports);
           },
         }),
       );
       chain.deploys.start();
     },
     /** Answers on PORT. */
-    api: serve(
-      config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
-      pages.notFound,
-      (path) => path === `${config.basePath}/metrics`,
-    ),
+    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes, pages.notFound),
     /** Answers on ADMIN_PORT. */
-    admin: serve(
-      adminRoutes,
-      () => answerError(new ContractError("NOT_FOUND")),
-      () => true,
-    ),
+    admin: serve(adminRoutes, () => answerError(new ContractError("NOT_FOUND")), {
+      ...scopeNeeds,
+      cors: withoutHeaders(scopeNeeds.cors),
+    }),
 
     /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
     drain() {

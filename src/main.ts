@@ -21,10 +21,7 @@ import { COMMIT, VERSION } from "./observability/version.ts";
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
-/**
- * A second signal counts only this long after the first: a terminal or a service manager signals all processes of a
- * group, and npm passes the signal on to the service, which so gets it twice.
- */
+/** A second signal counts only this long after the first: npm passes on what the process group also gets. */
 const SECOND_SIGNAL_MS = 1_000;
 
 const OPTIONS = {
@@ -59,10 +56,7 @@ const THIS_PROCESS: Host = {
   },
 };
 
-/**
- * Runs a command until it ends, and returns its exit code. What it opened may still be closing then, so that a process
- * exits at once.
- */
+/** Runs a command until it ends, and returns its exit code. What it opened may still be closing then. */
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
   let hints: readonly string[] = [];
@@ -156,31 +150,14 @@ function isPort(port: number): boolean {
 }
 
 /** Runs the service until it is stopped, or its start fails. */
-async function serve(env: Environment, host: Host, warnings: readonly string[]): Promise<number> {
-  const opened: Closable[] = [];
-  try {
-    return await run(env, host, warnings, opened);
-  } finally {
-    // Not awaited: requests may be in flight.
-    for (const { close } of opened) void close();
-  }
-}
-
-interface Closable {
-  close(): unknown;
-}
-
-/** Adds what it opens to `opened`. */
-async function run(
+async function serve(
   env: Environment,
   { print, logStream, onSignal }: Host,
   warnings: readonly string[],
-  opened: Closable[],
 ): Promise<number> {
-  function open<T extends Closable>(part: T): T {
-    opened.push(part);
-    return part;
-  }
+  using opened = new DisposableStack();
+  // Not awaited: requests may be in flight.
+  const open = <T extends { close(): unknown }>(part: T) => opened.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env)
     ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
     : undefined;
@@ -207,12 +184,7 @@ async function run(
     firstSignalAt = performance.now();
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
-    const timer = setTimeout(end, graceMs + config.collectTimeoutMs, 0);
-    opened.push({
-      close: () => {
-        clearTimeout(timer);
-      },
-    });
+    opened.adopt(setTimeout(end, graceMs + config.collectTimeoutMs, 0), clearTimeout);
     await sleep(graceMs);
     // Requests first: a request in flight may still start a transaction.
     await server.close();

@@ -9,14 +9,11 @@ import {
   BREAK,
   type DocumentNode,
   type ExecutionResult,
-  type FieldNode,
   type GraphQLSchema,
   type OperationDefinitionNode,
-  type SelectionSetNode,
 } from "graphql";
 import { compileQuery, isCompiledQuery, type CompiledQuery } from "graphql-jit";
-import type { Context } from "../resolvers/context.ts";
-import { fieldsOf, fragmentsOf } from "../schema/selected-fields.ts";
+import type { Context } from "../resolvers/use-cases.ts";
 
 /** Larger operations are not compiled: docs/measurements.md says what a field costs. */
 export const MAX_COMPILED_FIELDS = 500;
@@ -42,17 +39,16 @@ export type Compile = ReturnType<typeof createCompile>;
 /**
  * Compiles operations of valid documents with graphql-jit. Where its result would differ from graphql-js's (directives,
  * defaults of variables, list and object literals, introspection), or compiling would take too long, graphql-js runs the
- * operation.
+ * operation. `fields`: how many it has, with those of its fragments.
  */
 export function createCompile(schema: GraphQLSchema) {
   const compilable = withItemErrors(schema);
-  return (document: DocumentNode, operation: OperationDefinitionNode): Run => {
-    const isLarge = countFields(document, operation, MAX_COMPILED_FIELDS) > MAX_COMPILED_FIELDS;
+  return (document: DocumentNode, operation: OperationDefinitionNode, fields: number): Run => {
     const compiled =
-      canCompile(document) && !isLarge && compileQuery(compilable, document, operation.name?.value);
-    return compiled && isCompiledQuery(compiled)
-      ? toRun(compiled, document, operation)
-      : interpret(schema, document, operation);
+      canCompile(document) &&
+      fields <= MAX_COMPILED_FIELDS &&
+      compileQuery(compilable, document, operation.name?.value);
+    return compiled && isCompiledQuery(compiled) ? toRun(compiled) : interpret(schema, document, operation);
   };
 }
 
@@ -76,23 +72,20 @@ function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   return copy;
 }
 
-function toRun(compiled: CompiledQuery, document: DocumentNode, operation: OperationDefinitionNode): Run {
-  /** Makes a result equal to graphql-js's: errors first, with the nodes of their fields. */
+/** Makes results equal to graphql-js's: errors first, and of its class. */
+function toRun({ query }: CompiledQuery): Run {
   function complete({ data, errors }: ExecutionResult): ExecutionResult {
     if (!errors) return { data: data! };
-    const withNodes = errors.map(
-      ({ message, path, originalError }) =>
-        new GraphQLError(message, {
-          nodes: nodesAt(document, operation, path ?? []),
-          path: path ?? null,
-          originalError: originalError ?? null,
-        }),
+    const converted = errors.map(({ message, path, originalError, locations }) =>
+      Object.assign(new GraphQLError(message, { path: path ?? null, originalError: originalError ?? null }), {
+        locations,
+      }),
     );
-    return { errors: withNodes, data: data! };
+    return { errors: converted, data: data! };
   }
 
   return (contextValue, variables) => {
-    const result = compiled.query(undefined, contextValue, variables ?? {});
+    const result = query(undefined, contextValue, variables ?? {});
     if (result instanceof Promise) return result.then(complete);
     return result.data === undefined ? result : complete(result);
   };
@@ -115,37 +108,4 @@ function canCompile(document: DocumentNode): boolean {
         : undefined,
   });
   return isCompilable;
-}
-
-/** The AST nodes of the field at `path`. Several nodes, also in fragments, can select the same field. */
-function nodesAt(
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  path: readonly (string | number)[],
-): FieldNode[] {
-  const fragments = fragmentsOf(document);
-  let nodes: FieldNode[] = [];
-  let sets = [operation.selectionSet];
-  for (const name of path) {
-    if (typeof name === "number") continue;
-    nodes = [...fieldsOf(fragments, sets)].filter(
-      ({ name: field, alias }) => (alias ?? field).value === name,
-    );
-    sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  }
-  return nodes;
-}
-
-/** Counts the fields at all depths, those of spread fragments included. Stops soon after `max`. */
-export function countFields(document: DocumentNode, operation: OperationDefinitionNode, max: number): number {
-  const fragments = fragmentsOf(document);
-  let count = 0;
-  const countIn = (set: SelectionSetNode): void => {
-    for (const { selectionSet } of fieldsOf(fragments, [set])) {
-      if (++count > max) return;
-      if (selectionSet) countIn(selectionSet);
-    }
-  };
-  countIn(operation.selectionSet);
-  return count;
 }

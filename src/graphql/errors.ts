@@ -3,19 +3,19 @@ import { errorHeaders, type ContractError } from "../contract/contract-error.ts"
 import type { Answer } from "../contract/http-messages.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
-/** The code of an invalid request, unless GraphQL sets one of its own. */
+/** The code of an invalid request, unless GraphQL sets another. */
 export const BAD_REQUEST = "BAD_REQUEST";
-/** Codes of a well-formed request whose operation cannot run. Errors with a place in the text are such too. */
+/** Codes of valid requests whose operation cannot run. */
 const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
 
-/** Longer messages are cut, because GraphQL's own messages quote the caller's text. */
+/** Longer messages are cut, because GraphQL's messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
 
 /** The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never quotes the caller. */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**
- * Converts an error to the one that callers see. GraphQL's own errors about the document or its variables keep
+ * Converts an error to the one that callers see. GraphQL's errors about the document or its variables keep
  * their message, shortened and without suggestions. Any other error becomes the ContractError of `toCallerError`.
  */
 export function toGraphQLError(
@@ -32,21 +32,25 @@ export function toGraphQLError(
     return shorten(source);
   }
   const shown = toCallerError(cause ?? error);
-  const { code, status, retryAfterSeconds, extensions } = shown;
+  const { code, status } = shown;
   const isOfRequest = code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
-  return new GraphQLError(shown.message, {
+  const converted = new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
     positions: source?.positions ?? null,
     path: source?.path ?? null,
     extensions: {
-      code,
-      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-      ...extensions,
+      ...extensionsOf(shown),
       // Other errors concern one field, so they must not set the status.
       ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
+  // Errors of compiled operations have no nodes.
+  return Object.assign(converted, { locations: source?.locations });
+}
+
+function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
+  return { code, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }), ...extensions };
 }
 
 /** Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the text is missing. */
@@ -62,7 +66,7 @@ export function badRequest(
   return new GraphQLError(message, { extensions: { code, http: { status } } });
 }
 
-/** Shortens the message of one of GraphQL's own errors and removes its suggestion. */
+/** Shortens a message of GraphQL and removes its suggestion. */
 export function shorten(error: GraphQLError): GraphQLError {
   error.message = error.message.replace(SUGGESTION, "");
   if (error.message.length > MAX_MESSAGE_LENGTH)
@@ -71,18 +75,12 @@ export function shorten(error: GraphQLError): GraphQLError {
 }
 
 /** The answer to a request that is refused as a whole. */
-export function answerGraphQLError(error: ContractError, type?: ResponseType): Answer {
-  const { status, message, code, retryAfterSeconds, extensions } = error;
-  const answer = answerErrors(status, { message, code, retryAfterSeconds, ...extensions }, type);
-  return { ...answer, headers: { ...answer.headers, ...errorHeaders(error) } };
-}
-
-/** An answer with one error, BAD_REQUEST unless it has a code. */
-export function answerErrors(
-  status: number,
-  { message, ...extensions }: { message: string; code?: string; retryAfterSeconds?: number | undefined },
-  type: ResponseType = RESPONSE_TYPES[0],
-): Answer {
-  const error = { message, extensions: { code: BAD_REQUEST, ...extensions } };
-  return { status, headers: { "content-type": type }, body: JSON.stringify({ errors: [error] }) };
+export function answerGraphQLError(error: ContractError, type: ResponseType = RESPONSE_TYPES[0]): Answer {
+  const { status, message } = error;
+  const headers = { "content-type": type, ...errorHeaders(error) };
+  return {
+    status,
+    headers,
+    body: JSON.stringify({ errors: [{ message, extensions: extensionsOf(error) }] }),
+  };
 }

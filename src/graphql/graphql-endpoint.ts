@@ -6,24 +6,27 @@ import {
   type GraphQLSchema,
 } from "graphql";
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
+import { LRUCache } from "lru-cache";
 import type { ContractError } from "../contract/contract-error.ts";
 import type { Answer, HttpRequest } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { describeSpan } from "../observability/tracing.ts";
-import type { Context, UseCases } from "../resolvers/context.ts";
+import type { Context, UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { answerErrors, answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
+import { answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
 import type { Compile } from "./compiler.ts";
-import { acceptsEvents, EVENT_STREAM } from "./event-stream.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
-import { createOperationCache, type CachedOperation } from "./operation-cache.ts";
-import { answerSubscriptions, type ServerContext } from "./subscriptions.ts";
+import { createOperationCache, type CachedOperation, type Weight } from "./operation-cache.ts";
+import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
 const MAX_ACCEPT_HEADERS = 100;
+
+/** nginx would wait for more data before it passes events on. */
+const EVENT_HEADERS = { "content-type": `${EVENT_STREAM}; charset=utf-8`, "x-accel-buffering": "no" };
 
 /**
  * The GraphQL endpoint at `path`. Yoga parses, validates and runs an operation when it first arrives. From then on it is
@@ -38,39 +41,32 @@ export function createGraphQLEndpoint(needs: {
 }) {
   const { schema, useCases } = needs;
   const cache = createOperationCache(schema, needs.compile);
-  const responseTypes = new Map<string, ResponseType | undefined>();
+  const responseTypes = new LRUCache<string, ResponseType | "none", undefined>({
+    max: MAX_ACCEPT_HEADERS,
+    memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
+  });
 
   /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */
   function responseType(accept: string | undefined): ResponseType | undefined {
-    const key = accept ?? "";
-    const known = responseTypes.get(key);
-    if (known || responseTypes.has(key)) return known;
-    if (responseTypes.size === MAX_ACCEPT_HEADERS) responseTypes.clear();
-    const type = preferredType(key, RESPONSE_TYPES);
-    responseTypes.set(key, type);
-    return type;
+    const type = responseTypes.memo(accept ?? "");
+    return type === "none" ? undefined : type;
   }
 
-  /**
-   * Refuses a persisted query without its text, as Apollo Server does: Apollo's and urql's clients then send the text.
-   * Also refuses an operation name of another type, which Yoga would not find.
-   */
-  const checkParams: Plugin = {
+  const plugin: Plugin<Context & YogaInitialContext, ServerContext> = {
+    onRequestParse({ serverContext, setRequestParser }) {
+      setRequestParser(() => {
+        const { given } = serverContext;
+        if (given instanceof GraphQLError) throw given;
+        return given;
+      });
+    },
     onParams({ params: { query, operationName, extensions } }) {
+      // Yoga would not find it.
       if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
+      // As Apollo Server says it: Apollo's and urql's clients then send the text.
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
     },
-  };
-
-  const useGivenParams: Plugin<object, ServerContext> = {
-    onRequestParse({ serverContext, setRequestParser }) {
-      setRequestParser(() => serverContext.given);
-    },
-  };
-
-  /** Refuses a document or an operation that is too large. */
-  const limit: Plugin<Context & YogaInitialContext> = {
     onParse({ setParseFn }) {
       setParseFn(parseWithinLimits);
     },
@@ -79,10 +75,7 @@ export function createGraphQLEndpoint(needs: {
         validateWithinLimits(schema, document, context.params),
       );
     },
-  };
-
-  /** Takes an operation's cost from the rate limit before it runs, and converts its errors to the contract's. */
-  const admitAndConvertErrors: Plugin<Context> = {
+    /** Takes the operation's cost from the rate limit before it runs, and converts its errors to the contract's. */
     async onExecute({ args }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
         contextValue: Context & YogaInitialContext;
@@ -91,12 +84,12 @@ export function createGraphQLEndpoint(needs: {
       scope.log.debug("parsed and validated an operation that was not cached");
       const key = [params.query ?? "", operationName ?? undefined] as const;
       const operation = cache.find(...key, document);
-      const { cost, chainCalls } = operation?.weigh(params.variables) ?? { cost: 1, chainCalls: 0 };
-      if (operation) traceOperation(operation);
-      if (!canPass(cost, scope)) throw neverPasses(cost, scope);
-      if (cost > 1) await scope.admit(cost);
-      if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
-      if (operation) cache.add(...key, operation);
+      if (operation) {
+        const weight = operation.weigh(params.variables);
+        if (!canPass(weight, scope)) throw neverPasses(weight, scope);
+        await admit(operation, weight, scope);
+        cache.add(...key, operation);
+      }
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
@@ -112,7 +105,7 @@ export function createGraphQLEndpoint(needs: {
   const yoga = createYoga<ServerContext>({
     schema,
     graphqlEndpoint: needs.path,
-    plugins: [useGivenParams, checkParams, limit, answerSubscriptions(convertErrors), admitAndConvertErrors],
+    plugins: [answerSubscriptions(convertErrors), plugin],
     maskedErrors: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
@@ -125,6 +118,7 @@ export function createGraphQLEndpoint(needs: {
     multipart: false,
     cors: false,
     landingPage: false,
+    fetchAPI: { Response, ReadableStream },
     logging: false,
   });
 
@@ -136,14 +130,15 @@ export function createGraphQLEndpoint(needs: {
     scope: RequestScope,
   ): Promise<Answer> {
     // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
-    const accept = type ?? RESPONSE_TYPES[1];
+    const accept = `${type ?? RESPONSE_TYPES[1]}, ${EVENT_STREAM}`;
     const request = new Request(`http://tributary${needs.path}`, { method, headers: { accept } });
     const accepts = { json: type !== undefined, events: acceptsEvents(headers.accept) };
     const response = await yoga.fetch(request, { useCases, scope, accepts, given: params });
     const names: Record<string, string> = {};
     for (const [name, value] of response.headers) names[name.toLowerCase()] = value;
     const { status } = response;
-    if (names["content-type"] === EVENT_STREAM) return { status, headers: names, body: response.body! };
+    if (names["content-type"] === EVENT_STREAM)
+      return { status, headers: EVENT_HEADERS, body: response.body! };
     if (!type) names["content-type"] = RESPONSE_TYPES[0];
     return { status, headers: names, body: await response.text() };
   }
@@ -160,11 +155,9 @@ export function createGraphQLEndpoint(needs: {
     if (!isPlain(params)) return undefined;
     const operation = cache.get(params.query, params.operationName ?? undefined);
     if (!operation || (operation.isMutation && method !== "POST")) return undefined;
-    const { cost, chainCalls, isWithinLimits } = operation.weigh(params.variables);
-    if (!isWithinLimits || !canPass(cost, scope)) return undefined;
-    traceOperation(operation);
-    if (cost > 1) await scope.admit(cost);
-    if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
+    const weight = operation.weigh(params.variables);
+    if (!weight.isWithinLimits || !canPass(weight, scope)) return undefined;
+    await admit(operation, weight, scope);
     const result = await operation.run({ useCases, scope }, params.variables);
     if (result.data === undefined) return undefined;
     const converted = convertErrors(result, scope);
@@ -175,25 +168,16 @@ export function createGraphQLEndpoint(needs: {
   return {
     /** Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
     async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
-      const { method, headers } = request;
-      const type = responseType(headers.accept);
-      if (method === "POST" && !isJson(headers["content-type"])) {
-        const message = "The body must be JSON, with the header `Content-Type: application/json`.";
-        return answerErrors(415, { message }, type);
-      }
-      // Yoga checks this only after it has run the operation, even a mutation.
-      if (!type && !acceptsEvents(headers.accept)) return answerErrors(406, { message: MUST_ACCEPT_JSON });
-      let params: object;
-      try {
-        params = await readParams(request);
-      } catch (error) {
-        if (!(error instanceof GraphQLError)) throw error;
-        return answerErrors(error.extensions.http!.status!, { message: error.message }, type);
-      }
-      const body = type && (await answerCached(request, params, scope));
-      return body === undefined
-        ? answerWithYoga(request, params, type, scope)
-        : { status: 200, headers: { "content-type": type! }, body };
+      const type = responseType(request.headers.accept);
+      const params = await check(request, type).catch((error: unknown) => {
+        // Yoga formats it.
+        if (error instanceof GraphQLError) return error;
+        throw error;
+      });
+      const body = type && !(params instanceof GraphQLError) && (await answerCached(request, params, scope));
+      return typeof body === "string"
+        ? { status: 200, headers: { "content-type": type! }, body }
+        : answerWithYoga(request, params, type, scope);
     },
 
     /** Formats an error for a request that it refuses as a whole. */
@@ -202,21 +186,40 @@ export function createGraphQLEndpoint(needs: {
   };
 }
 
-/** Whether an operation of this cost can pass the caller's rate limit at all. */
-function canPass(cost: number, { rateLimit }: RequestScope): boolean {
+/** Returns the parameters of a request. Rejects with GraphQLError BAD_REQUEST. */
+async function check(request: HttpRequest, type: ResponseType | undefined): Promise<object> {
+  const { method, headers } = request;
+  if (method === "POST" && !isJson(headers["content-type"]))
+    throw badRequest("The body must be JSON, with the header `Content-Type: application/json`.", {
+      status: 415,
+    });
+  // Yoga checks this only after it has run the operation, even a mutation.
+  if (!type && !acceptsEvents(headers.accept)) throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
+  return readParams(request);
+}
+
+/** Whether an operation can pass the caller's rate limit at all. */
+function canPass({ cost }: Weight, { rateLimit }: RequestScope): boolean {
   return rateLimit === undefined || cost <= rateLimit.limit;
 }
 
 /** Not RATE_LIMITED: clients would wait and try again. */
-function neverPasses(cost: number, { rateLimit }: RequestScope): GraphQLError {
+function neverPasses({ cost }: Weight, { rateLimit }: RequestScope): GraphQLError {
   return badRequest(
     `This request counts as ${cost} requests, and the rate limit is ${rateLimit!.limit}. Split it.`,
   );
 }
 
-/** OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles. */
-function traceOperation({ type, name }: Pick<CachedOperation, "type" | "name">): void {
+/** Takes what an operation costs. Rejects with ContractError RATE_LIMITED or SERVICE_BUSY. */
+async function admit(
+  { type, name }: CachedOperation,
+  { cost, chainCalls }: Weight,
+  scope: RequestScope,
+): Promise<void> {
+  // OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles.
   describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
+  if (cost > 1) await scope.admit(cost);
+  if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
 }
 
 function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionResult {

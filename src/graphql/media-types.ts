@@ -18,7 +18,7 @@ export function isJson(contentType: string | null | undefined): boolean {
   return JSON_TYPE.test(contentType ?? "");
 }
 
-/** Browsers send about 150 characters. Each media range takes microseconds, and headers have room for thousands. */
+/** Browsers send about 150 characters. Headers have room for thousands of media ranges, and each takes time. */
 const MAX_ACCEPT_LENGTH = 500;
 
 /**

@@ -6,7 +6,7 @@ import {
   type OperationDefinitionNode,
 } from "graphql";
 import { LRUCache } from "lru-cache";
-import { countFields, MAX_COMPILED_FIELDS, type Compile, type Run } from "./compiler.ts";
+import { MAX_COMPILED_FIELDS, type Compile, type Run } from "./compiler.ts";
 import { chainCallsOf } from "../schema/field-costs.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
 import { measureOperation, type OperationVariables } from "./limits/operation-size.ts";
@@ -24,7 +24,7 @@ export interface CachedOperation {
 }
 
 /** What an operation with its variables costs. */
-interface Weight {
+export interface Weight {
   /** The requests that it takes from the caller's rate limit: see {@link measureOperation}. */
   readonly cost: number;
   /** The calls to the chain that its balances take, if these are many. */
@@ -61,20 +61,16 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
       if (cached) return cached;
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
+      const fields = measureOperation(schema, document, node).counts.distinctFields;
       let compiled: Run | undefined;
       return {
         type: node.operation,
         name: node.name?.value,
         isMutation: node.operation === OperationTypeNode.MUTATION,
         weigh: createWeigh(schema, document, node),
-        get bytes() {
-          return (
-            BYTES_PER_CHARACTER * text.length +
-            BYTES_PER_FIELD * countFields(document, node, MAX_COMPILED_FIELDS)
-          );
-        },
+        bytes: BYTES_PER_CHARACTER * text.length + BYTES_PER_FIELD * Math.min(fields, MAX_COMPILED_FIELDS),
         run(...request) {
-          compiled ??= compile(document, node);
+          compiled ??= compile(document, node, fields);
           return compiled(...request);
         },
       };

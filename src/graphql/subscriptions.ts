@@ -8,74 +8,80 @@ import {
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import { describeSpan } from "../observability/tracing.ts";
-import type { Context } from "../resolvers/context.ts";
+import type { Context } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
-import { respondEvents, respondLastEvent } from "./event-stream.ts";
-import { MUST_ACCEPT_JSON } from "./media-types.ts";
+import { MUST_ACCEPT_JSON, preferredType } from "./media-types.ts";
+
+/** The media type of subscriptions. */
+export const EVENT_STREAM = "text/event-stream";
+
+/** Whether an `Accept` header allows server-sent events. */
+export function acceptsEvents(accept: string | undefined): boolean {
+  return preferredType(accept, [EVENT_STREAM]) !== undefined;
+}
 
 /** What Yoga gets with a request. */
 export interface ServerContext extends Context {
-  /** The request's parameters. */
-  readonly given: object;
+  /** The request's parameters, or why it is invalid. */
+  readonly given: object | GraphQLError;
   /** The responses that its caller accepts. */
   readonly accepts: { readonly json: boolean; readonly events: boolean };
 }
 
 /**
- * Answers subscriptions with server-sent events, to callers who accept them. An error that may pass, or that of an
- * invalid request, is the response's status: clients try again after the first. Any other is the only event.
+ * Answers subscriptions as server-sent events, to callers who accept them. An error that may pass, or that of an invalid
+ * request, is the response's status: clients try again after the first. Any other is the only event. Yoga sends the
+ * event `complete` only after such an event: a stream that ends has broken off before, so that clients reconnect.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,
 ): Plugin<ServerContext> {
-  const subscriptions = new WeakSet<RequestScope>();
   return {
     onExecute({ args }) {
       if (!(args.contextValue as ServerContext).accepts.json)
         throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
     onSubscribe({ args, setSubscribeFn }) {
-      const { scope, accepts } = args.contextValue as ServerContext;
+      const { document, operationName, contextValue } = args as ExecutionArgs & {
+        contextValue: ServerContext;
+      };
+      const { scope, accepts } = contextValue;
       if (!accepts.events)
         throw badRequest("`Accept` must allow text/event-stream: a subscription is a stream of events.", {
           status: 406,
         });
-      traceSubscription(args);
-      subscriptions.add(scope);
+      describeSpan(() => ({
+        "graphql.operation.type": "subscription",
+        "graphql.operation.name": getOperationAST(document, operationName)?.name?.value,
+      }));
       setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
         onSubscribeResult({ result, setResult }) {
           if (!isAsyncIterable(result)) {
-            setResult(withStatus(convertErrors(result, scope)));
+            const failed = withStatus(convertErrors(result, scope));
+            const hasStatus = failed.errors?.some(({ extensions }) => extensions.http);
+            setResult(hasStatus ? failed : onlyEvent(failed));
             return;
           }
           return {
             onNext({ result, setResult }) {
               setResult(convertErrors(result, scope));
+              scope.stream!.sent();
+            },
+            onEnd() {
+              scope.stream!.close();
             },
           };
         },
       };
     },
-    onResultProcess({ result, serverContext, setResultProcessor }) {
-      const { scope } = serverContext as unknown as ServerContext;
-      if (!subscriptions.has(scope)) return;
-      if (isAsyncIterable(result)) {
-        const results = result as AsyncIterable<ExecutionResult>;
-        setResultProcessor(() => respondEvents(results, scope.stream!), "text/event-stream");
-      } else if (!(result as ExecutionResult).errors?.some(({ extensions }) => extensions.http)) {
-        setResultProcessor(() => respondLastEvent(result as ExecutionResult), "text/event-stream");
-      }
-    },
   };
 }
 
-function traceSubscription({ document, operationName }: ExecutionArgs): void {
-  describeSpan(() => ({
-    "graphql.operation.type": "subscription",
-    "graphql.operation.name": getOperationAST(document, operationName)?.name?.value,
-  }));
+// eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends the results of an async iterable as events
+async function* onlyEvent(result: ExecutionResult) {
+  yield result;
 }
 
 /** Gives errors that may pass their HTTP status, and those of an invalid request 400. */

@@ -7,7 +7,7 @@ import proxyAddr from "proxy-addr";
 /** The source of a request: the socket's address and the header `X-Forwarded-For`. */
 export interface Origin {
   readonly remoteAddress: string | undefined;
-  readonly forwardedFor: string | null;
+  readonly forwardedFor: string | undefined;
 }
 
 /** The sender of a request. */
@@ -16,10 +16,7 @@ export interface Client {
   readonly address: string;
   /** Whether the operator trusts it: it has no rate limit and no shares of budgets. */
   readonly isTrusted: boolean;
-  /**
-   * The person who sends it: `address`, or for a trusted caller the address that it, too, states in `X-Forwarded-For`, in
-   * the same form; undefined if it states none.
-   */
+  /** Whom a trusted caller names in `X-Forwarded-For`, or undefined. For other callers: `address`. */
   readonly visitor: string | undefined;
 }
 
@@ -31,11 +28,9 @@ const IPV6_GROUP_BITS = 64;
 const MAX_ADDRESSES = 1_000;
 
 /**
- * Identifies callers for rate limiting: by the socket's address, or, if that is a trusted proxy, by the
- * right-most address in `X-Forwarded-For` that is not a trusted proxy. If that address is invalid, uses the
- * socket's. IPv6 addresses are grouped by /64, after they are compared with `trustedCallers`; IPv4-mapped IPv6
- * addresses count as IPv4. Calls `onForgottenProxy` once, when the header arrives from an untrusted address that is
- * not public: probably a proxy that TRUST_PROXY lacks.
+ * Identifies callers: by the socket's address, or, if that is a trusted proxy, by the right-most valid address in
+ * `X-Forwarded-For` that is not a trusted proxy. IPv6 addresses are grouped by /64; IPv4-mapped ones count as IPv4.
+ * Calls `onForgottenProxy` once, when the header arrives from a private address that TRUST_PROXY lacks.
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],
@@ -57,7 +52,7 @@ export function createIdentifyClient(
   }
 
   function toVisitor({ remoteAddress, forwardedFor }: Origin): string | undefined {
-    if (remoteAddress === undefined || forwardedFor === null) return undefined;
+    if (remoteAddress === undefined || forwardedFor === undefined) return undefined;
     const isKnown = (address: string, distance: number) =>
       isProxy(address, distance) || isTrustedCaller(address);
     const visitor = proxyAddr(toRequest(remoteAddress, forwardedFor), isKnown);
@@ -67,8 +62,8 @@ export function createIdentifyClient(
   return (origin) => {
     const { remoteAddress, forwardedFor } = origin;
     if (remoteAddress === undefined) return UNKNOWN;
-    if (forwardedFor === null || !isTrustedProxy(remoteAddress)) {
-      if (forwardedFor !== null && !hasForgottenProxy && !isPublic(remoteAddress)) {
+    if (forwardedFor === undefined || !isTrustedProxy(remoteAddress)) {
+      if (forwardedFor !== undefined && !hasForgottenProxy && !isPublic(remoteAddress)) {
         hasForgottenProxy = true;
         onForgottenProxy();
       }
@@ -94,10 +89,7 @@ function memoized(contains: (address: string, distance: number) => boolean): (ad
   return (address) => cache.memo(address);
 }
 
-/**
- * The address block (IPv4 /24, IPv6 /48) of a caller as {@link createIdentifyClient} identifies it. A block usually
- * has one owner, so its callers share budgets.
- */
+/** A caller's address block: an IPv4 /24 or IPv6 /48. It usually has one owner, so its callers share budgets. */
 export function toAddressBlock(caller: string): string {
   if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
   if (!caller.includes(":")) return caller;

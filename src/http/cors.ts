@@ -1,21 +1,11 @@
-/** What a browser says of a request, and what that is compared with. */
-export interface PageRequest {
-  /** Absent unless a browser sends the request for a page. */
-  readonly pageOrigin?: string | null | undefined;
-  /** The header `Sec-Fetch-Site`: how the page is related to the service. */
-  readonly fetchSite?: string | null | undefined;
-  /** The header `Sec-Fetch-Dest`: what the response is for. */
-  readonly fetchDestination?: string | null | undefined;
-  /** The header `Host` as received. */
-  readonly host?: string | undefined;
-}
+import type { IncomingHttpHeaders } from "node:http";
 
 /** Decides which pages may call the API. */
 export interface Cors {
-  /** Whether a request of this page is answered; `isOperation`: it calls the API. */
-  isAllowed(request: PageRequest, isOperation: boolean): boolean;
-  /** The response headers for a request of this page. */
-  headers(request: PageRequest): Readonly<Record<string, string>>;
+  /** Whether a request with these headers is answered; `isOperation`: it calls the API. */
+  isAllowed(headers: IncomingHttpHeaders, isOperation: boolean): boolean;
+  /** The response's headers. */
+  headers(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
 }
 
 const EXPOSED = { "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id" };
@@ -23,30 +13,35 @@ const OPEN = { ...EXPOSED, "access-control-allow-origin": "*" };
 const REFUSED = { vary: "Origin" };
 
 /**
- * The API is public and has no credentials, so by default any page may call it and read its responses. With
- * `origins`, only their pages and the service's may: those at `publicUrl`, else at the request's host. Others are
- * refused, not only kept from reading: a browser sends some POSTs without asking first, and the GET of an image
- * without its page's origin. Links from other sites may be opened.
+ * The API is public and has no credentials, so by default any page may call it. With `origins`, only their pages and
+ * the service's may: those at `publicUrl`, else at the request's host. Requests of other pages are refused, because a
+ * browser sends some without a preflight. It may still open a link from another site.
  */
 export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };
   const listed = new Set(origins);
 
-  function isOwn(pageOrigin: string, host: string | undefined): boolean {
-    if (publicUrl) return pageOrigin === publicUrl.origin;
-    return host !== undefined && URL.parse(pageOrigin)?.host === host.toLowerCase();
+  function isOwn(origin: string, host: string | undefined): boolean {
+    if (publicUrl) return origin === publicUrl.origin;
+    return host !== undefined && URL.parse(origin)?.host === host.toLowerCase();
   }
-  const isKnown = (pageOrigin: string, host: string | undefined) =>
-    listed.has(pageOrigin) || isOwn(pageOrigin, host);
+  const isKnown = (origin: string, host: string | undefined) => listed.has(origin) || isOwn(origin, host);
 
   return {
-    isAllowed({ pageOrigin, host, fetchSite, fetchDestination }, isOperation) {
-      if (typeof pageOrigin === "string") return isKnown(pageOrigin, host);
-      return !isOperation || fetchSite !== "cross-site" || fetchDestination === "document";
+    isAllowed(headers, isOperation) {
+      if (headers.origin !== undefined) return isKnown(headers.origin, headers.host);
+      return (
+        !isOperation || headers["sec-fetch-site"] !== "cross-site" || headers["sec-fetch-dest"] === "document"
+      );
     },
-    headers: ({ pageOrigin, host }) =>
-      typeof pageOrigin === "string" && isKnown(pageOrigin, host)
-        ? { ...EXPOSED, ...REFUSED, "access-control-allow-origin": pageOrigin }
+    headers: ({ origin, host }) =>
+      origin !== undefined && isKnown(origin, host)
+        ? { ...EXPOSED, ...REFUSED, "access-control-allow-origin": origin }
         : REFUSED,
   };
+}
+
+/** For what only operators need: no page may read it. */
+export function withoutHeaders(cors: Cors): Cors {
+  return { ...cors, headers: () => ({}) };
 }

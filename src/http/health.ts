@@ -17,9 +17,8 @@ const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDI
 
 /**
  * `/livez`: always 200. `/readyz`: 503 with the reasons while the process starts, until the chain is first read, and
- * while it stops; otherwise 200. Its details also list the warnings, which change no status: callers of a replica
- * without upstreams get the contract's errors, of a balancer without replicas they get nothing. Probes and scrapes
- * check the chain, and the social network while it is down, and do not wait for the result.
+ * while it stops; otherwise 200. An outage of an upstream is only a warning: with 503, a balancer would have no replica
+ * left that tells callers. Probes and scrapes check the chain, and the social network while it is down, without waiting.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;

@@ -4,8 +4,8 @@ import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { answerError, answerJson, type Answer } from "../contract/http-messages.ts";
 import { BAD_REQUEST } from "../graphql/errors.ts";
 import { MAX_PIECES } from "./request-body.ts";
-import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
-import { toHeaders, withoutCors } from "./router.ts";
+import { describeRequest, HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { toHeaders } from "./router.ts";
 
 /** Why a request is not valid HTTP. */
 export interface Refusal {
@@ -62,14 +62,9 @@ export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Re
 
 /** Refuses with INVALID_HANDLE a lookup of a handle in raw bytes above ASCII, and with BAD_REQUEST all other requests. */
 export function createWriteRefusal(
-  needs: RequestScopeNeeds & {
-    basePath: string;
-    format: HandleFormat;
-    /** Whether only operators use the server: its responses have no CORS headers. */
-    isPrivate: boolean;
-  },
+  needs: RequestScopeNeeds & { basePath: string; format: HandleFormat },
 ): WriteRefusal {
-  const { basePath, format, isPrivate } = needs;
+  const { basePath, format } = needs;
   const lookupPrefix = `${basePath}/wallet/lookup?`;
 
   function toAnswer({ status, message, target }: Refusal, scope: HttpRequestScope): Answer {
@@ -85,14 +80,14 @@ export function createWriteRefusal(
   }
 
   return async (refusal, signal, isHead) => {
-    const unknown = { remoteAddress: undefined, forwardedFor: null };
-    const scope = new HttpRequestScope(needs, unknown, { signal, disconnect: () => undefined });
-    const received = () => ({ method: "GET", path: "/", route: undefined, headers: {} });
-    const answer = await scope.answer("other", received, () => Promise.resolve(toAnswer(refusal, scope)));
+    const connection = { remoteAddress: undefined, signal, disconnect: () => undefined };
+    const scope = new HttpRequestScope(needs, {}, connection);
+    const describe = () => describeRequest("GET", "/", undefined, {});
+    const answer = await scope.answer("other", describe, () => Promise.resolve(toAnswer(refusal, scope)));
     const { status, body } = answer;
     const text = body as string;
     const headers = {
-      ...toHeaders(answer, isPrivate ? withoutCors(scope.headers) : scope.headers),
+      ...toHeaders(answer, scope.headers),
       date: new Date().toUTCString(),
       connection: "close",
       "content-length": Buffer.byteLength(text),

@@ -3,10 +3,7 @@ import type { Socket } from "node:net";
 
 /** A body of at most this length is read to its end even if no handler wants it, so that the connection stays open. */
 const MAX_DRAINED_BYTES = 16_384;
-/**
- * Pieces are chunks, or what one read of the socket returns. However small, each takes microseconds. A body of 100 kB
- * has 69 TCP segments.
- */
+/** A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments. */
 export const MAX_PIECES = 256;
 
 /** What a closing connection discards at most. A read takes as long for one byte as for all. */
@@ -15,9 +12,8 @@ const MAX_DISCARDED_READS = 64;
 const LINGER_MS = 500;
 
 /**
- * Bounds what the body of a request costs, whether or not a handler reads it: Node would read what no handler wants for
- * as long as the caller sends it. A response before the end of a body that is long, or of unknown length, closes the
- * connection. Calls `refuse` for a body in too many pieces.
+ * Bounds what a body costs that no handler reads: Node would receive it for as long as the caller sends. If a long body
+ * has not ended when the response does, the connection closes. Calls `refuse` for a body in too many pieces.
  */
 export function boundBody(request: IncomingMessage, response: ServerResponse, refuse: () => void): void {
   const { headers, socket } = request;
@@ -76,10 +72,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-/**
- * Asks for the body of a request with `Expect: 100-continue` when a handler reads it. If the handler refuses the request
- * without reading, the caller need not send the body, and the connection closes.
- */
+/** Answers `Expect: 100-continue` when a handler reads the body. */
 export function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
   const read = request._read.bind(request);
   request._read = (size) => {
@@ -97,8 +90,8 @@ export function linger(socket: Socket): void {
 }
 
 /**
- * Closes a connection when the caller does, or soon: closing it while the caller sends would reset it, and the caller
- * might lose the response. What arrives bypasses the HTTP parser, which would run code for each chunk.
+ * Discards what still arrives, without the HTTP parser, and soon closes the connection. Closing it while the caller
+ * sends would reset it, and the caller might lose the response.
  */
 export function discardInput(socket: Socket): void {
   let bytes = 0;

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { SpanKind } from "@opentelemetry/api";
 import { ContractError } from "../contract/contract-error.ts";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
@@ -10,7 +11,7 @@ import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/requ
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { TRUSTED_BLOCK } from "../fairness/budget.ts";
 import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
-import type { Cors, PageRequest } from "./cors.ts";
+import type { Cors } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { TakeChainCalls } from "./rate-limit/chain-calls.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
@@ -42,18 +43,18 @@ const COMMON_HEADERS = {
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
-/** What the span of a request records. */
-interface Received {
-  readonly method: string;
-  /** Without the query, which may hold a handle. */
-  readonly path: string;
-  /** The path of the route that answers it. */
-  readonly route: string | undefined;
-  readonly headers: NonNullable<SpanDescription["headers"]>;
-}
-
-/** OpenTelemetry's attributes for HTTP servers. */
-function describe({ method, path, route, headers }: Received): SpanDescription {
+/**
+ * What the span of a request records: OpenTelemetry's attributes for HTTP servers.
+ *
+ * @param path without the query, which may hold a handle
+ * @param route the path of the route that answers it
+ */
+export function describeRequest(
+  method: string,
+  path: string,
+  route: string | undefined,
+  headers: IncomingHttpHeaders,
+): SpanDescription {
   return {
     name: route === undefined ? method : `${method} ${route}`,
     kind: SpanKind.SERVER,
@@ -78,7 +79,7 @@ export class HttpRequestScope implements RequestScope {
   readonly headers: Record<string, string>;
   readonly startedAt = performance.now();
   readonly #needs: RequestScopeNeeds;
-  readonly #origin: Origin & PageRequest;
+  readonly #received: IncomingHttpHeaders;
   readonly #connection: CallerConnection;
   #stream: OpenStream | undefined;
   #loaders: Loaders | undefined;
@@ -91,11 +92,11 @@ export class HttpRequestScope implements RequestScope {
   #outage: Outage | undefined;
   #code: string | undefined;
 
-  constructor(needs: RequestScopeNeeds, origin: Origin & PageRequest, connection: CallerConnection) {
+  constructor(needs: RequestScopeNeeds, received: IncomingHttpHeaders, connection: CallerConnection) {
     this.#needs = needs;
-    this.#origin = origin;
+    this.#received = received;
     this.#connection = connection;
-    this.headers = { ...COMMON_HEADERS, ...needs.cors.headers(origin), "x-request-id": randomUUID() };
+    this.headers = { ...COMMON_HEADERS, ...needs.cors.headers(received), "x-request-id": randomUUID() };
   }
 
   get signal(): AbortSignal {
@@ -129,7 +130,9 @@ export class HttpRequestScope implements RequestScope {
   }
 
   get #client(): Client {
-    return (this.#identified ??= this.#needs.identifyClient(this.#origin));
+    const { remoteAddress } = this.#connection;
+    const forwardedFor = this.#received["x-forwarded-for"] as string | undefined;
+    return (this.#identified ??= this.#needs.identifyClient({ remoteAddress, forwardedFor }));
   }
 
   get log(): Logger {
@@ -184,17 +187,18 @@ export class HttpRequestScope implements RequestScope {
   }
 
   /** Runs the request in a span, then counts and logs it. */
-  async answer(operation: Operation, received: () => Received, run: () => Promise<Answer>): Promise<Answer> {
-    const answer = await inSpan(
-      () => describe(received()),
-      async (span) => {
-        const isAllowed = this.#needs.cors.isAllowed(this.#origin, operation !== "other");
-        const answer = isAllowed ? await run() : this.#refuseOrigin();
-        span?.setAttribute("http.response.status_code", answer.status);
-        if (span && isFailure(this.#code)) markFailed(span, this.#code!);
-        return answer;
-      },
-    );
+  async answer(
+    operation: Operation,
+    describe: () => SpanDescription,
+    run: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const answer = await inSpan(describe, async (span) => {
+      const isAllowed = this.#needs.cors.isAllowed(this.#received, operation !== "other");
+      const answer = isAllowed ? await run() : this.#refuseOrigin();
+      span?.setAttribute("http.response.status_code", answer.status);
+      if (span && isFailure(this.#code)) markFailed(span, this.#code!);
+      return answer;
+    });
     const durationMs = performance.now() - this.startedAt;
     const requestId = this.headers["x-request-id"]!;
     const { status } = answer;

@@ -2,20 +2,17 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendNodeResponse } from "@whatwg-node/server";
 import { ContractError } from "../contract/contract-error.ts";
 import { answerError, type Answer, type HttpRequest } from "../contract/http-messages.ts";
+import { withoutHeaders } from "./cors.ts";
 import type { Operation } from "./metrics.ts";
 import { readBody } from "./request-body.ts";
-import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { describeRequest, HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import type { CallerConnection } from "./streams.ts";
 
 /** Answers a request. Its URL begins with a slash. */
 export type HandleNode = (
   request: IncomingMessage,
   response: ServerResponse,
-  context: {
-    remoteAddress: string | undefined;
-    /** Aborts when the connection closes. */
-    signal: AbortSignal;
-    disconnect: () => void;
-  },
+  connection: CallerConnection,
 ) => Promise<void>;
 
 export type Handler = (request: HttpRequest, scope: HttpRequestScope) => Answer | Promise<Answer>;
@@ -23,6 +20,8 @@ export type Handler = (request: HttpRequest, scope: HttpRequestScope) => Answer 
 /** The handlers of a path by method, and the operation that labels its requests in metrics. GET also handles HEAD. */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
   readonly operation?: Operation;
+  /** Whether only operators need it: its responses have no CORS headers. */
+  readonly isPrivate?: boolean;
   /** Formats a failure. Default: the contract's error body. */
   readonly answerFailure?: (error: ContractError, request: HttpRequest) => Answer;
 };
@@ -46,10 +45,10 @@ export function createRouter(
     routes: ReadonlyMap<string, Route>;
     /** Answers at unknown paths. */
     notFound: (request: HttpRequest) => Answer;
-    /** Whether a path is only for operators: its responses have no CORS headers. */
-    isPrivate: (path: string) => boolean;
   },
 ): HandleNode {
+  const privateNeeds = { ...needs, cors: withoutHeaders(needs.cors) };
+
   async function answer(
     request: HttpRequest,
     sentMethod: string,
@@ -62,7 +61,7 @@ export function createRouter(
         return needs.notFound(request);
       }
       const { method } = request;
-      if (method === "OPTIONS") return preflight(route);
+      if (method === "OPTIONS") return preflight(route, scope);
       const handler = method === "GET" || method === "POST" ? route[method] : undefined;
       if (!handler) return refuseMethod(sentMethod, scope, route);
       const answer = await handler(request, scope);
@@ -81,16 +80,7 @@ export function createRouter(
     // As sent: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
     const route = needs.routes.get(path);
-    const forwardedFor = headers["x-forwarded-for"] as string | undefined;
-    const origin = {
-      remoteAddress: connection.remoteAddress,
-      forwardedFor: forwardedFor ?? null,
-      pageOrigin: headers.origin,
-      fetchSite: headers["sec-fetch-site"],
-      fetchDestination: headers["sec-fetch-dest"],
-      host: headers.host,
-    };
-    const scope = new HttpRequestScope(needs, origin, connection);
+    const scope = new HttpRequestScope(route?.isPrivate ? privateNeeds : needs, headers, connection);
     const received: HttpRequest = {
       method: method === "HEAD" ? "GET" : method,
       headers,
@@ -99,11 +89,10 @@ export function createRouter(
     };
     const answered = await scope.answer(
       route?.operation ?? "other",
-      () => ({ method, path, route: route && path, headers }),
+      () => describeRequest(method, path, route && path, headers),
       () => answer(received, method, scope, route),
     );
-    const all = toHeaders(answered, scope.headers);
-    await write(response, answered, needs.isPrivate(path) ? withoutCors(all) : all);
+    await write(response, answered, toHeaders(answered, scope.headers));
   };
 }
 
@@ -113,11 +102,6 @@ export function toHeaders({ headers }: Answer, common: Record<string, string>): 
   const all = Object.assign(common, headers);
   if (vary && headers.vary) all.vary = `${headers.vary}, ${vary}`;
   return all;
-}
-
-/** Headers without those that let pages read the response. */
-export function withoutCors(headers: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("access-control-")));
 }
 
 async function write(
@@ -147,7 +131,7 @@ let turn: Promise<void> | undefined;
 
 /**
  * Resolves at the end of this turn of the event loop, when all requests that have arrived are handled. Writing their
- * responses one after another takes less CPU time: between other work, each write would wake its reader.
+ * responses together takes less CPU time.
  */
 function endOfTurn(): Promise<void> {
   return (turn ??= new Promise((resolve) =>
@@ -179,8 +163,9 @@ function refuseMethod(method: string, scope: HttpRequestScope, route: Route): An
   return { ...answer, headers: { ...answer.headers, allow: toAllow(route) } };
 }
 
-function preflight(route: Route): Answer {
+function preflight(route: Route, { headers }: HttpRequestScope): Answer {
   const allow = toAllow(route);
+  if (headers["access-control-allow-origin"] === undefined) return { status: 204, headers: { allow } };
   return {
     status: 204,
     headers: {

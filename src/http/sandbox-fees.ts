@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { answerJson } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
@@ -7,12 +8,12 @@ import { parseJson } from "../contract/parse-json.ts";
 import type { Handler } from "./router.ts";
 
 const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
-type Source = (typeof SOURCES)[number];
+const Body = z.object({ socialId: z.unknown(), source: z.enum(SOURCES) });
 
 /** Lets trading happen in the sandbox. Returns undefined for an id that none of its accounts has. */
 export type SandboxTrade = (
   socialId: string,
-  source: Source,
+  source: (typeof SOURCES)[number],
 ) => { readonly lamports: bigint; readonly mint: string | null } | undefined;
 
 const MAX_BODY_BYTES = 1024;
@@ -22,15 +23,14 @@ const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"
 export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
   return async (request, scope) => {
     const body = await request.readBody(MAX_BODY_BYTES);
-    const isTooLarge = body === "too large";
-    const isJsonBody = !isTooLarge && isJson(request.headers["content-type"]);
-    const value = isJsonBody ? parseJson(new TextDecoder().decode(body)) : undefined;
-    const { socialId, source } = (value ?? {}) as { socialId?: unknown; source?: unknown };
-    if (!isSource(source)) {
+    const isRead = body !== "too large" && isJson(request.headers["content-type"]);
+    const { data } = Body.safeParse(isRead ? parseJson(new TextDecoder().decode(body)) : undefined);
+    if (!data) {
       // No error code of the contract fits, and the contract does not know this route.
       scope.recordCode(BAD_REQUEST);
       return answerJson(400, { error: BAD_REQUEST, message: EXPECTED });
     }
+    const { socialId, source } = data;
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
     const earned = trade(id, source);
@@ -41,8 +41,4 @@ export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
     }
     return answerJson(200, { lamports: String(earned.lamports), mint: earned.mint });
   };
-}
-
-function isSource(value: unknown): value is Source {
-  return SOURCES.some((source) => source === value);
 }

@@ -20,30 +20,20 @@ export interface Responder {
 }
 
 /** The limits of a connection. Times in ms. */
-export interface ConnectionLimits {
+export const CONNECTION_LIMITS = {
   /** A request whose headers take longer gets 408. A connection's first request counts from when it connects. */
-  readonly headersTimeout: number;
-  /** A request that takes longer to arrive gets 408; a closing server disconnects it after this time. */
-  readonly requestTimeout: number;
-  /** How often these two times are checked. */
-  readonly connectionsCheckingInterval: number;
-  /** How long a connection may be idle. Longer than in load balancers (60 s; Caddy: 120 s), which must close it first. */
-  readonly keepAliveTimeout: number;
-  /** Bytes of a request's headers; more is 431. */
-  readonly maxHeaderSize: number;
-  /** A caller that reads none of its response is disconnected after one to two times this long. */
-  readonly stalledMs: number;
-  /** Each takes about 10 kB. Further connections are closed at once. */
-  readonly maxConnections: number;
-}
-
-export const CONNECTION_LIMITS: ConnectionLimits = {
   headersTimeout: 10_000,
+  /** A request that takes longer to arrive gets 408; a closing server disconnects it after this time. */
   requestTimeout: 20_000,
+  /** How often these two times are checked. */
   connectionsCheckingInterval: 1_000,
+  /** How long a connection may be idle. Longer than in load balancers (60 s; Caddy: 120 s), which must close it first. */
   keepAliveTimeout: 130_000,
+  /** Bytes of a request's headers; more is 431. */
   maxHeaderSize: 16_384,
+  /** A caller that reads none of its response is disconnected after one to two times this long. */
   stalledMs: 30_000,
+  /** Each takes about 10 kB. Further connections are closed at once. */
   maxConnections: 10_000,
 };
 

@@ -17,6 +17,8 @@ interface StreamLimits {
 
 /** A caller's connection. */
 export interface CallerConnection {
+  /** The socket's: that of a proxy, if there is one. */
+  readonly remoteAddress: string | undefined;
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
   /** Breaks it off. */
@@ -26,7 +28,7 @@ export interface CallerConnection {
 /** A stream, and when its time is up. */
 interface Entry {
   /** The caller, its address block, and its IPv6 /32. */
-  readonly of: ReadonlySet<string>;
+  readonly of: readonly (string | undefined)[];
   readonly end: () => void;
   readonly endsAt: number;
 }
@@ -37,16 +39,14 @@ const REFUSALS = ["address", "block", "total", "stopping"] as const;
 type Refusal = (typeof REFUSALS)[number];
 
 /**
- * Counts the open streams of this process, and limits them: of a caller, of an address block, of an IPv6 /32, and of all. A stream whose
- * time is up breaks off, as all do when the service stops: clients take an orderly end for the last event, and
- * reconnect only after a broken one.
+ * Counts the open streams of this process, and limits them: for a caller, an address block, an IPv6 /32, and in all.
+ * A stream ends by breaking its connection, because clients do not reconnect after an orderly end.
  */
 export function createStreams(limits: StreamLimits, registry: Registry) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
+  /** The oldest first. */
   const all = new Set<Entry>();
-  /** By caller, address block and IPv6 /32, the oldest first. */
-  const open = new Map<string, Set<Entry>>();
   let isClosed = false;
   new Gauge({
     name: "tributary_streams_open",
@@ -76,10 +76,9 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
 
   /** Refuses one more stream of `owner` if it has as many as `limit`. */
   function limitTo(limit: number, reason: Refusal, group: string, owner: string): void {
-    const streams = open.get(owner) ?? new Set();
-    const [oldest] = streams;
-    if (!oldest || streams.size < limit) return;
-    const retryAfterSeconds = toRetryAfterSeconds(oldest.endsAt - performance.now());
+    const streams = [...all].filter(({ of }) => of.includes(owner));
+    if (streams.length < limit) return;
+    const retryAfterSeconds = toRetryAfterSeconds(streams[0]!.endsAt - performance.now());
     const message = `Too many open streams: the maximum is ${limit} from ${group}. Close one, or try again in ${retryAfterSeconds} seconds.`;
     refuse(reason, new ContractError("RATE_LIMITED", { message, retryAfterSeconds }));
   }
@@ -104,10 +103,6 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
       const ended = new AbortController();
       function close(): void {
         if (!all.delete(entry)) return;
-        for (const owner of entry.of) {
-          open.get(owner)!.delete(entry);
-          if (open.get(owner)!.size === 0) open.delete(owner);
-        }
         clearTimeout(timer);
         connection.signal.removeEventListener("abort", close);
         ended.abort();
@@ -116,10 +111,9 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
         connection.disconnect();
         close();
       }
-      const of = new Set([caller, block, ...(wideBlock ? [wideBlock] : [])]);
+      const of = [caller, block, wideBlock];
       const entry: Entry = { of, end, endsAt: performance.now() + streamSeconds * 1_000 };
       all.add(entry);
-      for (const owner of of) open.set(owner, (open.get(owner) ?? new Set()).add(entry));
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();
       else connection.signal.addEventListener("abort", close, { once: true });

@@ -31,10 +31,7 @@ export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
   return pino({ level, base: null }, stream);
 }
 
-/**
- * Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. For the line of each
- * request, which pino would build from an object more slowly.
- */
+/** Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. */
 export function logMembers(log: Logger, members: string): void {
   if (!log.isLevelEnabled("info")) return;
   const stream = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym];
@@ -42,8 +39,8 @@ export function logMembers(log: Logger, members: string): void {
 }
 
 /**
- * Never waits for its reader: lines wait in memory while a pipe is full, or while a write fails, as on a full disk.
- * Not pino's destination, which at exit retries such a write forever.
+ * Never blocks: lines wait in memory while a pipe is full or a write fails, as on a full disk. pino's destination would
+ * retry such a write forever at exit.
  */
 function openStandardOutput(): DestinationStream {
   // Reading `process.stdout` also makes writes to a full pipe fail instead of wait.

@@ -40,7 +40,7 @@ const SETTER: TextMapSetter<Record<string, string>> = {
   },
 };
 
-/** Without an SDK, the provider's own tracer would create contexts for spans that nobody records. */
+/** Undefined without an SDK: the API's tracer would create contexts for spans that nobody records. */
 function findTracer(): Tracer | undefined {
   const provider: ApiProvider = trace.getTracerProvider();
   return provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);

@@ -1,16 +1,14 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances, BalanceWith } from "../chain/balances.ts";
+import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import { toLookupContractError } from "../chain/to-contract-error.ts";
+import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
 import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
 import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
-import { allCoins } from "./named-coins.ts";
 
-/**
- * How many accounts a request has looked up: found in this process's cache (`cached`), not found there (`social`),
- * and read from the chain.
- */
+/** How many accounts a request found in this process's cache, did not find there, and read from the chain. */
 export interface Reads {
   cached: number;
   social: number;
@@ -24,10 +22,9 @@ export interface LoaderSources {
 }
 
 /**
- * The loaders of one request, which give it a consistent view of accounts and balances: each is read once per
- * request, even if fields load it on different ticks; after a collect, balances are read again. Fields that
- * load on the same tick share one batch, and the process-wide batchers merge the batches of all requests.
- * When the caller disconnects, its pending reads are dropped.
+ * The loaders of one request. Each account and balance is read once per request, even if fields load it on different
+ * ticks; after a collect, balances are read again. What fields load on one tick is one batch, and the process-wide
+ * batchers merge the batches of all requests. When the caller disconnects, its pending reads are dropped.
  *
  * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
  */
@@ -176,6 +173,13 @@ export class Loaders {
       return result instanceof Error ? result : result(coins);
     });
   }
+}
+
+/** The coins that the fields of one wallet name, each once. Throws INVALID_MINT. */
+export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
+  const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
+  if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
+  return [...coins.values()];
 }
 
 /** One account with the coins of all these; INVALID_MINT if they are too many. */

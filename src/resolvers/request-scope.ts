@@ -32,7 +32,7 @@ export interface RequestScope {
   readonly startedAt: number;
   /** The caller's IPv4 /24 or IPv6 /48: callers share budgets by block. */
   readonly addressBlock: string;
-  /** The block of the person who asks, also behind a trusted caller; undefined if that does not say who it is. */
+  /** The block of the person whom the caller acts for; undefined if a trusted caller does not name it. */
   readonly visitorBlock: string | undefined;
   readonly loaders: Loaders;
   /** The request's stream, once it is open. */

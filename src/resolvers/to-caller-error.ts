@@ -15,9 +15,8 @@ export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
 }
 
 /**
- * Converts an error to the one that callers see: a ContractError stays as it is, any other error becomes
- * LOOKUP_FAILED. Reports an upstream's outage, and logs a bug as an error with its stack. Does neither again for a
- * cause in `logged`: fields of one request often fail together.
+ * Converts an error to the one that callers see: any but a ContractError becomes LOOKUP_FAILED. Reports an upstream's
+ * outage, and logs a bug as an error with its stack, once for each cause: fields of one request often fail together.
  */
 export function toCallerError(
   error: unknown,

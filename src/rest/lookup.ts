@@ -6,29 +6,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
 const LOOKUP_OPERATION = /* GraphQL */ `
-  query Lookup($handle: String!) {
-    wallet(handle: $handle) {
-      handle
-      socialId
-      address
-      balance {
-        vault
-        pda
-        total
-        withdrawable
-      }
-      profile {
-        name
-        verified
-        followers
-        pictureUrl
-      }
-    }
-  }
-`;
-
-const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
-  query LookupWithCoins($handle: String!, $mints: [String!]!) {
+  query Lookup($handle: String!, $mints: [String!]!) {
     wallet(handle: $handle) {
       handle
       socialId
@@ -60,7 +38,7 @@ const LOOKUP_WITH_COINS_OPERATION = /* GraphQL */ `
 `;
 
 interface LookupData {
-  readonly wallet: { readonly profile: Record<string, unknown> };
+  readonly wallet: { readonly profile: Record<string, unknown>; coins: unknown };
 }
 
 /** A query without escapes, and no further parameters. */
@@ -72,15 +50,14 @@ export function createLookupHandler(
   format: HandleFormat,
 ): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
   const run = prepare<LookupData>(LOOKUP_OPERATION);
-  const runWithCoins = prepare<LookupData>(LOOKUP_WITH_COINS_OPERATION);
   return async ({ query }, scope) => {
     const plain = PLAIN_QUERY.exec(query)?.[1];
-    const { handle, mints } = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };
-    const { wallet } =
-      mints.length === 0 ? await run({ handle }, scope) : await runWithCoins({ handle, mints }, scope);
+    const named = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };
+    const { wallet } = await run(named, scope);
     const { profile } = wallet;
     // JSON.stringify omits undefined members.
     for (const name in profile) profile[name] ??= undefined;
+    if (named.mints.length === 0) wallet.coins = undefined;
     return answerJson(200, wallet);
   };
 }

@@ -1,6 +1,6 @@
-import { formatSol, type Lamports } from "../chain/lamports.ts";
+import type { Lamports } from "../chain/lamports.ts";
 import type { Balance } from "../chain/balances.ts";
-import { builder, inSol } from "./builder.ts";
+import { builder, exact, sol } from "./builder.ts";
 
 /** The withdrawal fee of the web application, in percent. Source: section 1 of the specification. */
 const WITHDRAWAL_FEE_PERCENT = 2n;
@@ -15,37 +15,25 @@ function withdrawable(balance: Balance): Lamports {
 export const BalanceType = builder.objectRef<Balance>("Balance").implement({
   description: "An account's balance, read from the chain for this request.",
   fields: (t) => ({
-    vault: t.string({
-      description: inSol(
+    vault: t.string(
+      sol(
         "The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address.",
+        ({ vault }: Balance) => vault,
       ),
-      resolve: ({ vault }) => formatSol(vault),
-    }),
-    pda: t.string({
-      description: inSol("The lamports at the account's address that its owner can withdraw."),
-      resolve: ({ pda }) => formatSol(pda),
-    }),
-    total: t.string({
-      description: inSol("`vault` plus `pda`, added before they are truncated."),
-      resolve: (balance) => formatSol(total(balance)),
-    }),
-    withdrawable: t.string({
-      description: inSol(
+    ),
+    pda: t.string(
+      sol("The lamports at the account's address that its owner can withdraw.", ({ pda }: Balance) => pda),
+    ),
+    total: t.string(sol("`vault` plus `pda`, added before they are truncated.", total)),
+    withdrawable: t.string(
+      sol(
         "What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee.",
+        withdrawable,
       ),
-      resolve: (balance) => formatSol(withdrawable(balance)),
-    }),
-    vaultLamports: t.field({
-      type: "Lamports",
-      description: "The exact `vault`.",
-      resolve: ({ vault }) => vault,
-    }),
-    pdaLamports: t.field({
-      type: "Lamports",
-      description: "The exact `pda`.",
-      resolve: ({ pda }) => pda,
-    }),
-    totalLamports: t.field({ type: "Lamports", description: "The exact `total`.", resolve: total }),
+    ),
+    vaultLamports: t.expose("vault", exact("vault")),
+    pdaLamports: t.expose("pda", exact("pda")),
+    totalLamports: t.field({ ...exact("total"), resolve: total }),
     withdrawableLamports: t.field({
       type: "Lamports",
       description: "The exact `withdrawable`, with the withdrawal fee rounded up.",

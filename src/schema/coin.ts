@@ -1,27 +1,22 @@
 import { formatSol, toLamports } from "../chain/lamports.ts";
 import { UNCOLLECTABLE, type CoinFees } from "../chain/launchpad/coin-fees.ts";
 import { WRAPPED_SOL_MINT } from "../chain/token-accounts.ts";
-import { builder, inSol } from "./builder.ts";
+import { builder, enumValues, inSol } from "./builder.ts";
 
 const SOL = WRAPPED_SOL_MINT.toBase58();
 
 const StageType = builder.enumType("CoinStage", {
   description: "Where fees wait.",
-  values: {
-    CURVE: { description: "On the bonding curve." },
-    POOL: { description: "In the pool on the AMM." },
-    SHARED: { description: "In the vaults of the coin's sharing config." },
-  },
+  values: enumValues({
+    CURVE: "On the bonding curve.",
+    POOL: "In the pool on the AMM.",
+    SHARED: "In the vaults of the coin's sharing config.",
+  }),
 });
-
-type Reason = keyof typeof UNCOLLECTABLE;
-const reasons = Object.fromEntries(
-  Object.entries(UNCOLLECTABLE).map(([reason, description]) => [reason, { value: reason, description }]),
-) as Record<Reason, { value: Reason; description: string }>;
 
 const ReasonType = builder.enumType("UncollectableReason", {
   description: "Why a collect does not move the fees that wait on a coin.",
-  values: reasons,
+  values: enumValues(UNCOLLECTABLE),
 });
 
 export const CoinType = builder.objectRef<CoinFees>("Coin").implement({

@@ -3,9 +3,8 @@ import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import { toSocialId } from "../contract/social-id.ts";
-import type { CollectResult } from "../resolvers/collect-fees.ts";
-import type { Mints } from "../resolvers/named-coins.ts";
-import { builder, inSol } from "./builder.ts";
+import type { CollectResult } from "../resolvers/use-cases.ts";
+import { builder, exact, inSol, sol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, MAX_LISTED_COLLECTS, withCost } from "./field-costs.ts";
 import { MINTS, WalletType } from "./wallet.ts";
@@ -16,7 +15,7 @@ function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-/** Only of the caller's own coins: callers who name others can share the collect. */
+/** Only of the coins that this caller names: a collect can serve callers who name others. */
 function remaining(result: CollectResult): Lamports {
   if (result.kind !== "collected") return toLamports(0);
   const isNamed = (mint: string) => result.named.some((coin) => coin.mint === mint);
@@ -35,18 +34,15 @@ function explain(missing: Lamports | undefined, namesCoins: boolean): string {
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
   description: "The last transaction of this service that moved fees of an account.",
   fields: (t) => ({
-    collected: t.string({
-      description: inSol("The amount that the transaction moved."),
-      resolve: (last) => formatSol(last.collected),
-    }),
-    collectedLamports: t.expose("collected", { type: "Lamports", description: "The exact `collected`." }),
-    newBalance: t.string({
-      description: inSol(
+    collected: t.string(sol("The amount that the transaction moved.", (last: LastCollect) => last.collected)),
+    collectedLamports: t.expose("collected", exact("collected")),
+    newBalance: t.string(
+      sol(
         "The lamports at the account's address that its owner could withdraw, right after the transaction.",
+        (last: LastCollect) => last.newBalance,
       ),
-      resolve: (last) => formatSol(last.newBalance),
-    }),
-    newBalanceLamports: t.expose("newBalance", { type: "Lamports", description: "The exact `newBalance`." }),
+    ),
+    newBalanceLamports: t.expose("newBalance", exact("newBalance")),
     txSignature: t.exposeString("signature", { description: "The transaction's signature, in base58." }),
     at: t.string({
       description: "When its block was produced: ISO 8601, in UTC.",
@@ -66,15 +62,10 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       description: "Whether a transaction moved fees to the address.",
       resolve: ({ kind }) => kind === "collected",
     }),
-    collected: t.string({
-      description: inSol('The amount that the transaction moved; "0.0000" if there was nothing to collect.'),
-      resolve: (result) => formatSol(collected(result)),
-    }),
-    collectedLamports: t.field({
-      type: "Lamports",
-      description: "The exact `collected`.",
-      resolve: collected,
-    }),
+    collected: t.string(
+      sol('The amount that the transaction moved; "0.0000" if there was nothing to collect.', collected),
+    ),
+    collectedLamports: t.field({ ...exact("collected"), resolve: collected }),
     newBalance: t.string({
       nullable: true,
       description: `${inSol("The lamports at the account's address that its owner can withdraw, right after the transaction.")} ${NULL_IF_NOTHING}`,
@@ -91,17 +82,13 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       description: `The signature of the transaction, in base58. ${NULL_IF_NOTHING}`,
       resolve: (result) => (result.kind === "collected" ? result.signature : null),
     }),
-    remaining: t.string({
-      description: inSol(
+    remaining: t.string(
+      sol(
         "The fees that still wait on the coins named in `mints`, and that another collect moves.",
+        remaining,
       ),
-      resolve: (result) => formatSol(remaining(result)),
-    }),
-    remainingLamports: t.field({
-      type: "Lamports",
-      description: "The exact `remaining`.",
-      resolve: remaining,
-    }),
+    ),
+    remainingLamports: t.field({ ...exact("remaining"), resolve: remaining }),
     error: t.field({
       type: ErrorCodeType,
       nullable: true,
@@ -134,11 +121,6 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
 
 const SOCIAL_ID = "The wallet's `socialId`, not its handle.";
 const COLLECTED_MINTS = `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`;
-
-interface Entry {
-  readonly socialId: string;
-  readonly mints?: Mints;
-}
 
 const CollectInput = builder.inputType("CollectInput", {
   description: "An account whose fees to collect.",
@@ -188,6 +170,6 @@ builder.mutationFields((t) => ({
 }));
 
 /** Equal for entries with the same account and the same mints, however they are written. */
-function identityOf({ socialId, mints }: Entry): string {
+function identityOf({ socialId, mints }: typeof CollectInput.$inferInput): string {
   return JSON.stringify([toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())]);
 }

@@ -1,29 +1,23 @@
 import type { HistoryPage } from "../chain/history/history.ts";
 import type { Transfer } from "../chain/history/transfer.ts";
-import { formatSol } from "../chain/lamports.ts";
-import { builder, inSol } from "./builder.ts";
+import { builder, enumValues, exact, sol } from "./builder.ts";
 
 const TransferKindType = builder.enumType("TransferKind", {
   description: "What a transfer did.",
-  values: {
-    COLLECTED: {
-      description:
-        "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them.",
-    },
-    RECEIVED: { description: "Lamports arrived from elsewhere." },
-    WITHDRAWN: { description: "Lamports left the address." },
-  } as const,
+  values: enumValues({
+    COLLECTED:
+      "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them.",
+    RECEIVED: "Lamports arrived from elsewhere.",
+    WITHDRAWN: "Lamports left the address.",
+  }),
 });
 
 const TransferType = builder.objectRef<Transfer>("Transfer").implement({
   description: "What one transaction added to a wallet's address, or took from it.",
   fields: (t) => ({
     kind: t.expose("kind", { type: TransferKindType, description: "Whether lamports arrived or left." }),
-    amount: t.string({
-      description: inSol("The amount that arrived or left."),
-      resolve: ({ lamports }) => formatSol(lamports),
-    }),
-    lamports: t.expose("lamports", { type: "Lamports", description: "The exact `amount`." }),
+    amount: t.string(sol("The amount that arrived or left.", ({ lamports }: Transfer) => lamports)),
+    lamports: t.expose("lamports", exact("amount")),
     signature: t.exposeString("signature", { description: "The transaction's signature, in base58." }),
     at: t.string({
       nullable: true,

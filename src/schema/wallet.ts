@@ -2,10 +2,14 @@ import { getArgumentValues, getNamedType, type GraphQLObjectType, type GraphQLRe
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
-import type { Mints } from "../resolvers/named-coins.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { accountOf, type Wallet } from "../resolvers/wallet.ts";
-import { startEvent, type WalletEvent } from "../resolvers/watch-wallet.ts";
+import {
+  fromAccount,
+  startEvent,
+  type Mints,
+  type Wallet,
+  type WalletEvent,
+} from "../resolvers/use-cases.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { listCodes } from "./error-code.ts";
@@ -34,20 +38,14 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     handle: t.string({
       nullable: true,
       description: "The account's handle, in the network's spelling.",
-      resolve: (wallet, _args, { scope }) => {
-        const account = accountOf(wallet, scope);
-        return account instanceof Promise ? account.then(({ handle }) => handle) : account.handle;
-      },
+      resolve: (wallet, _args, { scope }) => fromAccount(wallet, scope, ({ handle }) => handle),
     }),
     profile: t.field({
       type: ProfileType,
       nullable: true,
       description:
         "What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles.",
-      resolve: (wallet, _args, { scope }) => {
-        const account = accountOf(wallet, scope);
-        return account instanceof Promise ? account.then(({ profile }) => profile) : account.profile;
-      },
+      resolve: (wallet, _args, { scope }) => fromAccount(wallet, scope, ({ profile }) => profile),
     }),
     socialId: t.exposeString("socialId", {
       description: "The account's numeric id, as decimal digits. It never changes. `collect` needs it.",
@@ -70,8 +68,8 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       ...withCost({ mintsIn: "mints" }),
       description: "The fees that wait on these coins, read from the chain together with `balance`.",
       args: { mints: t.arg.stringList({ required: true, description: MINTS }) },
-      resolve: async (wallet, { mints }, { useCases, scope }) =>
-        mints.length === 0 ? [] : [...(await useCases.readBalance(wallet, mints, scope)).coins],
+      resolve: (wallet, { mints }, { useCases, scope }) =>
+        mints.length === 0 ? [] : useCases.readBalance(wallet, mints, scope).then(({ coins }) => [...coins]),
     }),
     history: t.field({
       type: TransferConnectionType,

@@ -1,7 +1,6 @@
 import { connect } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { Pool } from "undici";
-import { respondEvents } from "../../src/graphql/event-stream.ts";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
 import { startProgram } from "../support/program.ts";
@@ -113,20 +112,6 @@ it("a subscriber that never reads is disconnected when its time is up", async ()
   // Neither the event `complete` nor the end of the chunked response.
   expect(text).toContain("event: next");
   expect(text).not.toMatch(/complete|\r\n0\r\n\r\n$/);
-});
-
-it("a subscriber that never reads makes the service take no further events", async () => {
-  let taken = 0;
-  async function* results() {
-    for (;;) yield await Promise.resolve({ data: { taken: ++taken } });
-  }
-  const stop = new AbortController();
-  const stream = { signal: stop.signal, close: () => undefined, sent: () => undefined };
-  const response = respondEvents(results(), stream);
-  for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
-  expect(taken).toBeLessThanOrEqual(1);
-  stop.abort();
-  await response.text();
 });
 
 it("at SIGTERM the process breaks off its streams and exits without waiting for them", async () => {

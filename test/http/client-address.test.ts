@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createIdentifyClient, toAddressBlock } from "../../src/http/client-address.ts";
 
-const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor: string | null = null) =>
+const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor?: string) =>
   createIdentifyClient(trusted)({ remoteAddress, forwardedFor }).address;
 
 describe("a caller is trusted", () => {
@@ -34,7 +34,7 @@ describe("a caller is identified", () => {
     expect(through(["10.0.0.0/8"], "10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
-    expect(through(["10.0.0.0/8"], "10.0.0.1", null)).toBe("10.0.0.1");
+    expect(through(["10.0.0.0/8"], "10.0.0.1")).toBe("10.0.0.1");
   });
 
   it("by the socket's address when the header is not an address", () => {

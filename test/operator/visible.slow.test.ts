@@ -107,7 +107,7 @@ describe("a proxy that is not in TRUST_PROXY", () => {
   });
 
   it("is none at a public address, or without the header", () => {
-    const forgotten = (remoteAddress: string, forwardedFor: string | null, trusted: string[] = []) => {
+    const forgotten = (remoteAddress: string, forwardedFor: string | undefined, trusted: string[] = []) => {
       let warnings = 0;
       const identify = createIdentifyClient(trusted, [], () => warnings++);
       for (let i = 0; i < 2; i++) identify({ remoteAddress, forwardedFor });
@@ -116,7 +116,7 @@ describe("a proxy that is not in TRUST_PROXY", () => {
     for (const address of ["10.1.2.3", "127.0.0.1", "::1", "fd00::1", "::ffff:192.168.0.1", "100.64.0.1"])
       expect([address, forgotten(address, "203.0.113.9")]).toEqual([address, 1]);
     expect(forgotten("198.51.200.1", "203.0.113.9")).toBe(0);
-    expect(forgotten("10.1.2.3", null)).toBe(0);
+    expect(forgotten("10.1.2.3", undefined)).toBe(0);
     expect(forgotten("10.1.2.3", "203.0.113.9", ["10.0.0.0/8"])).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import { collectDefaultMetrics } from "@prometheus-io/client";
 import { vi } from "vitest";
 import type { Waits } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
-import { CONNECTION_LIMITS, listen, type ConnectionLimits } from "../../src/http/server.ts";
+import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
 import type { HandleNode } from "../../src/http/router.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { configure, type Env } from "./configure.ts";
@@ -28,7 +28,7 @@ export const AMPLE_DEADLINES = {
  */
 export async function startWorld(
   overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
-  { waits, ...limits }: Partial<ConnectionLimits> & { waits?: Waits } = {},
+  { waits, ...limits }: Partial<typeof CONNECTION_LIMITS> & { waits?: Waits } = {},
 ) {
   const sandbox = await startTestSandbox();
   const { secondRpc } = sandbox;

@@ -25,15 +25,9 @@ import { badRequest, shorten } from "../errors.ts";
 import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
 import { sameResponseNameRule } from "./same-response-name.ts";
 
-/**
- * 100 aliased wallets with all fields but `profile`, `coins` and `history`, with `__typename`, each with its
- * own variable, have 3,305 tokens.
- */
+/** 100 aliased wallets with all fields but `profile`, `coins` and `history`, and a variable each, have 3,305. */
 const MAX_TOKENS = 4_000;
-/**
- * GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses, so depth costs
- * stack.
- */
+/** GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses. */
 const MAX_DEPTH = 20;
 const MAX_DIRECTIVES = 200;
 const MAX_OPERATIONS = 10;

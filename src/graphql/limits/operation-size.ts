@@ -47,6 +47,8 @@ export interface Counts {
   /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
   aliases: number;
+  /** As `fields`, but once each, whatever the lists have. */
+  distinctFields: number;
   /** Introspection fields, at all depths. */
   introspection: number;
 }
@@ -64,7 +66,7 @@ const PER_ITEM = [
   ...(["wallets", "collects", "listedCollects", "mints", "accounts"] as const),
   ...(["historyRequests", "transfers", "fields"] as const),
 ];
-const PER_DOCUMENT = ["rootFields", "aliases", "introspection"] as const;
+const PER_DOCUMENT = ["rootFields", "aliases", "distinctFields", "introspection"] as const;
 
 const NOTHING = {
   ...Object.fromEntries([...PER_ITEM, ...PER_DOCUMENT, "depth"].map((count) => [count, 0])),
@@ -76,9 +78,8 @@ export interface OperationSize {
   readonly counts: Counts;
   /**
    * How many requests the operation takes from the caller's rate limit. A mutation: one for each account to collect; a
-   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. Known before
-   * anything runs: root fields with the same response name count once in a mutation, and a field under `@skip` counts
-   * too.
+   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. A mutation's
+   * root fields with the same response name count once. A field under `@skip` counts.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
@@ -156,34 +157,33 @@ export function measureOperation(
     counts.rootFields = 1;
     if (node.alias) counts.aliases++;
     if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
-    const cost = field && costOf(field);
-    let items = [undefined] as readonly unknown[];
-    if (cost) {
-      counts.wallets += cost.wallets ?? 0;
-      counts.collects += cost.collects ?? 0;
-      counts.listedCollects += cost.listedCollects ?? 0;
-      if (cost.transfersOf !== undefined) {
-        const value = argumentOf(node, cost.transfersOf);
-        const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
-        counts.transfers += transfers;
-        counts.historyRequests += requestsOfHistory(transfers);
-      }
-      if (cost.perItemOf !== undefined) items = listOf(node, cost.perItemOf);
-      if (cost.mintsIn !== undefined && !cost.perItemOf)
-        counts.named = union(counts.named, listOf(node, cost.mintsIn));
+    const { transfersOf, perItemOf, mintsIn, ...cost } = (field && costOf(field)) ?? {};
+    counts.wallets += cost.wallets ?? 0;
+    counts.collects += cost.collects ?? 0;
+    counts.listedCollects += cost.listedCollects ?? 0;
+    if (transfersOf !== undefined) {
+      const value = argumentOf(node, transfersOf);
+      const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
+      counts.transfers += transfers;
+      counts.historyRequests += requestsOfHistory(transfers);
     }
+    const items = perItemOf === undefined ? [undefined] : listOf(node, perItemOf);
+    const mintsOf = (item: unknown) =>
+      mintsIn === undefined || perItemOf === undefined ? [] : toList(memberOf(item, mintsIn));
+    if (mintsIn !== undefined && perItemOf === undefined)
+      counts.named = union(counts.named, listOf(node, mintsIn));
     if (parent === root) {
       const { named } = counts;
-      const nested = cost?.perItemOf === undefined ? undefined : cost.mintsIn;
       counts.named = undefined;
       for (const item of items) {
-        const coins = union(named, nested ? toList(memberOf(item, nested)) : []).size;
+        const coins = union(named, mintsOf(item)).size;
         total.mints += coins;
         if (named) total.accounts += accountsOf(coins);
       }
     }
     add(total, counts, items.length);
     total.fields++;
+    total.distinctFields++;
   }
 
   const counts = measureSet(operation.selectionSet, root);

@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Handler } from "../router.ts";
 import { toSocialId } from "../../contract/social-id.ts";
-import { escapeHtml } from "./escape-html.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
 /** The account that the URL of the home page names. */
@@ -10,7 +9,7 @@ type Named = { readonly handle: string } | { readonly socialId: string };
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
 
-/** How many pages are cached, 10 kB each. Strangers choose the names; a page that is not cached costs about a lookup. */
+/** How many pages are cached, 20 kB each. Strangers choose the names; a page that is not cached costs about a lookup. */
 const MAX_PAGES = 100;
 
 /**
@@ -31,8 +30,11 @@ export function createHomePage(needs: {
   cluster: () => string;
 }): Handler {
   const { html, headers, handlePattern, publicUrl, previewImage, isSandbox, cluster } = needs;
-  /** By what differs between pages. */
-  const pages = new LRUCache<string, StaticFile>({ max: MAX_PAGES });
+
+  const pages = new LRUCache<string, StaticFile>({
+    max: MAX_PAGES,
+    memoMethod: (text) => createStaticFile(text, headers),
+  });
 
   function read(parameters: URLSearchParams): Named | undefined {
     const socialId = toSocialId(parameters.get("socialId") ?? "");
@@ -77,25 +79,25 @@ export function createHomePage(needs: {
       ...preview(title, description, named),
     ].join("\n    ");
     const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escapeHtml(cluster())}">`;
-    let page = pages.get(head + body);
-    if (!page) {
-      const text = html.replace("<!-- head -->", () => head).replace("<body>", () => body);
-      page = createStaticFile(text, headers);
-      pages.set(head + body, page);
-    }
-    return page.handle(request, scope);
+    return pages
+      .memo(html.replace("<!-- head -->", () => head).replace("<body>", () => body))
+      .handle(request, scope);
   };
 }
 
 function describe(named: Named | undefined): [title: string, description: string] {
   if (!named) return ["Tributary", DESCRIPTION];
-  if ("socialId" in named)
-    return [
-      "A creator’s fees · Tributary",
-      "See the trading fees that wait for this creator, and collect them. Anyone can, and Tributary pays for the transaction.",
-    ];
+  const [title, creator] =
+    "handle" in named ? [`@${named.handle}`, `@${named.handle}`] : ["A creator’s fees", "this creator"];
   return [
-    `@${named.handle} · Tributary`,
-    `See the trading fees that wait for @${named.handle}, and collect them. Anyone can, and Tributary pays for the transaction.`,
+    `${title} · Tributary`,
+    `See the trading fees that wait for ${creator}, and collect them. Anyone can, and Tributary pays for the transaction.`,
   ];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+
+/** Escapes a text for HTML, and for attributes in double quotes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => ENTITIES[character]!);
 }

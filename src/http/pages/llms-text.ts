@@ -97,7 +97,7 @@ function describeEndpoint(start: string, operation: RestOperation): string {
   return [`\`${[start, ...query].join("?")}${body}\`: ${summary}`, "", ...results].join("\n");
 }
 
-/** All types without descriptions, each on a line. The error codes have their own section. */
+/** All types without descriptions, each on a line. The error codes have a section. */
 function describeSchema(schema: GraphQLSchema): string {
   const { definitions } = visit(parse(printSchema(schema)), {
     enter: (node) => ("description" in node ? { ...node, description: undefined } : undefined),
@@ -109,12 +109,8 @@ function describeSchema(schema: GraphQLSchema): string {
 }
 
 function describeCosts(schema: GraphQLSchema): string[] {
-  return rootTypes(schema).map(({ name, description }) => `GraphQL ${name}: ${description}`);
-}
-
-function rootTypes(schema: GraphQLSchema) {
-  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
-  return types.filter((type) => type !== null && type !== undefined);
+  const types = [schema.getQueryType()!, schema.getMutationType()!, schema.getSubscriptionType()!];
+  return types.map(({ name, description }) => `GraphQL ${name}: ${description}`);
 }
 
 function describeErrors(): string {

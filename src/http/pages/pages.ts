@@ -6,9 +6,8 @@ import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "../../con
 import { preferredType } from "../../graphql/media-types.ts";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { memoize } from "../../store/memoize.ts";
-import { escapeHtml } from "./escape-html.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
-import { createHomePage } from "./home.ts";
+import { createHomePage, escapeHtml } from "./home.ts";
 import { createLlmsText, type ApiDescription } from "./llms-text.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";

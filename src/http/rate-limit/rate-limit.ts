@@ -47,14 +47,13 @@ export function rateLimited(
 }
 
 /**
- * REST and GraphQL share one limit: at most `max` requests of a caller in any span of `windowSeconds`, over all
+ * The limit of REST and GraphQL together: at most `max` requests of a caller in any span of `windowSeconds`, over all
  * replicas while Redis is available, per replica otherwise.
  *
- * graphql-rate-limit makes the decision: it adds the number of requests to that of the times that its store returns, and
- * compares the sum with `max`. By itself it reads, decides and writes in three steps, so concurrent requests could
- * read the same state. So our window records a request in the same atomic step in which it finds the earlier ones, by the
- * same rule; the store returns their times, and its write is a no-op. A decision depends only on two numbers, so it is
- * cached.
+ * graphql-rate-limit decides: it counts the times that its store returns, adds the new requests, and compares with
+ * `max`. It reads, decides and writes in three steps, so concurrent requests could read the same state. Therefore our
+ * window finds the earlier requests and records the new ones in one atomic step, by the same rule, and the library's
+ * store only returns them. A decision depends on two numbers, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -68,9 +67,9 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   async function ask({ counted, times, now }: WindowState, count: number): Promise<boolean> {
     const decide = getGraphQLRateLimiter({
       identifyContext: () => "caller",
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class has no code of its own
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class is empty
       store: {
-        // The library compares with its own clock.
+        // The library compares with this machine's clock.
         getForIdentity: () => times.map((time) => time - now + Date.now()),
         setForIdentity: () => undefined,
       },
@@ -111,7 +110,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   function decideAbout(state: WindowState, cost: number, taken: number): Decision | Promise<Decision> {
     const isRefused = refusals.get(`${state.counted},${cost - taken}`);
     if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
-    // The window goes on to change its own list.
+    // The window changes its list later.
     const copy = { ...state, times: state.times.slice(0, state.counted) };
     return ask(copy, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
   }

@@ -29,9 +29,8 @@ const MAX_CALLERS_PER_GENERATION = 100_000;
 /**
  * Counts in the memory of this process.
  *
- * Callers are in two generations: those admitted since the last change of generations, and those admitted only before
- * it. A change drops the older generation. It happens when all its callers' requests have left the window, or earlier
- * when the newer one is full. So no request searches for callers to drop.
+ * Callers are in two generations: those admitted since the last change of generations, and older ones. A change drops
+ * the older generation: after `windowMs`, or when the newer one is full. So no request searches for callers to drop.
  */
 export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<WindowState> {
   let current = new Map<string, number[]>();
@@ -56,7 +55,7 @@ export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<Win
     }
     const counted = times.length;
     if (counted + count <= max) {
-      // Most callers send one request, and an array that `push` grows has room for 17.
+      // Most callers send one request: an array of this length takes less memory than one that grows.
       if (counted === 0) times = new Array<number>(count).fill(now);
       else for (let i = 0; i < count; i++) times.push(now);
       if (known !== times) {

@@ -1,0 +1,211 @@
+import { getBase58Encoder } from "@solana/codecs-strings";
+import { GraphQLError } from "graphql";
+import type { AccountAddresses, AddressesOf } from "../chain/addresses.ts";
+import type { Balance } from "../chain/balances.ts";
+import type { Collector } from "../chain/collect/collector.ts";
+import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
+import type { History, HistoryPage } from "../chain/history/history.ts";
+import type { CoinAddresses, CoinAddressesOf } from "../chain/launchpad/coin-addresses.ts";
+import type { LiveBalances } from "../chain/live/live-balances.ts";
+import { toCollectContractError, toLookupContractError } from "../chain/to-contract-error.ts";
+import type { WalletWithCoins } from "../chain/wallets.ts";
+import { quote } from "../contract/contract-error.ts";
+import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import { toMints } from "../contract/mint.ts";
+import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
+import { inSpan } from "../observability/tracing.ts";
+import type { SocialAccount } from "../social/account.ts";
+import { allCoins } from "./loaders.ts";
+import type { RequestScope } from "./request-scope.ts";
+
+/** An account and its addresses. `account` is set if it was looked up by handle. */
+export interface Wallet {
+  readonly socialId: string;
+  readonly account: SocialAccount | undefined;
+  readonly addresses: AccountAddresses;
+}
+
+/** The mints that a field names, in base58; absent or null: none. */
+export type Mints = readonly string[] | null | undefined;
+
+/** The outcome of a collect, the account's wallet, and the coins that the caller named. */
+export type CollectResult = CollectOutcome & {
+  readonly wallet: Wallet;
+  readonly named: readonly CoinAddresses[];
+};
+
+/** A wallet with the balances that it has now: one for each list of coins that the operation names. */
+export interface WalletEvent {
+  readonly wallet: Wallet;
+  readonly balances: readonly (readonly [WalletWithCoins, Balance])[];
+}
+
+export type UseCases = ReturnType<typeof createUseCases>;
+
+/** GraphQL's context: the use cases, and the request that they run for. */
+export interface Context {
+  readonly useCases: UseCases;
+  readonly scope: RequestScope;
+}
+
+const NO_COINS: readonly CoinAddresses[] = [];
+
+const SIGNATURE_BYTES = 64;
+const MAX_SIGNATURE_LENGTH = 88;
+const base58 = getBase58Encoder();
+
+/** Creates the functions that the schema's fields call. All throw or reject with ContractError. */
+export function createUseCases(needs: {
+  handleFormat: HandleFormat;
+  addressesOf: AddressesOf;
+  coinAddressesOf: CoinAddressesOf;
+  collector: Collector;
+  history: History;
+  live: LiveBalances;
+}) {
+  const { handleFormat, addressesOf, coinAddressesOf, collector, history, live } = needs;
+
+  const toWallet = (account: SocialAccount): Wallet => ({
+    socialId: account.id,
+    account,
+    addresses: addressesOf(account.id),
+  });
+
+  /** The coins with these mints, each once. Throws INVALID_MINT. */
+  const namedCoins = (mints: Mints) =>
+    mints && mints.length > 0 ? toMints(mints).map(coinAddressesOf) : NO_COINS;
+
+  /** The wallet of an account's id. Reads nothing: addresses are derived from the id. Throws INVALID_SOCIAL_ID. */
+  function walletById(text: string): Wallet {
+    const socialId = toSocialId(text);
+    if (socialId === undefined) throw invalidSocialId(text);
+    return { socialId, account: undefined, addresses: addressesOf(socialId) };
+  }
+
+  const readPage: History["readPage"] = (...request) =>
+    history.readPage(...request).catch((error: unknown) => {
+      throw toLookupContractError(error);
+    });
+
+  return {
+    walletById,
+
+    /**
+     * Finds the wallet of a case-insensitive handle. Reads the social network, never the chain. Throws or rejects with
+     * INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+     */
+    lookUpWallet: (handle: string, { loaders }: RequestScope): Wallet | Promise<Wallet> =>
+      inSpan("lookUpWallet", () => {
+        if (!handleFormat.pattern.test(handle)) throw invalidHandle(handleFormat, quote(handle));
+        const account = loaders.accountByHandle(handle);
+        return account instanceof Promise ? account.then(toWallet) : toWallet(account);
+      }),
+
+    /** A wallet's balance with the coins of these mints, from the chain. INVALID_MINT or LOOKUP_FAILED. */
+    readBalance: ({ addresses }: Wallet, mints: Mints, { loaders }: RequestScope): Promise<Balance> =>
+      loaders.balance({ account: addresses, coins: namedCoins(mints) }),
+
+    /**
+     * Reads a page of a wallet's transfers, newest first. Rejects with LOOKUP_FAILED or SERVICE_BUSY, or with BAD_REQUEST
+     * for a page that cannot exist.
+     */
+    async readHistory(
+      { addresses }: Wallet,
+      page: { first: number; after: string | undefined },
+      scope: RequestScope,
+    ): Promise<HistoryPage> {
+      if (page.first < 1) throw badRequest("`first` must be at least 1.");
+      const isPossible = page.after === undefined || isSignature(page.after);
+      const found = isPossible && (await inSpan("readHistory", () => readPage(addresses, page, scope)));
+      if (!found) throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
+      return found;
+    },
+
+    /**
+     * Moves an account's fees from its vaults, and from the coins with these mints, to its address. Any caller may do so;
+     * the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT, INSUFFICIENT_FUNDS or COLLECT_FAILED.
+     */
+    collectFees: (socialId: string, scope: RequestScope, mints?: Mints): Promise<CollectResult> =>
+      inSpan("collectFees", async () => {
+        const wallet = walletById(socialId);
+        const named = namedCoins(mints);
+        const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
+        const requested = { account: wallet.addresses, coins: named };
+        try {
+          const outcome = await collector.collect(requested, { addressBlock, visitorBlock }, startedAt, log);
+          return { ...outcome, wallet, named };
+        } catch (error) {
+          throw toCollectContractError(error);
+        } finally {
+          loaders.clearBalances();
+          live.refresh(wallet.addresses);
+        }
+      }),
+
+    /**
+     * Opens a stream of a wallet and of the coins that its fields name: an event at once, and then each time an amount
+     * changes. Ends with the stream. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
+     */
+    async watchWallet(
+      find: () => Wallet | Promise<Wallet>,
+      mintsOfFields: readonly Mints[],
+      scope: RequestScope,
+    ): Promise<AsyncIterable<WalletEvent>> {
+      const stream = scope.openStream();
+      try {
+        const named = mintsOfFields.map(namedCoins);
+        const coins = allCoins(named);
+        const wallet = await find();
+        const account = wallet.addresses;
+        const readings = live.watch(
+          { account, coins },
+          { signal: stream.signal, addressBlock: scope.addressBlock },
+        );
+        return (async function* () {
+          for await (const balanceWith of readings)
+            yield {
+              wallet,
+              balances: named.map((coins) => [{ account, coins }, balanceWith(coins)] as const),
+            };
+        })();
+      } catch (error) {
+        stream.close();
+        throw error;
+      }
+    },
+  };
+}
+
+/**
+ * A member of a wallet's account, which is read from the social network if the wallet was found by id. Fails with
+ * SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+ */
+export function fromAccount<T>(
+  { account, socialId }: Wallet,
+  { loaders }: RequestScope,
+  pick: (account: SocialAccount) => T,
+): T | Promise<T> {
+  const found = account ?? loaders.accountById(socialId);
+  return found instanceof Promise ? found.then(pick) : pick(found);
+}
+
+/**
+ * Renews the request's loaders for an event, and gives them its balances. Returns the event's wallet, whose account is
+ * not read again once it has been found.
+ */
+export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScope): Wallet {
+  const loaders = scope.renewLoaders();
+  for (const [named, balance] of balances) loaders.setBalance(named, balance);
+  return wallet;
+}
+
+function isSignature(text: string): boolean {
+  if (text.length > MAX_SIGNATURE_LENGTH) return false;
+  try {
+    return base58.encode(text).length === SIGNATURE_BYTES;
+  } catch {
+    return false;
+  }
+}
+
+const badRequest = (message: string) => new GraphQLError(message, { extensions: { code: "BAD_REQUEST" } });
