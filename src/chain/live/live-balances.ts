@@ -2,6 +2,7 @@ import { withoutParent } from "../../observability/tracing.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
+import { untilAborted } from "../rpc/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
@@ -47,7 +48,8 @@ interface Watched extends WalletWithCoins {
   version: number;
   /** Whether the last read failed: the next balance is shown even if it is the same. */
   isStale: boolean;
-  readonly waiting: Set<() => void>;
+  /** Resolves when it has been read again. */
+  nextRead: PromiseWithResolvers<void>;
 }
 
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
@@ -87,7 +89,7 @@ export function createLiveBalances(
     const wallet = wallets.get(identityOf(requested)) ?? {
       ...requested,
       ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
-      ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
+      ...{ readAt: -Infinity, triedAt: -Infinity, nextRead: Promise.withResolvers<void>() },
     };
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
     const block = blocks.get(addressBlock) ?? { watchers: 0, readAt: performance.now() };
@@ -160,7 +162,8 @@ export function createLiveBalances(
       );
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
-    for (const wake of wallet.waiting) wake();
+    wallet.nextRead.resolve();
+    wallet.nextRead = Promise.withResolvers();
   }
 
   async function readNext(): Promise<void> {
@@ -191,44 +194,18 @@ export function createLiveBalances(
      * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
      * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
      */
-    watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncIterableIterator<BalanceWith> {
-      const done = { done: true, value: undefined } as const;
+    watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncGenerator<BalanceWith> {
       const joinedAt = performance.now();
       const wallet = join(requested, addressBlock);
-      let shown: number | undefined;
-      let wake: () => void = () => undefined;
       const end = () => {
         leave(wallet, addressBlock);
-        wake();
       };
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
         void read([wallet], balances, signal).then(schedule);
       }
-      return {
-        [Symbol.asyncIterator]() {
-          return this;
-        },
-        async next() {
-          while (!signal.aborted) {
-            const { balance, readAt, version, waiting } = wallet;
-            if (balance && readAt >= joinedAt && version !== shown) {
-              shown = version;
-              return { done: false, value: balance };
-            }
-            await new Promise<void>((resolve) => {
-              wake = () => {
-                waiting.delete(wake);
-                resolve();
-              };
-              waiting.add(wake);
-            });
-          }
-          return done;
-        },
-        return: () => Promise.resolve(done),
-      };
+      return follow(wallet, joinedAt, signal);
     },
 
     /** Reads an account soon, if somebody watches it. Call it when its balance has changed. */
@@ -237,4 +214,16 @@ export function createLiveBalances(
       schedule();
     },
   };
+}
+
+/** The balances of a wallet that are read from `joinedAt` on: the newest, and then each one that differs. */
+async function* follow(wallet: Watched, joinedAt: number, signal: AbortSignal): AsyncGenerator<BalanceWith> {
+  let shown: number | undefined;
+  while (!signal.aborted) {
+    const { balance, readAt, version, nextRead } = wallet;
+    if (balance && readAt >= joinedAt && version !== shown) {
+      shown = version;
+      yield balance;
+    } else await untilAborted(nextRead.promise, signal).catch(() => undefined);
+  }
 }
