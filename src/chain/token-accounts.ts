@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { deriveAddress } from "./derive-address.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
-import type { Account } from "./rpc/read-accounts.ts";
+import type { Account } from "./rpc/rpc-results.ts";
 
 export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
 export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");

@@ -49,7 +49,7 @@ interface Watched extends WalletWithCoins {
   /** Whether the last read failed: the next balance is shown even if it is the same. */
   isStale: boolean;
   /** Resolves when it has been read again. */
-  nextRead: PromiseWithResolvers<void>;
+  nextRead: PromiseWithResolvers<undefined>;
 }
 
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
@@ -89,7 +89,7 @@ export function createLiveBalances(
     const wallet = wallets.get(identityOf(requested)) ?? {
       ...requested,
       ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
-      ...{ readAt: -Infinity, triedAt: -Infinity, nextRead: Promise.withResolvers<void>() },
+      ...{ readAt: -Infinity, triedAt: -Infinity, nextRead: Promise.withResolvers<undefined>() },
     };
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
     const block = blocks.get(addressBlock) ?? { watchers: 0, readAt: performance.now() };
@@ -162,7 +162,7 @@ export function createLiveBalances(
       );
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
-    wallet.nextRead.resolve();
+    wallet.nextRead.resolve(undefined);
     wallet.nextRead = Promise.withResolvers();
   }
 
