@@ -152,41 +152,26 @@ export function createFailover(needs: {
     }
   }
 
-  /** Tries every endpoint at once and waits for all of them. */
-  function tryEach<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<PromiseSettledResult<T>[]> {
-    return Promise.allSettled(
-      endpoints.map(async (endpoint) => {
-        try {
-          const result = await attempt(endpoint, deadline);
-          judge.succeeded(endpoint);
-          return result;
-        } catch (error) {
-          judge.failed(endpoint, error);
-          throw error;
-        }
-      }),
-    );
-  }
-
   return {
     /** Without `isComplete`, every result is complete. */
     call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
       withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
 
-    /** For a call that one endpoint may accept and drop. Waits for all endpoints; fails if all of them fail. */
-    async callEverywhere<T>(attempt: Attempt<T>): Promise<T> {
-      const results = await withDeadline(rpcTimeoutMs, (deadline) => tryEach(attempt, deadline));
-      const success = results.find((result) => result.status === "fulfilled");
-      if (success) return success.value;
-      throw (results[0] as PromiseRejectedResult).reason;
-    },
-
-    /** Each endpoint's own result, within `maxMs`; undefined for one that fails or is on another cluster. */
-    async askEach<T>(attempt: Attempt<T>, maxMs: number): Promise<(T | undefined)[]> {
-      const results = await withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
-        tryEach(attempt, deadline),
-      );
-      return results.map((result) => (result.status === "fulfilled" ? result.value : undefined));
-    },
+    /** Makes a call at every configured endpoint at once, within `maxMs`; returns each one's own result, in order. */
+    callEach: <T>(attempt: Attempt<T>, maxMs = rpcTimeoutMs): Promise<PromiseSettledResult<T>[]> =>
+      withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
+        Promise.allSettled(
+          endpoints.map(async (endpoint) => {
+            try {
+              const result = await attempt(endpoint, deadline);
+              judge.succeeded(endpoint);
+              return result;
+            } catch (error) {
+              judge.failed(endpoint, error);
+              throw error;
+            }
+          }),
+        ),
+      ),
   };
 }

@@ -187,16 +187,18 @@ export function createRpc(
       };
     },
 
-    /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
-    sendTransaction: (transaction: string) =>
-      failover.callEverywhere((endpoint, signal) =>
-        callWithTransaction(
-          endpoint,
-          "sendTransaction",
-          [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],
-          signal,
-        ),
-      ),
+    /**
+     * Sends a signed transaction (base64) to every endpoint, because one may accept and drop it, without preflight; the
+     * nodes do not resend it. Fails if all endpoints fail.
+     */
+    async sendTransaction(transaction: string): Promise<void> {
+      const options = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
+      const results = await failover.callEach((endpoint, signal) =>
+        callWithTransaction(endpoint, "sendTransaction", [transaction, options], signal),
+      );
+      if (results.every(({ status }) => status === "rejected"))
+        throw (results[0] as PromiseRejectedResult).reason;
+    },
 
     ...statuses,
 

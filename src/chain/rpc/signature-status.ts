@@ -116,11 +116,14 @@ export function createSignatureStatuses(
     },
 
     /** A transaction's status at each configured endpoint; undefined where it has none. Never rejects. */
-    getStatusAtEach: (signature: string): Promise<(SignatureStatus | undefined)[]> =>
-      failover.askEach(async (endpoint, signal) => {
-        const options = { searchTransactionHistory: true };
-        return (await readStatuses(endpoint, [signature], options, signal)).statuses[0];
-      }, reportMs),
+    async getStatusAtEach(signature: string): Promise<(SignatureStatus | undefined)[]> {
+      const options = { searchTransactionHistory: true };
+      const results = await failover.callEach(
+        (endpoint, signal) => readStatuses(endpoint, [signature], options, signal),
+        reportMs,
+      );
+      return results.map((result) => (result.status === "fulfilled" ? result.value.statuses[0] : undefined));
+    },
 
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
@@ -141,7 +144,7 @@ export function createSignatureStatuses(
       readonly lastValidBlockHeight: number;
     }): Promise<ExpiryReport[]> {
       const { signature, blockhash, lastValidBlockHeight } = transaction;
-      const reports = await failover.askEach(async (endpoint, signal): Promise<ExpiryReport> => {
+      const reports = await failover.callEach(async (endpoint, signal): Promise<ExpiryReport> => {
         const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint, signal);
         const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
         if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return { kind: "valid" };
@@ -160,7 +163,7 @@ export function createSignatureStatuses(
           return { kind: "past" };
         }
       }, reportMs);
-      return reports.map((report) => report ?? { kind: "silent" });
+      return reports.map((report) => (report.status === "fulfilled" ? report.value : { kind: "silent" }));
     },
   };
 }
