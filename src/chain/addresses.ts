@@ -33,14 +33,10 @@ export function createAddresses(ids: {
     launchpad: new PublicKey(ids.launchpadProgramId),
     amm: new PublicKey(ids.launchpadAmmProgramId),
   };
-  const cache = new LRUCache<string, AccountAddresses>({ max: MAX_CACHED_ACCOUNTS });
-
-  return (socialId) => {
-    const cached = cache.get(socialId);
-    if (cached) return cached;
-    const address = toAddress(deriveAddress([escrowSeed, Buffer.from(socialId)], escrow));
-    const addresses = new DerivedCreator(address, programs);
-    cache.set(socialId, addresses);
-    return addresses;
-  };
+  const cache = new LRUCache<string, AccountAddresses, undefined>({
+    max: MAX_CACHED_ACCOUNTS,
+    memoMethod: (socialId) =>
+      new DerivedCreator(toAddress(deriveAddress([escrowSeed, Buffer.from(socialId)], escrow)), programs),
+  });
+  return (socialId) => cache.memo(socialId);
 }

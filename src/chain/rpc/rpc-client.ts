@@ -69,16 +69,19 @@ export function createRpc(
     }
   }
 
-  async function readHeight(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
-    const height = await callEndpoint(endpoint, "getBlockHeight", [CONFIRMED], signal);
-    if (!heights.isPossible(height)) throw new RpcError("unreadable", "getBlockHeight", endpoint.host);
-    return height;
+  /** Reads a block height by `method`, which must be possible. */
+  async function readBlock<M extends "getBlockHeight" | "getEpochInfo">(
+    method: M,
+    commitment: object,
+    endpoint: Endpoint,
+    signal: AbortSignal,
+  ): Promise<RpcResult<M>> {
+    const block = await callEndpoint(endpoint, method, [commitment], signal);
+    if (heights.isPossible(typeof block === "number" ? block : block.blockHeight)) return block;
+    throw new RpcError("unreadable", method, endpoint.host);
   }
-  const getHeight = memoizeByEndpoint(readHeight, {
-    method: "getBlockHeight",
-    maxAgeMs: HEIGHT_MAX_AGE_MS,
-    rpcTimeoutMs,
-  });
+  const readHeight: Attempt<number> = (...at) => readBlock("getBlockHeight", CONFIRMED, ...at);
+  const getHeight = memoizeByEndpoint("getBlockHeight", readHeight, HEIGHT_MAX_AGE_MS, rpcTimeoutMs);
 
   const reads = { failover, callEndpoint, isReached: judge.isReached };
   const readAccounts = createReadAccounts(reads);
@@ -86,12 +89,7 @@ export function createRpc(
     ...needs,
     failover,
     callEndpoint,
-    async readFinalizedBlock(endpoint, signal) {
-      const block = await callEndpoint(endpoint, "getEpochInfo", [FINALIZED], signal);
-      if (!heights.isPossible(block.blockHeight))
-        throw new RpcError("unreadable", "getEpochInfo", endpoint.host);
-      return block;
-    },
+    readFinalizedBlock: (...at) => readBlock("getEpochInfo", FINALIZED, ...at),
     isReached: judge.isReached,
   });
 

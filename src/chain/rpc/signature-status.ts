@@ -1,4 +1,4 @@
-import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
+import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
@@ -55,21 +55,19 @@ export function createSignatureStatuses(
     failover: Failover;
     callEndpoint: CallEndpoint;
     /** The newest finalized block of an endpoint. Throws {@link RpcError} for a height that is not credible. */
-    readFinalizedBlock: (
-      endpoint: Endpoint,
-      signal: AbortSignal,
-    ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
+    readFinalizedBlock: Attempt<{ blockHeight: number; absoluteSlot: number }>;
     isReached: (slot: number) => boolean;
     rpcTimeoutMs: number;
   },
 ) {
   const { failover, callEndpoint, isReached, rpcTimeoutMs } = needs;
   const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
-  const getFinalizedBlock = memoizeByEndpoint(needs.readFinalizedBlock, {
-    method: "getEpochInfo",
-    maxAgeMs: finalizedMaxAgeMs,
+  const getFinalizedBlock = memoizeByEndpoint(
+    "getEpochInfo",
+    needs.readFinalizedBlock,
+    finalizedMaxAgeMs,
     rpcTimeoutMs,
-  });
+  );
 
   async function readStatuses(
     endpoint: Endpoint,
