@@ -76,8 +76,6 @@ export function createLiveBalances(
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
   const changed = new Set<Watched>();
-  /** The address blocks that watch: how many watchers each has, and when a wallet of it was last read in its turn. */
-  const blocks = new Map<string, { watchers: number; readAt: number }>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
   /** When a call may be made if the burst is used up. */
@@ -92,14 +90,10 @@ export function createLiveBalances(
       ...{ readAt: -Infinity, triedAt: -Infinity, nextRead: Promise.withResolvers<undefined>() },
     };
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
-    const block = blocks.get(addressBlock) ?? { watchers: 0, readAt: performance.now() };
-    blocks.set(addressBlock, { ...block, watchers: block.watchers + 1 });
     return wallet;
   }
 
   function leave(wallet: Watched, addressBlock: string): void {
-    const block = blocks.get(addressBlock)!;
-    if (--block.watchers === 0) blocks.delete(addressBlock);
     const left = wallet.watchers.get(addressBlock)! - 1;
     if (left > 0) wallet.watchers.set(addressBlock, left);
     else wallet.watchers.delete(addressBlock);
@@ -117,8 +111,10 @@ export function createLiveBalances(
 
   /** One wallet of each block, the block that was read longest ago first; then the second of each, and so on. */
   function byBlock(some: readonly Watched[]): Watched[] {
-    const turnOf = ({ watchers }: Watched) =>
-      Math.min(...watchers.keys().map((block) => blocks.get(block)!.readAt));
+    const readAt = new Map<string, number>();
+    for (const { watchers, triedAt } of wallets.values())
+      for (const block of watchers.keys()) readAt.set(block, triedAt);
+    const turnOf = ({ watchers }: Watched) => Math.min(...watchers.keys().map((block) => readAt.get(block)!));
     const oldestFirst = some.toSorted((a, b) => turnOf(a) - turnOf(b));
     return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
   }
@@ -169,8 +165,6 @@ export function createLiveBalances(
   async function readNext(): Promise<void> {
     isReading = true;
     const batch = takeOneCall(inTurn());
-    for (const { watchers } of batch)
-      for (const block of watchers.keys()) blocks.get(block)!.readAt = performance.now();
     const hasAnswered = await read(batch, countedBalances);
     failures = hasAnswered ? 0 : failures + 1;
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);

@@ -331,8 +331,8 @@ export function createEndpointJudge(needs: {
       }
     },
 
-    /** Reads every endpoint's genesis hash and state, in order of preference. */
-    readAll: () =>
+    /** Reads each endpoint's cluster, in order of preference, and its state, before endpoints are needed. */
+    readClusters: () =>
       Promise.all(
         all.map(async (standing): Promise<Cluster> => {
           const { endpoint } = standing;

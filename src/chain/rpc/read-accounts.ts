@@ -85,7 +85,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   }
 
   /**
-   * Groups that are `older` are read again, at the next endpoints and until the timeout; `unusable` ones at the next
+   * Passes each group's accounts to `take`, in any order. Groups that are `older` are read again, at the next endpoints and until the timeout; `unusable` ones at the next
    * endpoints. Rejects with an {@link RpcError} if any is not taken: `account` if the others are.
    */
   return async ({ groups, bytes, take, minSlotOf = () => 0, onCall }: AccountsRead): Promise<void> => {

@@ -44,7 +44,7 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint } = judge;
+  const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
   /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
   const heights = createHeightCheck();
@@ -83,30 +83,26 @@ export function createRpc(
   const readHeight: Attempt<number> = (...at) => readBlock("getBlockHeight", CONFIRMED, ...at);
   const getHeight = memoizeByEndpoint("getBlockHeight", readHeight, HEIGHT_MAX_AGE_MS, rpcTimeoutMs);
 
-  const reads = { failover, callEndpoint, isReached: judge.isReached };
+  const reads = { failover, callEndpoint, isReached };
   const readAccounts = createReadAccounts(reads);
   const statuses = createSignatureStatuses({
     ...needs,
     failover,
     callEndpoint,
     readFinalizedBlock: (...at) => readBlock("getEpochInfo", FINALIZED, ...at),
-    isReached: judge.isReached,
+    isReached,
   });
 
   return {
     ...createTransactions(reads),
 
-    /** The newest slot of the answers that were used; 0 before the first. */
-    newestSlot: judge.newestSlot,
-
-    /** Takes a slot that another replica has reached. */
-    takeSlot: judge.takeSlot,
-
-    /**
-     * Passes each group's accounts to `take`, in any order. The accounts of one group are consistent with each other.
-     * Rejects when a group cannot be read, or is not taken within the timeout.
-     */
+    newestSlot,
+    takeSlot,
+    readClusters,
+    genesisHash,
     readAccounts,
+    /** The number of configured endpoints; equal URLs count once. */
+    endpointCount: endpoints.length,
 
     /** The accounts of each group of addresses, in order, without their data. */
     async getAccounts(groups: readonly (readonly string[])[]): Promise<Accounts[]> {
@@ -199,15 +195,6 @@ export function createRpc(
     },
 
     ...statuses,
-
-    /** The number of configured endpoints; equal URLs count once. */
-    endpointCount: endpoints.length,
-
-    /** Each endpoint's cluster, in order of preference. Learns each one's state too, before endpoints are needed. */
-    readClusters: judge.readAll,
-
-    /** The genesis hash of the cluster in use; undefined until an endpoint has answered. */
-    genesisHash: judge.genesisHash,
 
     /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),

@@ -189,8 +189,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     return undefined;
   }
 
-  await judge.readAll();
-  await judge.readAll();
+  await judge.readClusters();
+  await judge.readClusters();
   const accounts = ["a", "b", "c"].map((name) => `${name}${seed} ${slotsPerSecond}`);
   let lastTrueAt = 0;
   let askedAt = 0;
