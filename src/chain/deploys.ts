@@ -97,7 +97,7 @@ export function createDeployWatch(
         );
     });
   }
-  /** Whoever needs the chain reports that it does not answer. */
+  /** Other callers report that the chain does not answer. */
   const tryToRead = () => void read().catch(() => undefined);
 
   return {

@@ -7,7 +7,7 @@ import { createBudget, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
 import type { Blocks } from "../../fairness/semaphore.ts";
 import type { AccountAddresses } from "../addresses.ts";
-import type { Floors } from "../slots/floors.ts";
+import type { Floors } from "../slots/stale-balances.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/transactions.ts";
@@ -29,7 +29,7 @@ export interface HistoryPage {
  * leave small pages empty.
  */
 export const MIN_LOOKED_AT = 30;
-/** The fewest transactions read at once, so that dust does not cost a call after another. */
+/** The fewest transactions read at once, so that dust is not read one call after the other. */
 const MIN_READ_AT_ONCE = 10;
 /** What finalized transactions did to accounts. An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;
@@ -47,9 +47,8 @@ export type History = ReturnType<typeof createHistory>;
  * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
  * but finalized transactions never change, so the last ones read are cached.
  *
- * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up, and those
- * that one address block reads an eighth of them. A second endpoint's list counts too; other calls to a second endpoint
- * do not.
+ * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up. One
+ * address block may use an eighth of them. A second endpoint's list counts too; other calls to a second endpoint do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;

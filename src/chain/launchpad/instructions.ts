@@ -43,8 +43,8 @@ interface NamedAccount {
 }
 
 /**
- * An instruction of any program. Addresses are in base58: a collect is sized with many coins before it is built with some
- * of them, and web3.js takes microseconds to decode and encode each key.
+ * An instruction of any program. Addresses are in base58. A collect is sized with many coins before it is built with some
+ * of them, and web3.js would decode and encode each key every time.
  */
 export interface Instruction {
   readonly program: string;

@@ -46,7 +46,7 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
+  /** Learns a height only with a blockhash that fits it: after a wrong low height, true ones would seem impossible. */
   const heights = createHeightCheck();
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {

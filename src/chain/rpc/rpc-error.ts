@@ -64,8 +64,8 @@ const about =
     error instanceof RpcError && is(error);
 
 /**
- * Whether a retry of the call may succeed, at this endpoint or another. Also if its genesis hash cannot be read, because
- * that is not what the caller has requested.
+ * Whether a retry of the call may succeed, at this endpoint or another. An unreadable genesis hash never rules that out:
+ * it is not what the caller asked for.
  */
 export const isRetryable = about(
   ({ failure, code, method }) =>
