@@ -130,7 +130,10 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         const read = answers.flatMap(({ accounts }) => accounts);
         const rent = decodeRent(read[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
         // An answer with an impossible price of storage is wrong as a whole.
-        if (!rent) throw new RpcError("unreadable", method, endpoint.host);
+        if (!rent) {
+          const cause = new Error("the rent sysvar cannot be true");
+          throw new RpcError("unreadable", method, endpoint.host, { cause });
+        }
         for (const { index, keys } of groups) {
           // Another endpoint may have answered in the meantime.
           if (!open.has(index)) continue;
