@@ -49,10 +49,12 @@ function toAccount(value: unknown): Account | null | undefined {
     isTypeOrAbsent(executable, "boolean");
   if (!isAccount) return undefined;
   return {
-    ...{ owner, space, executable },
     lamports: BigInt(lamports as number),
     isRounded: !Number.isSafeInteger(lamports),
     data: Buffer.from(data[0] as string, "base64"),
+    owner,
+    space,
+    executable,
   } as Account;
 }
 
