@@ -8,7 +8,6 @@
  *
  * Needs ESCROW_PROGRAM_ID, and ESCROW_SEED if it is set.
  */
-import { PublicKey } from "@solana/web3.js";
 import { createAddresses } from "../src/chain/addresses.ts";
 import { deriveAddress } from "../src/chain/derive-address.ts";
 import { createCoinAddresses } from "../src/chain/launchpad/coin-addresses.ts";
@@ -28,8 +27,7 @@ const programs = {
   launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
   launchpadFeesProgramId: LAUNCHPAD_FEES_PROGRAM_ID,
 };
-const configOf = (program: string, seed: string) =>
-  deriveAddress([Buffer.from(seed)], new PublicKey(program)).toBase58();
+const configOf = (program: string, seed: string) => deriveAddress([seed], program);
 
 const allOf = ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) => [
   address,

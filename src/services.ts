@@ -18,7 +18,7 @@ import { createPacker } from "./chain/collect/prepare/packer.ts";
 import { createProspects } from "./chain/collect/prepare/prospect.ts";
 import { createSimulator } from "./chain/collect/prepare/simulator.ts";
 import { POLL_MS } from "./chain/collect/signature-poller.ts";
-import { createFloors } from "./chain/slots/floors.ts";
+import { createFloors } from "./chain/slots/stale-balances.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/slots/landed-slots.ts";

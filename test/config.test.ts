@@ -146,6 +146,16 @@ describe("an invalid variable", () => {
     ["HOST", "[::1]", 'expected an address without brackets, got "[::1]"'],
     ["TRUST_PROXY", "0.0.0.0/0", "expected addresses or CIDR ranges, but no /0"],
     ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
+    [
+      "ESCROW_PROGRAM_ID",
+      "Stake11111111111111111111111111111111111111",
+      "whose addresses nobody can withdraw",
+    ],
+    [
+      "ESCROW_PROGRAM_ID",
+      "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+      "whose addresses nobody can withdraw",
+    ],
     ["ESCROW_SEED", "a-seed-that-is-longer-than-32-bytes", "at most 32 bytes"],
     ["SOCIAL_QUEUE_MAX", "many", "expected a whole number"],
     ["SOCIAL_TIMEOUT_MS", "0", "expected a whole number from 1"],

@@ -1,7 +1,6 @@
-import { PublicKey } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
-import { deriveAddress, toAddress } from "./derive-address.ts";
-import { DerivedCreator, type Creator } from "./launchpad/vaults.ts";
+import { deriveAddress } from "./derive-address.ts";
+import { DerivedCreator, type Creator, type VaultPrograms } from "./launchpad/vaults.ts";
 
 /**
  * The addresses of one social-network account, in base58. They never change. `address` is the escrow address: a token
@@ -21,26 +20,13 @@ const MAX_CACHED_ACCOUNTS = 100_000;
  * the AMM's `creator_vault` and the escrow address. Caches each address; derives the vaults on first use,
  * because not every request needs them.
  */
-export function createAddresses(ids: {
-  escrowProgramId: string;
-  escrowSeed: string;
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
-}): AddressesOf {
-  const escrowSeed = Buffer.from(ids.escrowSeed);
-  const escrow = new PublicKey(ids.escrowProgramId);
-  const programs = {
-    launchpad: new PublicKey(ids.launchpadProgramId),
-    amm: new PublicKey(ids.launchpadAmmProgramId),
-  };
-  const cache = new LRUCache<string, AccountAddresses>({ max: MAX_CACHED_ACCOUNTS });
-
-  return (socialId) => {
-    const cached = cache.get(socialId);
-    if (cached) return cached;
-    const address = toAddress(deriveAddress([escrowSeed, Buffer.from(socialId)], escrow));
-    const addresses = new DerivedCreator(address, programs);
-    cache.set(socialId, addresses);
-    return addresses;
-  };
+export function createAddresses(
+  ids: VaultPrograms & { escrowProgramId: string; escrowSeed: string },
+): AddressesOf {
+  const { escrowProgramId, escrowSeed } = ids;
+  const cache = new LRUCache<string, AccountAddresses, undefined>({
+    max: MAX_CACHED_ACCOUNTS,
+    memoMethod: (socialId) => new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId), ids),
+  });
+  return (socialId) => cache.memo(socialId);
 }

@@ -67,7 +67,7 @@ export function createBatcher<Key, Value>(options: {
 
   async function sendOne(): Promise<void> {
     const taken = [...waiting.values().take(maxKeys)];
-    // A map that is emptied and filled again keeps its old entries alive until V8 rehashes it.
+    // A map that is emptied and filled again keeps its old entries in memory for long.
     if (taken.length === waiting.size) waiting = new Map();
     else for (const { key } of taken) waiting.delete(idOf(key));
     const batch = taken.filter((entry) => {

@@ -1,11 +1,10 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
-import { PublicKey } from "@solana/web3.js";
 import type { Logger } from "../observability/log.ts";
-import { deriveAddress, toAddress } from "./derive-address.ts";
+import { deriveAddress, toKeyBytes } from "./derive-address.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 
 /** The loader of programs that can be upgraded. */
-const UPGRADEABLE_LOADER = new PublicKey("BPFLoaderUpgradeab1e11111111111111111111111");
+const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**
  * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last deployment (u64). Source:
  * `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
@@ -45,7 +44,7 @@ export async function readPrograms(
 
 /** The address of the account with a program's code: the loader derives it from the program's. */
 function programDataOf(id: string): string {
-  return toAddress(deriveAddress([new PublicKey(id).toBuffer()], UPGRADEABLE_LOADER));
+  return deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER);
 }
 
 function decodeDeploySlot(data: Buffer | undefined): number | undefined {
@@ -98,7 +97,7 @@ export function createDeployWatch(
         );
     });
   }
-  /** Whoever needs the chain reports that it does not answer. */
+  /** Other callers report that the chain does not answer. */
   const tryToRead = () => void read().catch(() => undefined);
 
   return {

@@ -9,28 +9,29 @@ const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /**
- * The program-derived address (PDA) of `program` for `seeds`, as web3.js's `findProgramAddressSync` derives it: the
- * first hash that is not a point of the curve, with bumps from 255 down. Takes about 30 microseconds.
+ * The program-derived address (PDA) of `program` for `seeds`, which are bytes, or text in UTF-8. Addresses are in base58.
+ * Derives as web3.js's `findProgramAddressSync` does: the first hash that is not a point of the curve, with bumps from 255
+ * down. Takes less than 100 microseconds.
  */
-export function deriveAddress(seeds: readonly Buffer[], program: PublicKey): PublicKey {
-  if (seeds.some(({ length }) => length > MAX_SEED_LENGTH))
+export function deriveAddress(seeds: readonly (string | Buffer)[], program: string): string {
+  const parts = seeds.map((seed) => (typeof seed === "string" ? Buffer.from(seed) : seed));
+  if (parts.some(({ length }) => length > MAX_SEED_LENGTH))
     throw new TypeError(`a seed is longer than ${MAX_SEED_LENGTH} bytes`);
-  const input = Buffer.concat([...seeds, Buffer.alloc(1), program.toBuffer(), MARKER]);
-  const bumpAt = seeds.reduce((sum, { length }) => sum + length, 0);
+  const input = Buffer.concat([...parts, Buffer.alloc(1), toKeyBytes(program), MARKER]);
+  const bumpAt = parts.reduce((sum, { length }) => sum + length, 0);
   for (let bump = 255; bump > 0; bump--) {
     input[bumpAt] = bump;
     const address = hash("sha256", input, "buffer");
-    if (!isOnCurve(address)) return new PublicKey(address);
+    // A flat copy: `toBase58` appends one character at a time, and such a string takes more memory.
+    if (!isOnCurve(address))
+      return Buffer.from(new PublicKey(address).toBase58(), "latin1").toString("latin1");
   }
   throw new Error("no bump gives an address off the curve");
 }
 
-/**
- * An address to keep, in base58. Not only `key.toBase58()`, which appends one character at a time: V8 keeps such a
- * string as a tree of 1 kB.
- */
-export function toAddress(key: PublicKey): string {
-  return Buffer.from(key.toBase58(), "latin1").toString("latin1");
+/** The 32 bytes of an address in base58. */
+export function toKeyBytes(address: string): Buffer {
+  return new PublicKey(address).toBuffer();
 }
 
 /**
@@ -38,7 +39,7 @@ export function toAddress(key: PublicKey): string {
  * of x in the highest bit. Source: RFC 8032, section 5.1.3.
  *
  * The point exists if x² = (y² - 1) / (d·y² + 1) has a solution: if that fraction is a square modulo P. It is one
- * exactly if the product of numerator and denominator is. web3.js computes x instead, which takes seven times as long.
+ * exactly if the product of numerator and denominator is. web3.js computes x instead, which takes much longer.
  */
 export function isOnCurve(bytes: Buffer): boolean {
   const hasSign = bytes[31]! >= 0x80;
@@ -61,32 +62,22 @@ function toBigInt(bytes: Buffer): bigint {
 }
 
 /**
- * Whether `value`, from 1 to P - 1, is a square modulo P: whether the Jacobi symbol (value/P) is 1.
- *
- * Computes the symbol (a/n) as Euclid's algorithm computes the greatest common divisor. Each round removes the factors
- * 2 from a, and then replaces (a/n) by (n mod a / a), until n is 1. It counts how often the symbol's sign changes, which
- * depends only on the lowest three bits of a and n. As P is prime, a is never 0 before n is 1.
+ * Whether `value`, from 1 to P - 1, is a square modulo P: whether the Jacobi symbol (value/P) is 1. Computes it as
+ * Euclid's algorithm computes the greatest common divisor, and counts how often the sign changes. As P is prime, `a` is
+ * never 0 before `n` is 1.
  */
 export function isSquare(value: bigint): boolean {
-  let a = value;
-  let n = P;
-  let aLow = lowBits(a);
-  let nLow = lowBits(n);
-  let signChanges = 0;
+  let [a, n] = [value, P];
+  let isNegative = false;
   while (n !== 1n) {
-    // An even number of factors 2 does not change the sign.
-    for (; aLow === 0; aLow = lowBits(a)) a >>= 30n;
-    const twos = 31 - Math.clz32(aLow & -aLow);
-    a >>= BigInt(twos);
-    aLow = lowBits(a);
-    // (2/n) is -1 if n is 3 or 5 modulo 8.
-    signChanges ^= twos & ((nLow >> 1) ^ (nLow >> 2));
+    for (; (a & 1n) === 0n; a >>= 1n) {
+      // (2/n) is -1 if n is 3 or 5 modulo 8.
+      const rest = n & 7n;
+      if (rest === 3n || rest === 5n) isNegative = !isNegative;
+    }
     // (a/n) is -(n/a) if both are 3 modulo 4.
-    signChanges ^= (aLow & nLow) >> 1;
+    if ((a & n & 3n) === 3n) isNegative = !isNegative;
     [a, n] = [n % a, a];
-    [aLow, nLow] = [lowBits(a), aLow];
   }
-  return (signChanges & 1) === 0;
+  return !isNegative;
 }
-
-const lowBits = (value: bigint) => Number(BigInt.asUintN(30, value));

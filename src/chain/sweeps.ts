@@ -3,7 +3,7 @@ import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { PLACES, type Stage, type SweptVault } from "./launchpad/fee-accounts.ts";
 import type { Shareholder } from "./launchpad/sharing-config.ts";
 import { rentMinimumOf, type Rent } from "./rent.ts";
-import type { Account } from "./rpc/read-accounts.ts";
+import type { Account } from "./rpc/rpc-results.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
 /** What the vaults of an account, or of a sharing config, hold. */

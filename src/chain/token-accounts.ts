@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
-import { deriveAddress } from "./derive-address.ts";
+import { deriveAddress, toKeyBytes } from "./derive-address.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
-import type { Account } from "./rpc/read-accounts.ts";
+import type { Account } from "./rpc/rpc-results.ts";
 
 export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
 export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
@@ -22,13 +22,8 @@ export function readWrappedSol(account: Pick<Account, "data"> | undefined): Lamp
   return toLamports(account.data.readBigUInt64LE(AMOUNT_OFFSET));
 }
 
-/** The associated token account of `mint`, a mint of the Token program, that belongs to `owner`. */
-export function tokenAccountOf(owner: PublicKey, mint: PublicKey): PublicKey {
-  const seeds = [owner.toBuffer(), TOKEN_PROGRAM_ID.toBuffer(), mint.toBuffer()];
-  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID);
-}
-
-/** The associated token account of wrapped SOL that belongs to `owner`. */
-export function wrappedSolAccountOf(owner: PublicKey): PublicKey {
-  return tokenAccountOf(owner, WRAPPED_SOL_MINT);
+/** The associated token account of `mint`, a mint of the Token program, that belongs to `owner`; all in base58. */
+export function tokenAccountOf(owner: string, mint = WRAPPED_SOL_MINT.toBase58()): string {
+  const seeds = [toKeyBytes(owner), TOKEN_PROGRAM_ID.toBuffer(), toKeyBytes(mint)];
+  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID.toBase58());
 }

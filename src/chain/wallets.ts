@@ -2,12 +2,13 @@ import { hash } from "node:crypto";
 import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { createBatcher } from "./batcher.ts";
-import type { Amounts, Floors } from "./slots/floors.ts";
+import type { Amounts, Floors } from "./slots/stale-balances.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { keysOfCoin, type Coin, type DecodeCoin } from "./launchpad/coin-fees.ts";
 import { COIN_BYTES } from "./launchpad/fee-accounts.ts";
 import type { Rent } from "./rent.ts";
-import { MAX_KEYS_PER_CALL, type Account, type Accounts, type Found } from "./rpc/read-accounts.ts";
+import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "./rpc/read-accounts.ts";
+import type { Account } from "./rpc/rpc-results.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 import { toVaults, type Vaults } from "./sweeps.ts";
 import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
@@ -20,7 +21,7 @@ export interface WalletWithCoins {
 
 /** Tells wallets with different coins apart. */
 export function identityOf({ account, coins }: WalletWithCoins): string {
-  // Without coins, reuse the address: V8 would have to hash a new string.
+  // Without coins, reuse the address instead of making a new string for each lookup.
   return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
 }
 

@@ -4,7 +4,7 @@ import { compileMessage, toTransaction } from "../chain/collect/message/message.
 import { withDeadline } from "../chain/rpc/deadline.ts";
 import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
-import { refusesSize, type RpcError } from "../chain/rpc/rpc-error.ts";
+import { refusesSize, refusesVersion } from "../chain/rpc/rpc-error.ts";
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
@@ -15,8 +15,6 @@ const NO_DATA = { offset: 0, length: 0 };
 /** How long slots are counted, and how long if there is no new one: a leader may skip its four. */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
-/** JSON-RPC errors with which nodes refuse a transaction for its version. */
-const VERSION_ERROR_CODES = [-32602, -32015];
 /** Endpoints that differ by more do not serve the same balances. */
 const MAX_APART_SECONDS = 5;
 const TRANSACTIONS = {
@@ -121,7 +119,7 @@ async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANS
     const { value } = await call("simulateTransaction", [transaction, config]);
     return value.err === "UnsupportedVersion" ? "legacy" : "version1";
   } catch (error) {
-    return VERSION_ERROR_CODES.includes((error as RpcError).code!) ? "legacy" : "none";
+    return refusesVersion(error) ? "legacy" : "none";
   }
 }
 

@@ -1,9 +1,10 @@
 import { hash } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { expect, it } from "vitest";
-import { deriveAddress, toAddress } from "../../src/chain/derive-address.ts";
+import { deriveAddress } from "../../src/chain/derive-address.ts";
 
-const program = new PublicKey("6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P");
+const PROGRAM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
+const program = new PublicKey(PROGRAM);
 const social = Buffer.from("social");
 
 it("an address is what web3.js derives, for hundreds of ids and of keys, whichever bump it has", () => {
@@ -18,8 +19,7 @@ it("an address is what web3.js derives, for hundreds of ids and of keys, whichev
       [[key, key, key], owner],
     ] as const) {
       const [expected, bump] = PublicKey.findProgramAddressSync([...seeds], of);
-      const derived = deriveAddress(seeds, of);
-      expect([derived.toBase58(), toAddress(derived)]).toEqual([expected.toBase58(), expected.toBase58()]);
+      expect(deriveAddress(seeds, of.toBase58())).toBe(expected.toBase58());
       bumps.add(bump);
     }
   }
@@ -30,14 +30,14 @@ it("an address is what web3.js derives, for hundreds of ids and of keys, whichev
 it("seeds may be empty, absent, or up to 32 bytes long, as in web3.js", () => {
   const seeds = [[], [Buffer.alloc(0)], [Buffer.alloc(32, 1)], [Buffer.alloc(0), social, Buffer.alloc(0)]];
   for (const each of seeds)
-    expect(deriveAddress(each, program)).toEqual(PublicKey.findProgramAddressSync(each, program)[0]);
+    expect(deriveAddress(each, PROGRAM)).toBe(PublicKey.findProgramAddressSync(each, program)[0].toBase58());
   const tooLong = [Buffer.alloc(33)];
   expect(() => PublicKey.findProgramAddressSync(tooLong, program)).toThrow(TypeError);
-  expect(() => deriveAddress(tooLong, program)).toThrow(TypeError);
+  expect(() => deriveAddress(tooLong, PROGRAM)).toThrow(TypeError);
 });
 
 it("deriving changes no seed", () => {
   const seeds = [Buffer.from("social"), Buffer.from("1")];
-  deriveAddress(seeds, program);
+  deriveAddress(seeds, PROGRAM);
   expect(seeds).toEqual([Buffer.from("social"), Buffer.from("1")]);
 });

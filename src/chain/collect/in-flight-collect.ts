@@ -1,6 +1,6 @@
 import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
-import type { Floors } from "../slots/floors.ts";
+import type { Floors } from "../slots/stale-balances.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";

@@ -6,13 +6,13 @@ import { createBudget, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
 import type { Blocks } from "../../fairness/semaphore.ts";
 import type { AccountAddresses } from "../addresses.ts";
-import type { Floors } from "../slots/floors.ts";
+import type { Floors } from "../slots/stale-balances.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/transactions.ts";
 import { budgetRefusal } from "../budget-refusal.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
-import { toHistoryTransaction, toTransfer, type HistoryTransaction, type Transfer } from "./transfer.ts";
+import { toTransfer, type Transfer } from "./transfer.ts";
 
 /** A part of an account's history, newest first. */
 export interface HistoryPage {
@@ -28,13 +28,10 @@ export interface HistoryPage {
  * leave small pages empty.
  */
 export const MIN_LOOKED_AT = 30;
-/** The fewest transactions read at once, so that dust does not cost a call after another. */
+/** The fewest transactions read at once, so that dust is not read one call after the other. */
 const MIN_READ_AT_ONCE = 10;
-/** The cached transactions: about 15,000 collects. */
-const MAX_CACHED_BYTES = 30_000_000;
-const BYTES_PER_TRANSACTION = 500;
-const BYTES_PER_CHANGE = 250;
-const BYTES_PER_LAUNCHPAD_ACCOUNT = 80;
+/** What finalized transactions did to accounts. An entry takes about 400 bytes. */
+const MAX_CACHED = 50_000;
 /** The shares of the hour's calls. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
@@ -49,9 +46,8 @@ export type History = ReturnType<typeof createHistory>;
  * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
  * but finalized transactions never change, so the last ones read are cached.
  *
- * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up, and those
- * that one address block reads an eighth of them. A second endpoint's list counts too; other calls to a second endpoint
- * do not.
+ * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up. One
+ * address block may use an eighth of them. A second endpoint's list counts too; other calls to a second endpoint do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -65,10 +61,11 @@ export function createHistory(needs: {
 }) {
   const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics } = needs;
   const { rereadMs = REREAD_MS } = needs;
-  const cache = new LRUCache<string, HistoryTransaction>({ maxSize: MAX_CACHED_BYTES, sizeCalculation });
+  /** By signature and address. */
+  const cache = new LRUCache<string, { readonly transfer: Transfer | undefined }>({ max: MAX_CACHED });
   // A list must be newer than its request, so nobody joins one in flight.
   const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
-  const shareTransaction = createSharedReads<HistoryTransaction>({ joinsInFlight: true });
+  const shareTransaction = createSharedReads<Transfer | undefined>({ joinsInFlight: true });
   const budget = createBudget({
     name: "history",
     limit: historyCallsPerHour,
@@ -90,24 +87,6 @@ export function createHistory(needs: {
     }
     const { message, extensions } = budgetRefusal(shortage!, "budget of calls for histories", "page");
     throw new ContractError("SERVICE_BUSY", { message, extensions });
-  }
-
-  async function readTransaction(
-    { signature, isFinalized }: ListedTransaction,
-    address: string,
-    blocks: Blocks,
-  ): Promise<HistoryTransaction> {
-    for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
-      await pay(blocks);
-      const found = await rpc.readTransaction(signature, address);
-      if (found) {
-        const transaction = toHistoryTransaction(found, launchpadProgramId);
-        if (isFinalized) cache.set(signature, transaction);
-        return transaction;
-      }
-      if (readsLeft > 1) await sleep(rereadMs);
-    }
-    throw new RpcError("unreadable", "getTransaction", "every endpoint");
   }
 
   return {
@@ -134,12 +113,25 @@ export function createHistory(needs: {
         return list;
       }
 
-      async function readTransfer(listed: ListedTransaction): Promise<Transfer | undefined> {
-        if (listed.hasFailed) return undefined;
-        const { signature } = listed;
-        const read = (blocks: Blocks) => readTransaction(listed, address, blocks);
-        const transaction = cache.get(signature) ?? (await shareTransaction(signature, read, reader));
-        return toTransfer(transaction, signature, account);
+      async function readTransfer({ signature, hasFailed, isFinalized }: ListedTransaction) {
+        if (hasFailed) return undefined;
+        const key = `${signature} ${address}`;
+        const cached = cache.get(key);
+        if (cached) return cached.transfer;
+        const readPaid = async (blocks: Blocks) => {
+          for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
+            await pay(blocks);
+            const found = await rpc.readTransaction(signature, address);
+            if (found) {
+              const transfer = toTransfer(found, signature, account, launchpadProgramId);
+              if (isFinalized) cache.set(key, { transfer });
+              return transfer;
+            }
+            if (readsLeft > 1) await sleep(rereadMs);
+          }
+          throw new RpcError("unreadable", "getTransaction", "every endpoint");
+        };
+        return shareTransaction(key, readPaid, reader);
       }
 
       const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);
@@ -163,10 +155,4 @@ export function createHistory(needs: {
       };
     },
   };
-}
-
-/** The memory that a cached transaction takes, estimated. */
-function sizeCalculation({ changes, launchpadAccounts }: HistoryTransaction): number {
-  const accounts = launchpadAccounts.flat().length;
-  return BYTES_PER_TRANSACTION + BYTES_PER_CHANGE * changes.size + BYTES_PER_LAUNCHPAD_ACCOUNT * accounts;
 }

@@ -14,9 +14,9 @@ const MAX_IN_FLIGHT = 8;
 const MAX_WAITING = 1_000;
 
 /**
- * Returns a function that reads for one reader, or joins the read of another with the same key: while that waits for
- * its turn, and with `joinsInFlight` until it ends. `read` gets the address blocks of its readers. Rejects with the error of the read, ContractError SERVICE_BUSY, or
- * the reader's abort reason.
+ * Returns a function that reads a key, or joins another reader's read of the same key. A read can be joined while it
+ * waits for its turn; with `joinsInFlight`, until it ends. `read` gets the address blocks of its readers. Rejects with the
+ * error of the read, ContractError SERVICE_BUSY, or the reader's abort reason.
  */
 export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean }) {
   const addTask = createSemaphore<T>({

@@ -3,40 +3,6 @@ import { toLamports, type Lamports } from "../lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
 
-/** What a history needs of a transaction, for any of its accounts. */
-export interface HistoryTransaction {
-  /** In seconds since 1970; undefined when the node does not know. */
-  readonly blockTime: number | undefined;
-  /** The changed balances, by address. */
-  readonly changes: LandedTransaction["balances"];
-  /** The accounts of each instruction that the launch platform ran. */
-  readonly launchpadAccounts: readonly (readonly string[])[];
-  /** Those of them that distribute a coin's shared fees. */
-  readonly distributionAccounts: readonly (readonly string[])[];
-}
-
-/** Leaves out what no history needs: most of a transaction. A failed one changes nothing that a history shows. */
-export function toHistoryTransaction(
-  {
-    err,
-    blockTime,
-    balances,
-    instructions,
-  }: Pick<LandedTransaction, "err" | "blockTime" | "balances" | "instructions">,
-  launchpadProgramId: string,
-): HistoryTransaction {
-  const changed = [...balances].filter(([, { before, after }]) => err === null && before !== after);
-  const ofLaunchpad = instructions.filter(({ program }) => program === launchpadProgramId);
-  return {
-    blockTime,
-    changes: new Map(changed),
-    launchpadAccounts: ofLaunchpad.map(({ accounts }) => accounts),
-    distributionAccounts: ofLaunchpad
-      .filter(({ data }) => DISTRIBUTIONS.includes(data))
-      .map(({ accounts }) => accounts),
-  };
-}
-
 /** COLLECTED from the launch platform's vaults, the account's or a sharing config's, by anyone; RECEIVED otherwise; or WITHDRAWN. */
 type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
 
@@ -52,19 +18,24 @@ export interface Transfer {
 /** Smaller received amounts are left out: anyone can send dust. The smallest amount that prints as more than 0. */
 const MIN_RECEIVED = toLamports(100_000);
 
-/** The transfer that a transaction made at an account's address; undefined if there is none to show. */
+/**
+ * The transfer that a transaction made at an account's address; undefined if there is none to show. A failed transaction
+ * moves nothing.
+ */
 export function toTransfer(
-  transaction: HistoryTransaction,
+  transaction: Pick<LandedTransaction, "err" | "blockTime" | "balances" | "instructions">,
   signature: string,
   account: Pick<AccountAddresses, "address" | "creatorVault">,
+  launchpadProgramId: string,
 ): Transfer | undefined {
-  const change = transaction.changes.get(account.address);
-  if (!change) return undefined;
+  const change = transaction.balances.get(account.address);
+  if (!change || transaction.err !== null || change.before === change.after) return undefined;
   const { before, after } = change;
   const at = toDate(transaction.blockTime);
   if (after < before) return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
   const lamports = toLamports(after - before);
-  if (isCollect(transaction, account)) return { kind: "COLLECTED", lamports, signature, at };
+  if (isCollect(transaction, account, launchpadProgramId))
+    return { kind: "COLLECTED", lamports, signature, at };
   return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
 }
 
@@ -74,14 +45,17 @@ export function toTransfer(
  * address. The platform checks the accounts of a distribution, so nothing is derived: a transaction can name hundreds.
  */
 function isCollect(
-  { changes, launchpadAccounts, distributionAccounts }: HistoryTransaction,
+  { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,
   { address, creatorVault }: Pick<AccountAddresses, "address" | "creatorVault">,
+  launchpadProgramId: string,
 ): boolean {
-  const vault = changes.get(creatorVault);
+  const vault = balances.get(creatorVault);
   if (vault && vault.after < vault.before) return true;
-  return (
-    launchpadAccounts.some((accounts) => accounts.includes(address) && accounts.includes(creatorVault)) ||
-    distributionAccounts.some((accounts) => accounts.includes(address))
+  return instructions.some(
+    ({ program, accounts, data }) =>
+      program === launchpadProgramId &&
+      accounts.includes(address) &&
+      (accounts.includes(creatorVault) || DISTRIBUTIONS.includes(data)),
   );
 }
 

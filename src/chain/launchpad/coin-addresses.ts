@@ -1,7 +1,6 @@
-import { PublicKey } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
-import { deriveAddress, toAddress } from "../derive-address.ts";
-import { WRAPPED_SOL_MINT, wrappedSolAccountOf } from "../token-accounts.ts";
+import { deriveAddress, toKeyBytes } from "../derive-address.ts";
+import { tokenAccountOf, WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { DerivedCreator, type Creator, type VaultPrograms } from "./vaults.ts";
 
 /** The addresses of one coin on the launch platform, in base58. They never change. */
@@ -17,20 +16,11 @@ const MAX_CACHED_COINS = 10_000;
 const POOL_INDEX = Buffer.alloc(2);
 
 interface Programs extends VaultPrograms {
-  readonly fees: PublicKey;
+  readonly launchpadFeesProgramId: string;
 }
 
 /** Derives the addresses of coins, each on first use, and caches them. */
-export function createCoinAddresses(ids: {
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
-  launchpadFeesProgramId: string;
-}): CoinAddressesOf {
-  const programs: Programs = {
-    launchpad: new PublicKey(ids.launchpadProgramId),
-    amm: new PublicKey(ids.launchpadAmmProgramId),
-    fees: new PublicKey(ids.launchpadFeesProgramId),
-  };
+export function createCoinAddresses(programs: Programs): CoinAddressesOf {
   const cache = new LRUCache<string, CoinAddresses, undefined>({
     max: MAX_CACHED_COINS,
     memoMethod: (mint) => new DerivedCoinAddresses(mint, programs),
@@ -40,13 +30,13 @@ export function createCoinAddresses(ids: {
 
 /** The seeds of the pool into which the launch platform migrates a coin. Its creator is a PDA of the platform. */
 export function poolSeedsOf(
-  mint: PublicKey,
-  launchpad: PublicKey,
+  mint: string,
+  launchpadProgramId: string,
   quoteMint = WRAPPED_SOL_MINT,
 ): [name: Buffer, index: Buffer, creator: Buffer, mint: Buffer, quoteMint: Buffer] {
-  const key = mint.toBuffer();
-  const creator = deriveAddress([Buffer.from("pool-authority"), key], launchpad);
-  return [Buffer.from("pool"), POOL_INDEX, creator.toBuffer(), key, quoteMint.toBuffer()];
+  const key = toKeyBytes(mint);
+  const creator = toKeyBytes(deriveAddress(["pool-authority", key], launchpadProgramId));
+  return [Buffer.from("pool"), POOL_INDEX, creator, key, quoteMint.toBuffer()];
 }
 
 /** A class, because getters on a prototype cost no memory per coin. */
@@ -66,34 +56,34 @@ class DerivedCoinAddresses {
 
   /** The bonding curve, on which the coin trades first. */
   get curve(): string {
-    return (this.#curve ??= this.#derive("bonding-curve", this.#programs.launchpad));
+    return (this.#curve ??= this.#derive("bonding-curve", this.#programs.launchpadProgramId));
   }
 
   /** The curve's account of wrapped SOL, which a sweep names but does not use. */
   get curveTokens(): string {
-    return (this.#curveTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.curve))));
+    return (this.#curveTokens ??= tokenAccountOf(this.curve));
   }
 
   /** The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin. */
   get pool(): string {
-    const { launchpad, amm } = this.#programs;
-    return (this.#pool ??= toAddress(deriveAddress(poolSeedsOf(new PublicKey(this.mint), launchpad), amm)));
+    const { launchpadProgramId, launchpadAmmProgramId } = this.#programs;
+    return (this.#pool ??= deriveAddress(poolSeedsOf(this.mint, launchpadProgramId), launchpadAmmProgramId));
   }
 
   /** The pool's account of wrapped SOL. */
   get poolTokens(): string {
-    return (this.#poolTokens ??= toAddress(wrappedSolAccountOf(new PublicKey(this.pool))));
+    return (this.#poolTokens ??= tokenAccountOf(this.pool));
   }
 
   /** The coin's creator once its fees are shared: the address of its sharing config, with vaults of its own. */
   get sharingConfig(): Creator {
     return (this.#sharingConfig ??= new DerivedCreator(
-      this.#derive("sharing-config", this.#programs.fees),
+      this.#derive("sharing-config", this.#programs.launchpadFeesProgramId),
       this.#programs,
     ));
   }
 
-  #derive(seed: string, program: PublicKey): string {
-    return toAddress(deriveAddress([Buffer.from(seed), new PublicKey(this.mint).toBuffer()], program));
+  #derive(seed: string, program: string): string {
+    return deriveAddress([seed, toKeyBytes(this.mint)], program);
   }
 }

@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import type { Account } from "../rpc/read-accounts.ts";
+import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 

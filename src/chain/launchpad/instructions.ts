@@ -1,12 +1,12 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { PublicKey, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
+import { SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { LRUCache } from "lru-cache";
-import { deriveAddress, toAddress } from "../derive-address.ts";
+import { deriveAddress } from "../derive-address.ts";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
+  tokenAccountOf,
   WRAPPED_SOL_MINT,
-  wrappedSolAccountOf,
 } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import type { Creator } from "./vaults.ts";
@@ -43,8 +43,8 @@ interface NamedAccount {
 }
 
 /**
- * An instruction of any program. Addresses are in base58: a collect is sized with many coins before it is built with some
- * of them, and web3.js takes microseconds to decode and encode each key.
+ * An instruction of any program. Addresses are in base58. A collect is sized with many coins before it is built with some
+ * of them, and web3.js would decode and encode each key every time.
  */
 export interface Instruction {
   readonly program: string;
@@ -62,7 +62,7 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
   /** The creator vault's account of wrapped SOL, which a sweep names but does not use. */
   const vaultTokens = new LRUCache<string, string, undefined>({
     max: MAX_CACHED_VAULTS,
-    memoMethod: (vault) => toAddress(wrappedSolAccountOf(new PublicKey(vault))),
+    memoMethod: (vault) => tokenAccountOf(vault),
   });
   const launchpad = deriveAccounts(programs.launchpadProgramId, "global");
   const amm = deriveAccounts(programs.launchpadAmmProgramId, "global_config");
@@ -181,11 +181,10 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
 
 /** A program's own accounts that its instructions name. */
 function deriveAccounts(program: string, configSeed: string) {
-  const programId = new PublicKey(program);
   return {
     program,
-    config: toAddress(deriveAddress([Buffer.from(configSeed)], programId)),
-    eventAuthority: toAddress(deriveAddress([Buffer.from("__event_authority")], programId)),
+    config: deriveAddress([configSeed], program),
+    eventAuthority: deriveAddress(["__event_authority"], program),
   };
 }
 

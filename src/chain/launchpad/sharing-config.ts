@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import type { Account } from "../rpc/read-accounts.ts";
+import type { Account } from "../rpc/rpc-results.ts";
 
 /** One of the addresses that share a coin's creator fees, in base58, and its share in ten-thousandths. */
 export interface Shareholder {

@@ -1,11 +1,10 @@
-import { PublicKey } from "@solana/web3.js";
-import { deriveAddress, toAddress } from "../derive-address.ts";
-import { wrappedSolAccountOf } from "../token-accounts.ts";
+import { deriveAddress, toKeyBytes } from "../derive-address.ts";
+import { tokenAccountOf } from "../token-accounts.ts";
 
-/** The launch platform's programs that keep vaults. */
+/** The addresses of the launch platform's programs that keep vaults, in base58. */
 export interface VaultPrograms {
-  readonly launchpad: PublicKey;
-  readonly amm: PublicKey;
+  readonly launchpadProgramId: string;
+  readonly launchpadAmmProgramId: string;
 }
 
 /** A creator of coins (`address`), and the accounts that hold its fees on the launch platform; in base58. */
@@ -26,30 +25,24 @@ export class DerivedCreator {
 
   /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
   get creatorVault(): string {
-    return (this.#creatorVault ??= toAddress(
-      creatorVaultOf(new PublicKey(this.address), this.#programs.launchpad),
+    const { launchpadProgramId } = this.#programs;
+    return (this.#creatorVault ??= deriveAddress(
+      ["creator-vault", toKeyBytes(this.address)],
+      launchpadProgramId,
     ));
   }
 
   /** Owns {@link ammVault}. */
   get ammVaultAuthority(): string {
-    return (this.#ammVaultAuthority ??= toAddress(
-      ammVaultAuthorityOf(new PublicKey(this.address), this.#programs.amm),
+    const { launchpadAmmProgramId } = this.#programs;
+    return (this.#ammVaultAuthority ??= deriveAddress(
+      ["creator_vault", toKeyBytes(this.address)],
+      launchpadAmmProgramId,
     ));
   }
 
   /** The fees of the creator's tokens that trade on the AMM: a wrapped SOL account. */
   get ammVault(): string {
-    return (this.#ammVault ??= toAddress(wrappedSolAccountOf(new PublicKey(this.ammVaultAuthority))));
+    return (this.#ammVault ??= tokenAccountOf(this.ammVaultAuthority));
   }
-}
-
-/** The launch platform's vault for the fees of every token whose creator is `creator`. */
-export function creatorVaultOf(creator: PublicKey, launchpad: PublicKey): PublicKey {
-  return deriveAddress([Buffer.from("creator-vault"), creator.toBuffer()], launchpad);
-}
-
-/** The owner of the AMM's vault for the fees of every token whose creator is `creator`. */
-export function ammVaultAuthorityOf(creator: PublicKey, amm: PublicKey): PublicKey {
-  return deriveAddress([Buffer.from("creator_vault"), creator.toBuffer()], amm);
 }

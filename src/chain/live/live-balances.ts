@@ -2,6 +2,7 @@ import { withoutParent } from "../../observability/tracing.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
+import { untilAborted } from "../rpc/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
@@ -47,7 +48,8 @@ interface Watched extends WalletWithCoins {
   version: number;
   /** Whether the last read failed: the next balance is shown even if it is the same. */
   isStale: boolean;
-  readonly waiting: Set<() => void>;
+  /** Resolves when it has been read again. */
+  nextRead: PromiseWithResolvers<undefined>;
 }
 
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
@@ -74,8 +76,6 @@ export function createLiveBalances(
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
   const changed = new Set<Watched>();
-  /** The address blocks that watch: how many watchers each has, and when a wallet of it was last read in its turn. */
-  const blocks = new Map<string, { watchers: number; readAt: number }>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
   /** When a call may be made if the burst is used up. */
@@ -87,17 +87,13 @@ export function createLiveBalances(
     const wallet = wallets.get(identityOf(requested)) ?? {
       ...requested,
       ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
-      ...{ readAt: -Infinity, triedAt: -Infinity, waiting: new Set() },
+      ...{ readAt: -Infinity, triedAt: -Infinity, nextRead: Promise.withResolvers<undefined>() },
     };
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
-    const block = blocks.get(addressBlock) ?? { watchers: 0, readAt: performance.now() };
-    blocks.set(addressBlock, { ...block, watchers: block.watchers + 1 });
     return wallet;
   }
 
   function leave(wallet: Watched, addressBlock: string): void {
-    const block = blocks.get(addressBlock)!;
-    if (--block.watchers === 0) blocks.delete(addressBlock);
     const left = wallet.watchers.get(addressBlock)! - 1;
     if (left > 0) wallet.watchers.set(addressBlock, left);
     else wallet.watchers.delete(addressBlock);
@@ -115,8 +111,10 @@ export function createLiveBalances(
 
   /** One wallet of each block, the block that was read longest ago first; then the second of each, and so on. */
   function byBlock(some: readonly Watched[]): Watched[] {
-    const turnOf = ({ watchers }: Watched) =>
-      Math.min(...watchers.keys().map((block) => blocks.get(block)!.readAt));
+    const readAt = new Map<string, number>();
+    for (const { watchers, triedAt } of wallets.values())
+      for (const block of watchers.keys()) readAt.set(block, triedAt);
+    const turnOf = ({ watchers }: Watched) => Math.min(...watchers.keys().map((block) => readAt.get(block)!));
     const oldestFirst = some.toSorted((a, b) => turnOf(a) - turnOf(b));
     return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
   }
@@ -160,14 +158,13 @@ export function createLiveBalances(
       );
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
-    for (const wake of wallet.waiting) wake();
+    wallet.nextRead.resolve(undefined);
+    wallet.nextRead = Promise.withResolvers();
   }
 
   async function readNext(): Promise<void> {
     isReading = true;
     const batch = takeOneCall(inTurn());
-    for (const { watchers } of batch)
-      for (const block of watchers.keys()) blocks.get(block)!.readAt = performance.now();
     const hasAnswered = await read(batch, countedBalances);
     failures = hasAnswered ? 0 : failures + 1;
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
@@ -191,44 +188,18 @@ export function createLiveBalances(
      * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
      * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
      */
-    watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncIterableIterator<BalanceWith> {
-      const done = { done: true, value: undefined } as const;
+    watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncGenerator<BalanceWith> {
       const joinedAt = performance.now();
       const wallet = join(requested, addressBlock);
-      let shown: number | undefined;
-      let wake: () => void = () => undefined;
       const end = () => {
         leave(wallet, addressBlock);
-        wake();
       };
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
         void read([wallet], balances, signal).then(schedule);
       }
-      return {
-        [Symbol.asyncIterator]() {
-          return this;
-        },
-        async next() {
-          while (!signal.aborted) {
-            const { balance, readAt, version, waiting } = wallet;
-            if (balance && readAt >= joinedAt && version !== shown) {
-              shown = version;
-              return { done: false, value: balance };
-            }
-            await new Promise<void>((resolve) => {
-              wake = () => {
-                waiting.delete(wake);
-                resolve();
-              };
-              waiting.add(wake);
-            });
-          }
-          return done;
-        },
-        return: () => Promise.resolve(done),
-      };
+      return follow(wallet, joinedAt, signal);
     },
 
     /** Reads an account soon, if somebody watches it. Call it when its balance has changed. */
@@ -237,4 +208,16 @@ export function createLiveBalances(
       schedule();
     },
   };
+}
+
+/** The balances of a wallet that are read from `joinedAt` on: the newest, and then each one that differs. */
+async function* follow(wallet: Watched, joinedAt: number, signal: AbortSignal): AsyncGenerator<BalanceWith> {
+  let shown: number | undefined;
+  while (!signal.aborted) {
+    const { balance, readAt, version, nextRead } = wallet;
+    if (balance && readAt >= joinedAt && version !== shown) {
+      shown = version;
+      yield balance;
+    } else await untilAborted(nextRead.promise, signal).catch(() => undefined);
+  }
 }

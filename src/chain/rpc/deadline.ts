@@ -38,20 +38,19 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
  * `rpcTimeoutMs`: a caller's signal ends only that caller's wait. Throws {@link RpcError}, for `method`.
  */
 export function memoizeByEndpoint<T>(
+  method: string,
   read: Attempt<T>,
-  { method, maxAgeMs, rpcTimeoutMs }: { method: string; maxAgeMs: number; rpcTimeoutMs: number },
+  maxAgeMs: number,
+  rpcTimeoutMs: number,
 ): Attempt<T> {
   const reads = new Map<Endpoint, () => Promise<T>>();
-  return async (endpoint, signal) => {
-    let memoized = reads.get(endpoint);
-    if (!memoized) {
-      memoized = memoize(() => withDeadline(rpcTimeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
-      reads.set(endpoint, memoized);
-    }
-    try {
-      return await untilAborted(memoized(), signal);
-    } catch (cause) {
+  return (endpoint, signal) => {
+    const memoized =
+      reads.get(endpoint) ??
+      memoize(() => withDeadline(rpcTimeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
+    reads.set(endpoint, memoized);
+    return untilAborted(memoized(), signal).catch((cause: unknown) => {
       throw toRpcError(cause, method, endpoint.host);
-    }
+    });
   };
 }

@@ -46,11 +46,11 @@ const CHECK_AFTER_MS = 2_000;
 const VERIFY_AFTER_MS = 60_000;
 /** For how long an answer shows how an endpoint is. */
 const KNOWN_MS = 10_000;
-/** How long answers must be below the newest slot until it falls to them. */
+/** After this long below the newest slot, answers become the newest slot. */
 const LOST_MS = 10_000;
 /** A fault that has not been seen for this long is over. */
 const OVER_MS = 60_000;
-/** The methods that show the present. What others show, such as the statuses of transactions, counts in any slot. */
+/** The methods whose answers must be current. Other answers, such as a transaction's status, count in any slot. */
 const OF_NOW: readonly RpcMethod[] = [
   "getMultipleAccounts",
   "simulateTransaction",
@@ -67,7 +67,7 @@ const TEXTS: Readonly<Record<Fault, string>> = {
 export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
 
 /**
- * Decides which endpoints are used, in which order, and which answers. `endpoints` are in order of preference.
+ * Decides which endpoints are used and in which order, and which of their answers. `endpoints` are in order of preference.
  *
  * - An endpoint that fails, rate limits or is slow backs off for half a second at first and twice as long after each
  *   further failure, up to half a minute; a success resets this.
@@ -75,11 +75,11 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  *   known by its genesis hash. The most preferred endpoint that has answered decides which is right. If it later answers
  *   differently, the right one stays as long as another endpoint still reports it: a host name may move to a node of
  *   another cluster. The hash is read before the first use, after a failure, and once a minute.
- * - An endpoint with a {@link Fault} is used only while no other is better. Its own answers alone decide whether it has
- *   one, and no other endpoint gains by what it claims to be. While all are old, this machine's clock is wrong.
+ * - An endpoint with a {@link Fault} is used only while no other is better. Only its answers decide whether it has one: no
+ *   endpoint makes another one worse by claiming to be ahead. While all are old, this machine's clock is wrong.
  *
- * An endpoint that failed is used again once its genesis hash has been read, without a caller that waits for it unless no
- * other works. A single endpoint needs no cluster, and has no fault: there is none that it could differ from.
+ * After a failure, an endpoint's genesis hash is read in the background before the endpoint is used again. A caller waits
+ * for that only if no other endpoint works. A single endpoint is compared with nothing: it has no fault.
  */
 export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
@@ -331,8 +331,8 @@ export function createEndpointJudge(needs: {
       }
     },
 
-    /** Reads every endpoint's genesis hash and state, in order of preference. */
-    readAll: () =>
+    /** Reads each endpoint's cluster, in order of preference, and its state, before endpoints are needed. */
+    readClusters: () =>
       Promise.all(
         all.map(async (standing): Promise<Cluster> => {
           const { endpoint } = standing;

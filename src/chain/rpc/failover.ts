@@ -23,7 +23,8 @@ export type Failover = ReturnType<typeof createFailover>;
  * the other attempts are aborted. After an error about the request itself no further endpoint is tried; the call
  * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
  * short wait; while they are only behind, until the timeout. The best endpoint has about 1.2 s to catch up before the
- * next one is asked: that may claim any slot, and would get the reads of each account that was just collected.
+ * next one is asked. Otherwise an endpoint that claims a high slot would get the reads of each account that was just
+ * collected.
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none of them
  * has a complete one, it returns the incomplete one without waiting for slow endpoints.
@@ -50,7 +51,7 @@ export function createFailover(needs: {
     let next = 0;
     let isSettled = false;
     let incomplete: { readonly result: T } | undefined;
-    /** The last one, but one about the slot rather than another. */
+    /** The last failure. One about the slot takes precedence. */
     let failure: Error | undefined;
     const giveUp = () => {
       stop.abort(deadline.reason);
@@ -117,7 +118,7 @@ export function createFailover(needs: {
           settle();
           reject(failure!);
         } else if (isOfSlot(failure) && slow.isSupersetOf(open)) {
-          // An answer that was refused for the sake of these may be the best there is.
+          // The refused answer may be the best there is, so do not wait for these.
           for (const endpoint of open) judge.failed(endpoint, "slow");
           settle();
           reject(failure!);
@@ -152,41 +153,26 @@ export function createFailover(needs: {
     }
   }
 
-  /** Tries every endpoint at once and waits for all of them. */
-  function tryEach<T>(attempt: Attempt<T>, deadline: AbortSignal): Promise<PromiseSettledResult<T>[]> {
-    return Promise.allSettled(
-      endpoints.map(async (endpoint) => {
-        try {
-          const result = await attempt(endpoint, deadline);
-          judge.succeeded(endpoint);
-          return result;
-        } catch (error) {
-          judge.failed(endpoint, error);
-          throw error;
-        }
-      }),
-    );
-  }
-
   return {
     /** Without `isComplete`, every result is complete. */
     call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
       withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
 
-    /** For a call that one endpoint may accept and drop. Waits for all endpoints; fails if all of them fail. */
-    async callEverywhere<T>(attempt: Attempt<T>): Promise<T> {
-      const results = await withDeadline(rpcTimeoutMs, (deadline) => tryEach(attempt, deadline));
-      const success = results.find((result) => result.status === "fulfilled");
-      if (success) return success.value;
-      throw (results[0] as PromiseRejectedResult).reason;
-    },
-
-    /** Each endpoint's own result, within `maxMs`; undefined for one that fails or is on another cluster. */
-    async askEach<T>(attempt: Attempt<T>, maxMs: number): Promise<(T | undefined)[]> {
-      const results = await withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
-        tryEach(attempt, deadline),
-      );
-      return results.map((result) => (result.status === "fulfilled" ? result.value : undefined));
-    },
+    /** Makes a call at every configured endpoint at once, within `maxMs`; returns each one's own result, in order. */
+    callEach: <T>(attempt: Attempt<T>, maxMs = rpcTimeoutMs): Promise<PromiseSettledResult<T>[]> =>
+      withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
+        Promise.allSettled(
+          endpoints.map(async (endpoint) => {
+            try {
+              const result = await attempt(endpoint, deadline);
+              judge.succeeded(endpoint);
+              return result;
+            } catch (error) {
+              judge.failed(endpoint, error);
+              throw error;
+            }
+          }),
+        ),
+      ),
   };
 }

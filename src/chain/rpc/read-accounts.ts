@@ -1,23 +1,9 @@
-import type { Lamports } from "../lamports.ts";
 import { decodeRent, RENT_SYSVAR, type Rent } from "../rent.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../slots/clock.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { refusesSize, RpcError } from "./rpc-error.ts";
-
-/** An account's lamports and the first bytes of its data. */
-export interface Account {
-  readonly lamports: Lamports;
-  /** It has 2^53 lamports or more, which JSON may have rounded: they must not be used. */
-  readonly isRounded: boolean;
-  readonly data: Buffer;
-  /** The program that owns it, in base58; undefined when the node omits it. */
-  readonly owner?: string | undefined;
-  /** The bytes of all its data; undefined when the node omits it. */
-  readonly space?: number | undefined;
-  /** Whether it is a program; undefined when the node omits it. */
-  readonly executable?: boolean | undefined;
-}
+import type { Account } from "./rpc-results.ts";
 
 /** Accounts in the order of their addresses; undefined for a missing one. */
 export type Accounts = readonly (Account | undefined)[];
@@ -98,104 +84,94 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     }
   }
 
-  /** Reads all groups at one endpoint, and passes each to `give` as soon as its call is answered. */
-  async function readAt(
-    endpoint: Endpoint,
-    groups: readonly Group[],
-    {
-      bytes,
-      minSlotOf = () => 0,
-      onCall,
-      give,
-      signal,
-    }: Omit<AccountsRead, "groups" | "take"> & {
-      /** Undefined for a group that could not be read in one slot. */
-      give: (group: Group, found: Found | undefined) => void;
-      signal: AbortSignal;
-    },
-  ): Promise<void> {
-    const length = Math.max(bytes, CLOCK_BYTES);
-    const unreadable = (cause?: Error) =>
-      new RpcError("unreadable", "getMultipleAccounts", endpoint.host, { cause });
-
-    async function ask(keys: readonly string[], minSlot: number) {
-      onCall?.();
-      const options = {
-        commitment: "confirmed",
-        ...toMinContextSlot(minSlot),
-        encoding: "base64",
-        dataSlice: { offset: 0, length },
-      };
-      try {
-        const params = [keys, options];
-        const { context, value } = await callEndpoint(endpoint, "getMultipleAccounts", params, signal);
-        if (value.length !== keys.length) throw unreadable();
-        return { accounts: value.map((account) => withSlice(account, length)), slot: context.slot };
-      } catch (error) {
-        if (refusesSize(error)) learnFromRefusal(endpoint, keys.length);
-        throw error;
-      }
-    }
-
-    /** Reads a call's groups. If the endpoint refuses the call for its size, reads them by smaller ones. */
-    async function readCall(call: Call, readsLeft = MAX_READS_OF_GROUP): Promise<void> {
-      const { indexes, groups } = call;
-      const limit = limitOf(endpoint);
-      // After a refusal only one call at a time probes for the limit.
-      const readSmaller = async () => {
-        for (const smaller of pack(groups, limitOf(endpoint))) await readCall(smaller, readsLeft);
-      };
-      if (indexes.size > limit && groups.length > 1) return readSmaller();
-      // No group of the call is refused for the sake of another.
-      const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
-      let answers: Awaited<ReturnType<typeof ask>>[];
-      try {
-        answers = await Promise.all(chunksOf([...indexes.keys()], limit).map((keys) => ask(keys, minSlot)));
-      } catch (error) {
-        if (limitOf(endpoint) >= Math.min(limit, indexes.size)) throw error;
-        return readSmaller();
-      }
-      const { slot } = answers[0]!;
-      const isOfOneSlot = answers.every((answer) => answer.slot === slot);
-      if (!isOfOneSlot && readsLeft > 1) return readCall(call, readsLeft - 1);
-      const read = answers.flatMap(({ accounts }) => accounts);
-      const rent = decodeRent(read[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
-      // An answer with an impossible price of storage is wrong as a whole.
-      if (!rent) throw unreadable(new Error("the rent sysvar cannot be true"));
-      for (const group of groups) {
-        const accounts = group.keys.map((key) => read[indexes.get(key)!]);
-        give(group, isOfOneSlot ? { accounts, slot, rent } : undefined);
-      }
-    }
-
-    await Promise.all(pack(groups, limitOf(endpoint)).map((call) => readCall(call)));
-  }
-
   /**
-   * Groups that are `older` are read again, at the next endpoints and until the timeout; `unusable` ones at the next
+   * Passes each group's accounts to `take`, in any order. Groups that are `older` are read again, at the next endpoints and until the timeout; `unusable` ones at the next
    * endpoints. Rejects with an {@link RpcError} if any is not taken: `account` if the others are.
    */
-  return async ({ groups, take, ...read }: AccountsRead): Promise<void> => {
+  return async ({ groups, bytes, take, minSlotOf = () => 0, onCall }: AccountsRead): Promise<void> => {
+    const length = Math.max(bytes, CLOCK_BYTES);
+    /** The groups that are not taken. */
     const open = new Map(groups.map((keys, index) => [index, { index, keys }]));
-    const unusable = await failover.call(
-      async (endpoint, signal): Promise<RpcError | undefined> => {
-        const refusals = new Set<"older" | "unusable">();
-        const give = ({ index }: Group, found: Found | undefined) => {
+
+    async function readAt(endpoint: Endpoint, signal: AbortSignal): Promise<RpcError | undefined> {
+      const method = "getMultipleAccounts";
+      const refusals = new Set<"older" | "unusable">();
+
+      async function ask(keys: readonly string[], minSlot: number) {
+        onCall?.();
+        const dataSlice = { offset: 0, length };
+        const options = {
+          commitment: "confirmed",
+          ...toMinContextSlot(minSlot),
+          encoding: "base64",
+          dataSlice,
+        };
+        try {
+          const { context, value } = await callEndpoint(endpoint, method, [keys, options], signal);
+          if (value.length !== keys.length) throw new RpcError("unreadable", method, endpoint.host);
+          return { accounts: value.map((account) => withSlice(account, length)), slot: context.slot };
+        } catch (error) {
+          if (refusesSize(error)) learnFromRefusal(endpoint, keys.length);
+          throw error;
+        }
+      }
+
+      async function readCall({ indexes, groups }: Call, limit: number): Promise<void> {
+        // No group of the call is refused for the sake of another.
+        const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
+        const chunks = chunksOf([...indexes.keys()], limit);
+        let answers: Awaited<ReturnType<typeof ask>>[] = [];
+        let isOfOneSlot = false;
+        for (let readsLeft = MAX_READS_OF_GROUP; readsLeft > 0 && !isOfOneSlot; readsLeft--) {
+          answers = await Promise.all(chunks.map((keys) => ask(keys, minSlot)));
+          isOfOneSlot = answers.every(({ slot }) => slot === answers[0]!.slot);
+        }
+        const { slot } = answers[0]!;
+        const read = answers.flatMap(({ accounts }) => accounts);
+        const rent = decodeRent(read[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
+        // An answer with an impossible price of storage is wrong as a whole.
+        if (!rent) {
+          const cause = new Error("the rent sysvar cannot be true");
+          throw new RpcError("unreadable", method, endpoint.host, { cause });
+        }
+        for (const { index, keys } of groups) {
           // Another endpoint may have answered in the meantime.
-          if (!open.has(index)) return;
-          const result = found ? take(index, found) : "unusable";
+          if (!open.has(index)) continue;
+          const accounts = keys.map((key) => read[indexes.get(key)!]);
+          const result = isOfOneSlot ? take(index, { accounts, slot, rent }) : "unusable";
           if (result === "taken") open.delete(index);
           else refusals.add(result);
-        };
-        await readAt(endpoint, [...open.values()], { ...read, give, signal });
-        if (open.size === 0) return undefined;
-        const isOlder = refusals.has("older");
-        const error = new RpcError(isOlder ? "slot" : "account", "getMultipleAccounts", endpoint.host);
-        if (isOlder) throw error;
-        return error;
-      },
-      (result) => result === undefined,
-    );
+        }
+      }
+
+      const unread = new Set(open.values());
+      let limit = limitOf(endpoint);
+      let atOnce = Infinity;
+      while (unread.size > 0) {
+        const reads = pack([...unread], limit)
+          .slice(0, atOnce)
+          .map(async (call) => {
+            await readCall(call, limit);
+            for (const group of call.groups) unread.delete(group);
+          });
+        try {
+          await Promise.all(reads);
+        } catch (error) {
+          if (!refusesSize(error)) throw error;
+          await Promise.allSettled(reads);
+          if (limitOf(endpoint) >= limit) throw error;
+          limit = limitOf(endpoint);
+          // From now on only one call at a time probes for the limit.
+          atOnce = 1;
+        }
+      }
+      if (open.size === 0) return undefined;
+      const error = new RpcError(refusals.has("older") ? "slot" : "account", method, endpoint.host);
+      if (refusals.has("older")) throw error;
+      return error;
+    }
+
+    const unusable = await failover.call(readAt, (result) => result === undefined);
     if (unusable) throw unusable;
   };
 }

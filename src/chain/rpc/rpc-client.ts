@@ -44,9 +44,9 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint } = judge;
+  const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** Reported only with a blockhash that fits: after a wrong low height, right ones would count as impossible. */
+  /** Learns a height only with a blockhash that fits it: after a wrong low height, true ones would seem impossible. */
   const heights = createHeightCheck();
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
@@ -69,46 +69,40 @@ export function createRpc(
     }
   }
 
-  async function readHeight(endpoint: Endpoint, signal: AbortSignal): Promise<number> {
-    const height = await callEndpoint(endpoint, "getBlockHeight", [CONFIRMED], signal);
-    if (!heights.isPossible(height)) throw new RpcError("unreadable", "getBlockHeight", endpoint.host);
-    return height;
+  /** Reads a block height by `method`, which must be possible. */
+  async function readBlock<M extends "getBlockHeight" | "getEpochInfo">(
+    method: M,
+    commitment: object,
+    endpoint: Endpoint,
+    signal: AbortSignal,
+  ): Promise<RpcResult<M>> {
+    const block = await callEndpoint(endpoint, method, [commitment], signal);
+    if (heights.isPossible(typeof block === "number" ? block : block.blockHeight)) return block;
+    throw new RpcError("unreadable", method, endpoint.host);
   }
-  const getHeight = memoizeByEndpoint(readHeight, {
-    method: "getBlockHeight",
-    maxAgeMs: HEIGHT_MAX_AGE_MS,
-    rpcTimeoutMs,
-  });
+  const readHeight: Attempt<number> = (...at) => readBlock("getBlockHeight", CONFIRMED, ...at);
+  const getHeight = memoizeByEndpoint("getBlockHeight", readHeight, HEIGHT_MAX_AGE_MS, rpcTimeoutMs);
 
-  const reads = { failover, callEndpoint, isReached: judge.isReached };
+  const reads = { failover, callEndpoint, isReached };
   const readAccounts = createReadAccounts(reads);
   const statuses = createSignatureStatuses({
     ...needs,
     failover,
     callEndpoint,
-    async readFinalizedBlock(endpoint, signal) {
-      const block = await callEndpoint(endpoint, "getEpochInfo", [FINALIZED], signal);
-      if (!heights.isPossible(block.blockHeight))
-        throw new RpcError("unreadable", "getEpochInfo", endpoint.host);
-      return block;
-    },
-    isReached: judge.isReached,
+    readFinalizedBlock: (...at) => readBlock("getEpochInfo", FINALIZED, ...at),
+    isReached,
   });
 
   return {
     ...createTransactions(reads),
 
-    /** The newest slot of the answers that were used; 0 before the first. */
-    newestSlot: judge.newestSlot,
-
-    /** Takes a slot that another replica has reached. */
-    takeSlot: judge.takeSlot,
-
-    /**
-     * Passes each group's accounts to `take`, in any order. The accounts of one group are consistent with each other.
-     * Rejects when a group cannot be read, or is not taken within the timeout.
-     */
+    newestSlot,
+    takeSlot,
+    readClusters,
+    genesisHash,
     readAccounts,
+    /** The number of configured endpoints; equal URLs count once. */
+    endpointCount: endpoints.length,
 
     /** The accounts of each group of addresses, in order, without their data. */
     async getAccounts(groups: readonly (readonly string[])[]): Promise<Accounts[]> {
@@ -187,27 +181,20 @@ export function createRpc(
       };
     },
 
-    /** Sends a signed transaction (base64) without preflight; the node does not resend it. */
-    sendTransaction: (transaction: string) =>
-      failover.callEverywhere((endpoint, signal) =>
-        callWithTransaction(
-          endpoint,
-          "sendTransaction",
-          [transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],
-          signal,
-        ),
-      ),
+    /**
+     * Sends a signed transaction (base64) to every endpoint, because one may accept and drop it, without preflight; the
+     * nodes do not resend it. Fails if all endpoints fail.
+     */
+    async sendTransaction(transaction: string): Promise<void> {
+      const options = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
+      const results = await failover.callEach((endpoint, signal) =>
+        callWithTransaction(endpoint, "sendTransaction", [transaction, options], signal),
+      );
+      if (results.every(({ status }) => status === "rejected"))
+        throw (results[0] as PromiseRejectedResult).reason;
+    },
 
     ...statuses,
-
-    /** The number of configured endpoints; equal URLs count once. */
-    endpointCount: endpoints.length,
-
-    /** Each endpoint's cluster, in order of preference. Learns each one's state too, before endpoints are needed. */
-    readClusters: judge.readAll,
-
-    /** The genesis hash of the cluster in use; undefined until an endpoint has answered. */
-    genesisHash: judge.genesisHash,
 
     /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),

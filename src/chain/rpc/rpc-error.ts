@@ -58,49 +58,43 @@ export class RpcError extends Error {
   }
 }
 
+const about =
+  (is: (error: RpcError) => boolean) =>
+  (error: unknown): boolean =>
+    error instanceof RpcError && is(error);
+
 /**
- * Whether a retry of the call may succeed, at this endpoint or another. Also if its genesis hash cannot be read, because
- * that is not what the caller has requested.
+ * Whether a retry of the call may succeed, at this endpoint or another. An unreadable genesis hash never rules that out:
+ * it is not what the caller asked for.
  */
-export function isRetryable(error: unknown): boolean {
-  if (!(error instanceof RpcError)) return false;
-  const { failure, code, method } = error;
-  return !(failure === "error" && FINAL_ERROR_CODES.includes(code!) && method !== "getGenesisHash");
-}
+export const isRetryable = about(
+  ({ failure, code, method }) =>
+    failure !== "error" || !FINAL_ERROR_CODES.includes(code!) || method === "getGenesisHash",
+);
 
 /** Whether the answer is only for another slot than required: another answer may be right soon, or already. */
-export function isOfSlot(error: unknown): boolean {
-  if (!(error instanceof RpcError)) return false;
-  const { failure, code } = error;
-  return failure === "slot" || (failure === "error" && code === MIN_CONTEXT_SLOT_NOT_REACHED);
-}
+export const isOfSlot = about(
+  ({ failure, code }) => failure === "slot" || (failure === "error" && code === MIN_CONTEXT_SLOT_NOT_REACHED),
+);
 
 /** Whether the node is only behind, and catches up within some slots. */
-export function isBehind(error: unknown): boolean {
-  return isOfSlot(error) || (error instanceof RpcError && error.code === NODE_UNHEALTHY);
-}
+export const isBehind = about((error) => isOfSlot(error) || error.code === NODE_UNHEALTHY);
 
 /** Whether the endpoint works, and only does not take transactions of this version. */
-export function isOfVersion(error: unknown): boolean {
-  return error instanceof RpcError && error.failure === "version";
-}
+export const isOfVersion = about(({ failure }) => failure === "version");
 
 /** Whether the endpoint works, and only accounts of its answer cannot be used. */
-export function isOfAccount(error: unknown): boolean {
-  return error instanceof RpcError && error.failure === "account";
-}
+export const isOfAccount = about(({ failure }) => failure === "account");
 
 /** Whether a provider may have refused the call because it is too large. */
-export function refusesSize(error: unknown): boolean {
-  if (!(error instanceof RpcError)) return false;
-  const { failure, code = 0 } = error;
-  return failure === "error" ? SIZE_ERROR_CODES.includes(code) : code === PAYLOAD_TOO_LARGE;
-}
+export const refusesSize = about(({ failure, code = 0 }) =>
+  failure === "error" ? SIZE_ERROR_CODES.includes(code) : code === PAYLOAD_TOO_LARGE,
+);
 
 /** Whether a node may have refused a call for the version of its transaction. */
-export function refusesVersion(error: unknown): boolean {
-  return error instanceof RpcError && error.failure === "error" && VERSION_ERROR_CODES.includes(error.code!);
-}
+export const refusesVersion = about(
+  ({ failure, code }) => failure === "error" && VERSION_ERROR_CODES.includes(code!),
+);
 
 /** The error of a call that failed with `cause`, which may be an abort reason. */
 export function toRpcError(cause: unknown, method: string, host: string): RpcError {

@@ -1,4 +1,4 @@
-import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
+import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
@@ -55,21 +55,19 @@ export function createSignatureStatuses(
     failover: Failover;
     callEndpoint: CallEndpoint;
     /** The newest finalized block of an endpoint. Throws {@link RpcError} for a height that is not credible. */
-    readFinalizedBlock: (
-      endpoint: Endpoint,
-      signal: AbortSignal,
-    ) => Promise<{ blockHeight: number; absoluteSlot: number }>;
+    readFinalizedBlock: Attempt<{ blockHeight: number; absoluteSlot: number }>;
     isReached: (slot: number) => boolean;
     rpcTimeoutMs: number;
   },
 ) {
   const { failover, callEndpoint, isReached, rpcTimeoutMs } = needs;
   const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
-  const getFinalizedBlock = memoizeByEndpoint(needs.readFinalizedBlock, {
-    method: "getEpochInfo",
-    maxAgeMs: finalizedMaxAgeMs,
+  const getFinalizedBlock = memoizeByEndpoint(
+    "getEpochInfo",
+    needs.readFinalizedBlock,
+    finalizedMaxAgeMs,
     rpcTimeoutMs,
-  });
+  );
 
   async function readStatuses(
     endpoint: Endpoint,
@@ -116,11 +114,14 @@ export function createSignatureStatuses(
     },
 
     /** A transaction's status at each configured endpoint; undefined where it has none. Never rejects. */
-    getStatusAtEach: (signature: string): Promise<(SignatureStatus | undefined)[]> =>
-      failover.askEach(async (endpoint, signal) => {
-        const options = { searchTransactionHistory: true };
-        return (await readStatuses(endpoint, [signature], options, signal)).statuses[0];
-      }, reportMs),
+    async getStatusAtEach(signature: string): Promise<(SignatureStatus | undefined)[]> {
+      const options = { searchTransactionHistory: true };
+      const results = await failover.callEach(
+        (endpoint, signal) => readStatuses(endpoint, [signature], options, signal),
+        reportMs,
+      );
+      return results.map((result) => (result.status === "fulfilled" ? result.value.statuses[0] : undefined));
+    },
 
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
@@ -141,7 +142,7 @@ export function createSignatureStatuses(
       readonly lastValidBlockHeight: number;
     }): Promise<ExpiryReport[]> {
       const { signature, blockhash, lastValidBlockHeight } = transaction;
-      const reports = await failover.askEach(async (endpoint, signal): Promise<ExpiryReport> => {
+      const reports = await failover.callEach(async (endpoint, signal): Promise<ExpiryReport> => {
         const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint, signal);
         const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
         if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return { kind: "valid" };
@@ -160,7 +161,7 @@ export function createSignatureStatuses(
           return { kind: "past" };
         }
       }, reportMs);
-      return reports.map((report) => report ?? { kind: "silent" });
+      return reports.map((report) => (report.status === "fulfilled" ? report.value : { kind: "silent" }));
     },
   };
 }

@@ -15,21 +15,22 @@ export function isReceiverBelowRent(err: TransactionError): boolean {
 
 /** The index of the instruction that failed; undefined if the transaction failed for another reason. */
 export function failedInstruction(err: TransactionError): number | undefined {
-  if (typeof err === "string") return undefined;
-  const details = err.InstructionError as readonly [number, ...unknown[]] | undefined;
-  return details?.[0];
+  return instructionError(err)?.[0];
 }
 
 /** Whether the transaction used up its compute units: any of its instructions may have used too many. */
 export function isOutOfUnits(err: TransactionError): boolean {
-  if (typeof err === "string") return false;
-  const details = err.InstructionError as readonly [number, unknown] | undefined;
-  return details?.[1] === "ComputationalBudgetExceeded" || details?.[1] === "ProgramFailedToComplete";
+  const reason = instructionError(err)?.[1];
+  return reason === "ComputationalBudgetExceeded" || reason === "ProgramFailedToComplete";
 }
 
 /** The index, in the transaction, of an account that would end below the rent-exempt minimum; the fee payer has 0. */
 export function accountBelowRent(err: TransactionError): number | undefined {
-  if (typeof err === "string") return undefined;
-  const details = err.InsufficientFundsForRent as { account_index?: number } | undefined;
+  const details = detailsOf(err, "InsufficientFundsForRent") as { account_index?: number } | undefined;
   return details?.account_index;
 }
+
+const instructionError = (err: TransactionError) =>
+  detailsOf(err, "InstructionError") as readonly [index: number, reason: unknown] | undefined;
+
+const detailsOf = (err: TransactionError, name: string) => (typeof err === "string" ? undefined : err[name]);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis, Script } from "../../store/redis.ts";
-import type { Floors } from "./floors.ts";
+import type { Floors } from "./stale-balances.ts";
 
 /** Longer than a provider's node lags behind. */
 const KEPT_MS = 60_000;

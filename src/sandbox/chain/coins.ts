@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { deriveAddress } from "../../chain/derive-address.ts";
+import { deriveAddress, toKeyBytes } from "../../chain/derive-address.ts";
 import { createCoinAddresses, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import type { CoinAddressesOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
@@ -75,7 +75,6 @@ export function createUsdc(chain: Chain): void {
 
 /** Keeps no state besides the chain's accounts. */
 export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: LaunchpadPrograms): Coins {
-  const launchpad = new PublicKey(launchpadProgramId);
   const addressesOf = createCoinAddresses({
     launchpadProgramId,
     launchpadAmmProgramId: ammProgramId,
@@ -93,14 +92,13 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
   function setTokens(owner: string, mint: PublicKey, amount: bigint): void {
     const key = new PublicKey(owner);
     const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
-    chain.setAccount(tokenAccountOf(key, mint).toBase58(), toTokenAccount(mint, key, amount, reserve));
+    chain.setAccount(tokenAccountOf(owner, mint.toBase58()), toTokenAccount(mint, key, amount, reserve));
   }
 
   function creatorFor({ kind, mint, creator }: NewCoin): string {
     if (kind === "shared") return addressesOf(mint).sharingConfig.address;
     if (kind !== "holderRewards") return creator;
-    const seeds = [Buffer.from("holder-rewards"), new PublicKey(mint).toBuffer()];
-    return deriveAddress(seeds, launchpad).toBase58();
+    return deriveAddress(["holder-rewards", toKeyBytes(mint)], launchpadProgramId);
   }
 
   /** Adds to the fee that an account records. The caller adds the money. */
@@ -153,13 +151,13 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
       chain.setAccount(curve, { ...completed, lamports: completed.lamports - moved, data: curveData });
 
       const data = toFeeAccountData("POOL", poolBytes, { ...account, waiting: fees });
-      const seeds = poolSeedsOf(new PublicKey(mint), launchpad, quoteMint);
+      const seeds = poolSeedsOf(mint, launchpadProgramId, quoteMint);
       const [key, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ammProgramId));
       const pool = key.toBase58();
       data.writeUInt8(bump, POOL_BUMP);
       data.set(seeds[2], POOL_CREATOR);
       writeKey(data, POOL_BASE_MINT, mint);
-      writeKey(data, POOL_QUOTE_TOKENS, tokenAccountOf(key, quoteMint).toBase58());
+      writeKey(data, POOL_QUOTE_TOKENS, tokenAccountOf(pool, account.quoteMint));
       setTokens(pool, quoteMint, RESERVES + fees);
       chain.setAccount(pool, { lamports: chain.rentExemptMinimum(poolBytes), owner: ammProgramId, data });
     },

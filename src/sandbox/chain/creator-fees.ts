@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../../chain/addresses.ts";
-import { ammVaultAuthorityOf, creatorVaultOf } from "../../chain/launchpad/vaults.ts";
+import { DerivedCreator } from "../../chain/launchpad/vaults.ts";
 import { TOKEN_ACCOUNT_BYTES, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import { depositTokens, toTokenAccount } from "./token-accounts.ts";
@@ -24,11 +24,11 @@ export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports:
  */
 export function addCreatorFees(
   chain: Chain,
-  { launchpadProgramId }: LaunchpadPrograms,
+  programs: LaunchpadPrograms,
   creator: string,
   lamports: bigint,
 ): string {
-  const vault = creatorVaultOf(new PublicKey(creator), new PublicKey(launchpadProgramId)).toBase58();
+  const vault = derive(creator, programs).creatorVault;
   const minimum = chain.balance(vault) === 0n ? chain.rentExemptMinimum(0) : 0n;
   return chain.transfer(vault, minimum + lamports);
 }
@@ -36,10 +36,13 @@ export function addCreatorFees(
 /** Pays `lamports` of wrapped SOL into the AMM vault, as trades after the bonding curve do; returns the signature. */
 export function addAmmCreatorFees(
   chain: Chain,
-  { ammProgramId }: LaunchpadPrograms,
+  programs: LaunchpadPrograms,
   creator: string,
   lamports: bigint,
 ): string {
-  const authority = ammVaultAuthorityOf(new PublicKey(creator), new PublicKey(ammProgramId));
+  const authority = new PublicKey(derive(creator, programs).ammVaultAuthority);
   return chain.sendFromFaucet((faucet) => depositTokens(faucet, WRAPPED_SOL_MINT, authority, lamports));
 }
+
+const derive = (creator: string, { launchpadProgramId, ammProgramId }: LaunchpadPrograms) =>
+  new DerivedCreator(creator, { launchpadProgramId, launchpadAmmProgramId: ammProgramId });

@@ -1,5 +1,4 @@
-import type { PublicKey } from "@solana/web3.js";
-import { SystemProgram, TransactionInstruction } from "@solana/web3.js";
+import { PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
   TOKEN_ACCOUNT_BYTES,
@@ -68,7 +67,7 @@ export function depositTokens(
   owner: PublicKey,
   amount: bigint,
 ): TransactionInstruction[] {
-  const account = tokenAccountOf(owner, mint);
+  const account = new PublicKey(tokenAccountOf(owner.toBase58(), mint.toBase58()));
   const create = new TransactionInstruction({
     programId: ASSOCIATED_TOKEN_PROGRAM_ID,
     keys: [

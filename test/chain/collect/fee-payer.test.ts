@@ -1,9 +1,9 @@
 import { createPublicKey, verify } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
+import type { PublicKey } from "@solana/web3.js";
 import {
   ComputeBudgetProgram,
   Keypair,
-  PublicKey,
   SystemProgram,
   TransactionInstruction,
   VersionedMessage,
@@ -15,8 +15,7 @@ import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
-import { ammVaultAuthorityOf, creatorVaultOf } from "../../../src/chain/launchpad/vaults.ts";
-import { wrappedSolAccountOf } from "../../../src/chain/token-accounts.ts";
+import { DerivedCreator } from "../../../src/chain/launchpad/vaults.ts";
 import { FEES, toTransactionInstruction } from "../../support/launchpad-instructions.ts";
 import {
   compileLegacy,
@@ -232,16 +231,7 @@ describe("the fee payer", () => {
 describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
   const creator = Keypair.generate().publicKey.toBase58();
   const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) => publicKey.toBase58());
-  const authority = ammVaultAuthorityOf(
-    new PublicKey(creator),
-    new PublicKey(programs.launchpadAmmProgramId),
-  );
-  const account = {
-    address: creator,
-    creatorVault: creatorVaultOf(new PublicKey(creator), programId).toBase58(),
-    ammVaultAuthority: authority.toBase58(),
-    ammVault: wrappedSolAccountOf(authority).toBase58(),
-  };
+  const account = new DerivedCreator(creator, programs);
   const payer = keypair.publicKey;
   const [curveSweep, poolSweep] = [
     toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!))),

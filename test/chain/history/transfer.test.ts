@@ -1,7 +1,7 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { describe, expect, it } from "vitest";
 import { creatorVaultOf, sharingConfigOf } from "../../support/launchpad-instructions.ts";
-import { toHistoryTransaction, toTransfer } from "../../../src/chain/history/transfer.ts";
+import { toTransfer } from "../../../src/chain/history/transfer.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import type { LandedTransaction } from "../../../src/chain/rpc/transactions.ts";
 
@@ -24,12 +24,10 @@ const balances = (changes: Record<string, readonly [before: number, after: numbe
   );
 const transfer = (transaction: Partial<LandedTransaction>) =>
   toTransfer(
-    toHistoryTransaction(
-      { err: null, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
-      PLATFORM,
-    ),
+    { err: null, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
     "sig",
     account,
+    PLATFORM,
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts, data: "" }];

@@ -132,7 +132,7 @@ describe("an endpoint's cluster", () => {
 
 it("endpoints that fail and then answer in 3 s serve every call", async () => {
   const { judge, failover, call, fail, slowDown } = startJudge(ALL);
-  await judge.readAll();
+  await judge.readClusters();
   for (const host of HOSTS) fail(host);
   slowDown(3_000);
   const results = Promise.allSettled(
@@ -162,7 +162,7 @@ describe("the preferred endpoint loses the reads", () => {
 
   it("while it stands still, which is logged once, and has them again when it advances", async () => {
     const started = startJudge(ALL);
-    await started.judge.readAll();
+    await started.judge.readClusters();
     expect(new Set(await callFor(started, 20_000))).toEqual(new Set(["first"]));
     const then = stateNow();
     started.states.first = () => ({ ...then, clockMs: Date.now() });
@@ -175,7 +175,7 @@ describe("the preferred endpoint loses the reads", () => {
   it("while its clock is more than 15 s old, but not if all clocks are", async () => {
     const started = startJudge(ALL);
     started.states.first = () => stateNow(16_000);
-    await started.judge.readAll();
+    await started.judge.readClusters();
     expect(new Set(await callFor(started, 10_000))).toEqual(new Set(["second"]));
     expect(started.lines(40)).toEqual([expect.stringContaining("more than 15 s old")]);
     for (const host of HOSTS) started.states[host] = () => stateNow(17_000);
@@ -190,7 +190,7 @@ describe("the preferred endpoint loses the reads", () => {
     ]) {
       const started = startJudge(ALL);
       started.states.second = started.states.third = lie;
-      await started.judge.readAll();
+      await started.judge.readClusters();
       expect(new Set(await callFor(started, 60_000))).toEqual(new Set(["first"]));
     }
   });

@@ -3,7 +3,7 @@ import { createEndpointJudge, type EndpointJudge } from "../../../src/chain/rpc/
 import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { isOfSlot, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
-import { createFloors } from "../../../src/chain/slots/floors.ts";
+import { createFloors } from "../../../src/chain/slots/stale-balances.ts";
 import type { State } from "../../../src/chain/slots/progress.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 
@@ -189,8 +189,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     return undefined;
   }
 
-  await judge.readAll();
-  await judge.readAll();
+  await judge.readClusters();
+  await judge.readClusters();
   const accounts = ["a", "b", "c"].map((name) => `${name}${seed} ${slotsPerSecond}`);
   let lastTrueAt = 0;
   let askedAt = 0;

@@ -1,4 +1,5 @@
-import { ComputeBudgetProgram, PublicKey, type Message, type MessageV1 } from "@solana/web3.js";
+import type { PublicKey } from "@solana/web3.js";
+import { ComputeBudgetProgram, type Message, type MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
 import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
@@ -51,15 +52,11 @@ export function createSigningRules(needs: {
     coinAddressesOf,
   } = needs;
   const feePayerAddress = feePayer.toBase58();
-  const programs = {
-    launchpad: new PublicKey(launchpadProgramId),
-    amm: new PublicKey(launchpadAmmProgramId),
-  };
 
   /** A distribution has no payer, and the sweeps before it move fees to the coin's sharing config. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
-    const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address, programs);
+    const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address, needs);
     const stages = stage === "SHARED" ? STAGES : [stage];
     return stages.map((each) => launchpad[PLACES[each].sweep](feePayer.toBase58(), creator, coin));
   }

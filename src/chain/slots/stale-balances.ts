@@ -22,13 +22,12 @@ const UNHEARD_MS = 60_000;
 export type Floors = ReturnType<typeof createFloors>;
 
 /**
- * Keeps balances from going back in time: an answer below the slot of what this replica has last shown of a wallet or a
- * coin, or below its last collect at any replica, is shown only if the amounts are the same. A floor above the newest
- * supported slot does not count: it was wrong, or the cluster was rolled back.
+ * Refuses stale balances, so that none goes back in time. The floor of a wallet or a coin is the newest slot in which this
+ * replica has shown it or any replica has collected it. An answer from a slot below the floor is shown only if its amounts
+ * are the same. A floor above the newest supported slot does not count: it was wrong, or the cluster was rolled back.
  *
- * Knows the last 50,000 to 100,000 wallets and coins. The newest slot of all that it has forgotten is the floor of those
- * that it does not know. So however many are looked up, none is shown older than before. At 5,000 new ones a second that
- * slot is 10 s old.
+ * Remembers the last 50,000 to 100,000 wallets and coins. All others have one floor, the newest slot of the forgotten ones,
+ * so no number of lookups lets an older balance through.
  */
 export function createFloors({
   newestSlot,
@@ -76,7 +75,7 @@ export function createFloors({
         const kept = floor ?? { slot, amounts, landedSlot: 0 };
         if (slot >= ifReached(kept.slot)) {
           kept.slot = slot;
-          // Equal ones stay: each lookup would replace long-lived memory.
+          // Keep equal amounts, so that a lookup does not replace them for nothing.
           if (!isShown(amounts, kept)) kept.amounts = amounts;
         }
         keep(address, kept);
