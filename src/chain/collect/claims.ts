@@ -56,7 +56,10 @@ export interface Claim {
    * settle the claim, and take it again.
    */
   readonly openTransaction: StoredTransaction | undefined;
-  /** Whether `openTransaction` was in the claim at once. If not, it may still have landed long ago: Redis stores late. */
+  /**
+   * Whether `openTransaction` was in the claim at once, or another collect of this process has its outcome. If not, it may
+   * still have landed long ago: Redis stores late.
+   */
   readonly isEarlier: boolean;
   /** False while Redis is down: then another replica may hold the claim. */
   readonly isInRedis: boolean;
@@ -380,6 +383,26 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   };
 }
 
+/**
+ * Stores a transaction under the claims of its accounts, given by account. Returns for each account whether to send it. If
+ * another replica has taken one of the claims, that is only if a replica may have received it by a claim of the account.
+ */
+export async function storeUnderAll(
+  held: readonly (readonly Claim[])[],
+  transaction: StoredTransaction,
+): Promise<boolean[]> {
+  const areStored = await Promise.all(
+    held.map((ofAccount) => Promise.all(ofAccount.map((claim) => claim.store(transaction)))),
+  );
+  if (!areStored.flat().includes(false)) return held.map(() => true);
+  const areFree = await Promise.all(
+    held.map((ofAccount, i) =>
+      Promise.all(ofAccount.map(async (claim, j) => !areStored[i]![j] || claim.withdraw())),
+    ),
+  );
+  return areFree.map((ofAccount) => ofAccount.includes(false));
+}
+
 async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {
   const timeout = new AbortController();
   const late = sleep(Math.max(0, endsAt - performance.now()), "late", { signal: timeout.signal }).catch(
@@ -394,7 +417,7 @@ async function before(endsAt: number, promise: Promise<unknown>): Promise<void> 
 function toFollow(openTransaction: StoredTransaction): Claim {
   return {
     openTransaction,
-    isEarlier: false,
+    isEarlier: true,
     isInRedis: false,
     landedSlot: 0,
     lastCollect: () => undefined,

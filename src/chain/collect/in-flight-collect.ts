@@ -1,28 +1,26 @@
 import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
-import type { Floors } from "../slots/floors.ts";
+import type { CoinFindings } from "../coin-findings.ts";
+import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import type { Floors } from "../slots/floors.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
-import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import type { CoinBackoff } from "./coin-backoff.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
+import type { Payers } from "./fee-budget.ts";
+import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
+import type { VersionChoice } from "./message/message-version.ts";
+import type { ReadDrafts } from "./prepare/draft.ts";
+import type { Planner } from "./prepare/planner.ts";
+import { createPrepareCollect } from "./prepare/prepare-collect.ts";
 import {
   createConfirmation,
   hasAccount,
   type ConfirmationWaits,
   type TransactionOutcome,
 } from "./send-and-confirm.ts";
-import { createSuccessRule } from "./success.ts";
-import type { CoinBackoff } from "./coin-backoff.ts";
-import type { Payers } from "./fee-budget.ts";
-import type { FeePayer } from "./fee-payer.ts";
-import type { CoinFindings } from "../coin-findings.ts";
-import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
-import type { SignedCollect } from "./prepare/plan.ts";
-import { createPrepareCollect } from "./prepare/prepare-collect.ts";
-import type { Prospects } from "./prepare/prospect.ts";
-import type { Packer } from "./prepare/packer.ts";
-import type { VersionChoice } from "./message/message-version.ts";
+import { createLandingProofs, type SeenTransaction } from "./success.ts";
 
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export interface InFlightCollect {
@@ -52,10 +50,11 @@ interface TransactionInFlight {
 export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
   balances: Balances;
-  prospects: Prospects;
-  packer: Packer;
+  readDrafts: ReadDrafts;
+  plan: Planner;
   versions: VersionChoice;
-  feePayer: FeePayer;
+  /** The fee payer's address. */
+  feePayer: string;
   claims: Claims;
   backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
@@ -80,10 +79,10 @@ const ENDPOINTS_FOR_REFUND = 2;
  * starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { feePayer, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
+  const { claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const prepare = createPrepareCollect(needs);
-  const feePayerAddress = feePayer.publicKey.toBase58();
+  const readOutcome = createReadOutcome({ ...needs, readLanded });
 
   return (
     wallet: WalletWithCoins,
@@ -93,10 +92,9 @@ export function createStartCollect(needs: CollectNeeds) {
   ): InFlightCollect => {
     const { account, coins } = wallet;
     const { address } = account;
-    const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
     const startedAt = performance.now();
     const endsAt = startedAt + collectTimeoutMs;
-    const success = createSuccessRule(needs.rpc);
+    const proofs = createLandingProofs(needs.rpc);
     /** Whether a transaction may be in flight that was signed before a caller who asks now. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
@@ -106,37 +104,53 @@ export function createStartCollect(needs: CollectNeeds) {
     let lastCollect: Claim["lastCollect"] = () => undefined;
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
+    /** The transaction that the outcome is about. */
+    let reported: SeenTransaction | undefined;
+    /** Another collect's transaction, if it is a success for the caller who started this one. */
+    let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
+    /** Another collect's transaction of unknown outcome, which may have paid the account. */
+    let unknown: string | undefined;
 
     /** Another transaction may be in flight, which this collect has not seen yet. */
     function wait(): void {
       mayBeInFlight = true;
-      success.readSlot();
+      proofs.readSlot();
     }
 
     /**
-     * Follows the transaction of a claim until it has an outcome. `isOld`: it had landed when this collect found it.
+     * Follows another collect's transaction until it has an outcome. `held`: the claim that it is in, of the account or of
+     * a sharing config.
      */
-    async function follow(
-      claim: Claim,
-      transaction: StoredTransaction,
-      find?: (transaction: StoredTransaction) => Promise<Awaited<ReturnType<typeof findLanded>> | undefined>,
-    ): Promise<{ readonly outcome: TransactionOutcome; readonly isOld: boolean }> {
+    async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
       const askedAt = performance.now();
-      const found = await find?.(transaction);
+      const found = held.isEarlier ? await findLanded(transaction).catch(() => undefined) : undefined;
       // Statuses are of the node's newest slot, in which the transaction may still land.
-      if (found && !found.landed) success.add(askedAt, found.slot - 1);
-      const outcome = found?.landed ?? (await land(claim, transaction));
+      if (found && !found.landed) proofs.add(askedAt, found.slot - 1);
       if (found?.landed) floors.require(address, found.landed.slot);
-      success.landed(outcome.kind === "landed" ? outcome.slot : 0);
-      return { outcome, isOld: found?.landed !== undefined };
+      const outcome = found?.landed ?? (await land(held, transaction));
+      const isOwn = held === claim;
+      const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
+      const result = await proofs.resultFor(startedAt, seen);
+      if (result === "unknown") unknown = transaction.signature;
+      if (outcome.kind !== "landed") return;
+      const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
+      if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
+      if (isRead) {
+        // If it is not the caller's, it is only remembered as the last collect, and one attempt to read it is enough.
+        const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
+        const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
+          (error: unknown) => {
+            if (result !== "nothing") throw error;
+          },
+        );
+        if (read === "failed-together") isAlone = true;
+        else if (read && result === "landed") followed = { outcome: read, transaction: seen };
+      }
+      inFlight = undefined;
     }
 
     async function run(): Promise<CollectOutcome> {
-      /** The last transaction that this collect followed. */
-      let earlier: EarlierTransaction | undefined;
-      /** The last one of unknown outcome, if it may have paid the account. */
-      let unknown: string | undefined;
       let hasMovedNothing = false;
       for (;;) {
         if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
@@ -144,35 +158,23 @@ export function createStartCollect(needs: CollectNeeds) {
         const takenAt = performance.now();
         lastCollect = claim.lastCollect;
         floors.require(address, claim.landedSlot);
-
-        const { openTransaction } = claim;
-        if (openTransaction) {
-          const { outcome, isOld } = await follow(
-            claim,
-            openTransaction,
-            claim.isEarlier ? findLanded : undefined,
-          );
-          if (outcome.kind === "unknown") unknown = openTransaction.signature;
-          if (outcome.kind !== "landed") continue;
-          const isCurrent = await success.isFor(startedAt);
-          const isWhole = !claim.isEarlier && coins.length === 0 && isCurrent;
-          if (!isOld && (outcome.err !== null || isWhole)) {
-            const result = await landedOutcome.read(account, claim, openTransaction, outcome);
-            if (result !== "failed-together") return result;
-            collectAlone();
-            continue;
-          }
-          // It may have landed before this collect began, or without these coins: collect what waits now.
-          claim.settle({ slot: outcome.slot });
-          earlier = { transaction: openTransaction, landed: outcome, isCurrent };
-          inFlight = undefined;
+        if (claim.openTransaction) {
+          await follow(claim, claim, claim.openTransaction);
           continue;
         }
 
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
-        const prepared = await prepare({
-          ...{ wallet, claim, payers, block, leftOut, endsAt, isAlone },
+        let signedAt = 0;
+        const collect = {
+          ...{ wallet, claim, payers, block, leftOut, endsAt },
+          onSigned() {
+            mayBeInFlight = true;
+            signedAt = performance.now();
+          },
+        };
+        const prepared = await prepare(collect, {
+          isAlone,
           onWait(transaction) {
             wait();
             inFlight = { signature: () => transaction()?.signature, hasLanded: false };
@@ -182,78 +184,47 @@ export function createStartCollect(needs: CollectNeeds) {
           throw error;
         });
         if (prepared.kind !== "signed") claim.settle();
-        if (prepared.kind === "other") {
-          const transaction = prepared.claim.openTransaction!;
-          const { outcome } = await follow(prepared.claim, transaction, (each) =>
-            findLanded(each).catch(() => undefined),
-          );
-          inFlight = undefined;
-          if (outcome.kind === "landed") {
-            prepared.claim.settle({ slot: outcome.slot });
-            if (outcome.err === null)
-              earlier = { transaction, landed: outcome, isCurrent: await success.isFor(startedAt) };
-          }
-          if (outcome.kind === "unknown" && hasAccount(transaction, address)) unknown = transaction.signature;
-          continue;
-        }
         if (prepared.kind === "nothing") {
           // The transaction that this collect followed may have moved everything.
-          if (unknown !== undefined && !earlier?.isCurrent)
+          if (unknown !== undefined && !followed)
             throw new CollectError({ kind: "unknown", signature: unknown });
-          return earlier ? landedOutcome.readEarlier(account, claim, earlier, endsAt) : prepared;
+          reported = followed?.transaction;
+          return followed?.outcome ?? prepared;
+        }
+        if (prepared.kind === "other") {
+          await follow(claim, prepared.claim, prepared.claim.openTransaction!);
+          continue;
+        }
+        if (prepared.kind === "lost") {
+          // What another replica signs, it signs after it took the claim from this collect.
+          if (claim.isInRedis) proofs.add(takenAt, landedBefore);
+          continue;
         }
         const { signed, distributions } = prepared;
         const { transaction } = signed;
-        const signedAt = performance.now();
-        const held = [claim, ...distributions.values()];
-        mayBeInFlight = true;
-        if (!(await storeToSend(held, signed))) {
-          signed.close({ refund: !transaction.isShared }); // Another of its accounts may send it.
-          for (const each of held) each.settle();
-          // What another replica signs, it signs after it took the claim from this collect.
-          if (claim.isInRedis) success.add(takenAt, landedBefore);
-          continue;
-        }
         const outcome = await land(claim, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
           backoff.expired([...distributions.keys()]);
-          for (const each of held) each.settle();
+          for (const each of distributions.values()) each.settle();
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // Equal bytes, which have one signature, may have landed before.
-        success.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
-        success.landed(outcome.slot);
+        proofs.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
+        reported = { hasAccount: true, outcome };
         // After a failure, the collects that wait must see that the coin backs off.
-        const result = await landedOutcome
-          .read(account, claim, transaction, outcome, { ...signed, block })
-          .finally(() => {
-            for (const each of distributions.values()) each.settle({ slot: outcome.slot });
-          });
-        if (result === "failed-together") collectAlone();
-        else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
-          // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
-          hasMovedNothing = true;
-          inFlight = undefined;
-        } else return result;
+        const result = await readOutcome(
+          { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },
+          log,
+        ).finally(() => {
+          for (const each of distributions.values()) each.settle({ slot: outcome.slot });
+        });
+        inFlight = undefined;
+        if (result === "failed-together") isAlone = true;
+        // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
+        else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) hasMovedNothing = true;
+        else return result;
       }
-    }
-
-    /**
-     * Stores a signed transaction under all its claims. False if it must not be sent: another replica has taken one of
-     * them.
-     */
-    async function storeToSend(held: readonly Claim[], signed: SignedCollect): Promise<boolean> {
-      const areStored = await Promise.all(held.map((claim) => claim.store(signed.transaction)));
-      if (await signed.isStoredForAll(!areStored.includes(false))) return true;
-      // A replica that waits for a claim may have received the transaction, and sends it: then it is in flight.
-      const areFree = await Promise.all(held.map(async (claim, i) => !areStored[i] || claim.withdraw()));
-      return areFree.includes(false);
-    }
-
-    function collectAlone(): void {
-      isAlone = true;
-      inFlight = undefined;
     }
 
     /** Sends a stored transaction until it has landed or no longer can; if it did not land, settles the claim. */
@@ -286,9 +257,10 @@ export function createStartCollect(needs: CollectNeeds) {
       leftOut,
       signature,
       asked() {
-        if (mayBeInFlight) success.readSlot();
+        if (mayBeInFlight) proofs.readSlot();
       },
-      isSuccessFor: success.isFor,
+      isSuccessFor: async (askedAt) =>
+        reported !== undefined && (await proofs.resultFor(askedAt, reported)) === "landed",
       timeoutError() {
         const current = signature();
         return inFlight?.hasLanded && current !== undefined
