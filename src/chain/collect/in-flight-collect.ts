@@ -2,8 +2,10 @@ import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
 import type { CoinFindings } from "../coin-findings.ts";
 import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Floors } from "../slots/floors.ts";
+import { distributionsOf } from "../sweeps.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CoinBackoff } from "./coin-backoff.ts";
@@ -11,9 +13,8 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
 import type { VersionChoice } from "./message/message-version.ts";
-import type { ReadDrafts } from "./prepare/draft.ts";
+import type { Draft, PendingCollect, ReadDrafts } from "./prepare/draft.ts";
 import type { Planner } from "./prepare/planner.ts";
-import { createPrepareCollect } from "./prepare/prepare-collect.ts";
 import {
   createConfirmation,
   hasAccount,
@@ -79,9 +80,8 @@ const ENDPOINTS_FOR_REFUND = 2;
  * starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
+  const { readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
-  const prepare = createPrepareCollect(needs);
   const readOutcome = createReadOutcome({ ...needs, readLanded });
 
   return (
@@ -124,12 +124,16 @@ export function createStartCollect(needs: CollectNeeds) {
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
       const askedAt = performance.now();
-      const found = held.isEarlier ? await findLanded(transaction).catch(() => undefined) : undefined;
+      const isOwn = held === claim;
+      const find = async () =>
+        findLanded(transaction).catch((error: unknown) => {
+          if (isOwn) throw error;
+        });
+      const found = held.isEarlier ? await find() : undefined;
       // Statuses are of the node's newest slot, in which the transaction may still land.
       if (found && !found.landed) proofs.add(askedAt, found.slot - 1);
       if (found?.landed) floors.require(address, found.landed.slot);
       const outcome = found?.landed ?? (await land(held, transaction));
-      const isOwn = held === claim;
       const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
       const result = await proofs.resultFor(startedAt, seen);
       if (result === "unknown") unknown = transaction.signature;
@@ -150,6 +154,62 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = undefined;
     }
 
+    /** Takes the claims of a draft's distributions, or returns that of another collect which does one of them. */
+    async function claimDistributions(
+      { wanted }: Draft,
+      held: Map<string, Claim>,
+    ): Promise<Claim | undefined> {
+      const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
+      // In the same order for all.
+      for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
+        const taken = await claims.take(sharingConfig.address, endsAt, (transaction) => {
+          wait();
+          inFlight = { signature: () => transaction()?.signature, hasLanded: false };
+        });
+        if (taken.openTransaction) return taken;
+        held.set(mint, taken);
+      }
+      return undefined;
+    }
+
+    /**
+     * Reads what the account can collect, and simulates, signs and stores a transaction, whose distributions are claimed in
+     * `held`. Throws as the planner does.
+     */
+    async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
+      const collect: PendingCollect = {
+        ...{ wallet, claim, distributions: held, payers, block, leftOut, endsAt, onSigned },
+      };
+      /** The groups of which too little would move. */
+      const tried = new Set<symbol>();
+      let missing: Lamports | undefined;
+      for (;;) {
+        const { size } = leftOut;
+        const drafts = await readDrafts(collect);
+        const draft = drafts.find(({ id }) => !tried.has(id));
+        if (!draft) return { kind: "nothing", missing } as const;
+        const leftMs = claim.backsOffMs();
+        if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
+        if (!distributionsOf(draft.wanted.sweeps).every(({ coin }) => held.has(coin.mint))) {
+          settleAll(held);
+          const other = await claimDistributions(draft, held);
+          if (other) return { kind: "other", other } as const;
+          // Read again: another collect may have distributed the fees meanwhile.
+          continue;
+        }
+        const signed = await plan(draft, { isAlone });
+        if (signed === "lost") return { kind: "lost" } as const;
+        if (signed) {
+          if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
+          return { kind: "signed", signed } as const;
+        }
+        // Without the coins that it left out, others may fit into the transaction.
+        if (leftOut.size > size) continue;
+        tried.add(draft.id);
+        missing ??= draft.missing;
+      }
+    }
+
     async function run(): Promise<CollectOutcome> {
       let hasMovedNothing = false;
       for (;;) {
@@ -166,47 +226,37 @@ export function createStartCollect(needs: CollectNeeds) {
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
         let signedAt = 0;
-        const collect = {
-          ...{ wallet, claim, payers, block, leftOut, endsAt },
-          onSigned() {
-            mayBeInFlight = true;
-            signedAt = performance.now();
-          },
-        };
-        const prepared = await prepare(collect, {
-          isAlone,
-          onWait(transaction) {
-            wait();
-            inFlight = { signature: () => transaction()?.signature, hasLanded: false };
-          },
+        /** The claims of the sharing configs whose fees it distributes, by the coin's mint. */
+        const distributions = new Map<string, Claim>();
+        const prepared = await prepare(claim, distributions, () => {
+          mayBeInFlight = true;
+          signedAt = performance.now();
         }).catch((error: unknown) => {
+          settleAll(distributions);
           claim.settle();
           throw error;
         });
-        if (prepared.kind !== "signed") claim.settle();
-        if (prepared.kind === "nothing") {
+        if (prepared.kind !== "signed") {
+          settleAll(distributions);
+          claim.settle();
+          // What another replica signs, it signs after it took the claim from this collect.
+          if (prepared.kind === "lost" && claim.isInRedis) proofs.add(takenAt, landedBefore);
+          if (prepared.kind === "other") await follow(claim, prepared.other, prepared.other.openTransaction!);
+          if (prepared.kind !== "nothing") continue;
           // The transaction that this collect followed may have moved everything.
           if (unknown !== undefined && !followed)
             throw new CollectError({ kind: "unknown", signature: unknown });
           reported = followed?.transaction;
           return followed?.outcome ?? prepared;
         }
-        if (prepared.kind === "other") {
-          await follow(claim, prepared.claim, prepared.claim.openTransaction!);
-          continue;
-        }
-        if (prepared.kind === "lost") {
-          // What another replica signs, it signs after it took the claim from this collect.
-          if (claim.isInRedis) proofs.add(takenAt, landedBefore);
-          continue;
-        }
-        const { signed, distributions } = prepared;
+        const { signed } = prepared;
         const { transaction } = signed;
+        settleAll(distributions, (mint) => !transaction.sweptMints?.includes(mint));
         const outcome = await land(claim, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
           backoff.expired([...distributions.keys()]);
-          for (const each of distributions.values()) each.settle();
+          settleAll(distributions);
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // Equal bytes, which have one signature, may have landed before.
@@ -269,4 +319,13 @@ export function createStartCollect(needs: CollectNeeds) {
       },
     };
   };
+}
+
+/** Frees claims, all or some, of transactions that are not sent. */
+function settleAll(held: Map<string, Claim>, isUnneeded: (mint: string) => boolean = () => true): void {
+  for (const [mint, claim] of held) {
+    if (!isUnneeded(mint)) continue;
+    claim.settle();
+    held.delete(mint);
+  }
 }

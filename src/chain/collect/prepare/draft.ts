@@ -26,7 +26,8 @@ import type { Claim } from "../claims.ts";
 import type { CoinBackoff, Group } from "../coin-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { CollectPart, Composer, Culprit } from "../message/composer.ts";
-import type { Price, Simulated } from "./simulator.ts";
+import type { MessageBudget } from "../message/message.ts";
+import type { Simulated } from "./simulator.ts";
 
 /** A collect whose transaction is being prepared. */
 export interface PendingCollect {
@@ -90,7 +91,7 @@ export function createReadDrafts(needs: {
   function findUnpaid(
     { account, sweeps }: CollectPart,
     { after, leftInAmm }: Simulated,
-    { unitLimit, price }: Price,
+    { unitLimit, price }: MessageBudget,
     rentMinimum: Lamports,
   ): Distribution[] {
     const fee = BASE_FEE_LAMPORTS + priorityFee(price, unitLimit);
@@ -174,28 +175,6 @@ export function createReadDrafts(needs: {
       return saturatingSubtract(collectableWith(part.sweeps, vaults), toLamports(kept));
     }
 
-    /** Whether something of it is left out because of what it costs or leaves. */
-    function leavesOutOf(part: CollectPart, simulated: Simulated, terms: Price): boolean {
-      const { rent, leftInAmm } = simulated;
-      if (part.sweeps.length > 0) {
-        const costly = rent === undefined ? sweeps : findTooExpensive(part, rent);
-        const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
-        leaveOut(costly, costly.length > 0 ? new Error(text) : undefined);
-        if (costly.length > 0) return true;
-      }
-      for (const [vault, left] of leftInAmm)
-        if (vault === ammVault || part.sweeps.length > 0) findings.foundInAmm(vault, left);
-      if (leftInAmm.get(ammVault)) {
-        leaveOutAmm();
-        return true;
-      }
-      const unpaid = findUnpaid(part, simulated, terms, rentMinimum);
-      if (unpaid.length === 0) return false;
-      leaveOut(unpaid);
-      log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
-      return true;
-    }
-
     function giveUp(reason: CollectError | undefined): void {
       failure = reason;
       hasGivenUp = true;
@@ -253,10 +232,23 @@ export function createReadDrafts(needs: {
        * Whether a transaction that succeeds in the simulation is not yet the one to sign: the draft has changed, because
        * something of it costs too much, or pays or moves too little.
        */
-      leaveOutCostly(part: CollectPart, simulated: Simulated, terms: Price): boolean {
-        if (leavesOutOf(part, simulated, terms)) return true;
-        if (movedBy(part, simulated) >= minCollectLamports) return false;
-        giveUp(undefined);
+      leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
+        const { rent, leftInAmm } = simulated;
+        if (part.sweeps.length > 0) {
+          const costly = rent === undefined ? sweeps : findTooExpensive(part, rent);
+          const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
+          leaveOut(costly, costly.length > 0 ? new Error(text) : undefined);
+          if (costly.length > 0) return true;
+        }
+        for (const [vault, left] of leftInAmm)
+          if (vault === ammVault || part.sweeps.length > 0) findings.foundInAmm(vault, left);
+        const unpaid = leftInAmm.get(ammVault) ? [] : findUnpaid(part, simulated, terms, rentMinimum);
+        if (leftInAmm.get(ammVault)) leaveOutAmm();
+        else if (unpaid.length > 0) {
+          leaveOut(unpaid);
+          log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
+        } else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
+        else return false;
         return true;
       },
 

@@ -13,10 +13,11 @@ import { rentOf, type WaitingFees } from "../../sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
+import type { MessageBudget } from "../message/message.ts";
 import type { VersionChoice } from "../message/message-version.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
-import type { Price, Simulated, Simulator } from "./simulator.ts";
+import type { Simulated, Simulator } from "./simulator.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
 export interface SignedCollect extends AccountCost {
@@ -105,7 +106,7 @@ export function createPlanner(needs: {
     drafts: readonly Draft[],
     parts: readonly CollectPart[],
     simulated: Simulated,
-    terms: Price,
+    terms: MessageBudget,
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
     const left = simulated.after(feePayer.publicKey.toBase58());

@@ -12,7 +12,7 @@ import {
   type Composer,
   type TransactionTerms,
 } from "../message/composer.ts";
-import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
+import { MAX_UNIT_LIMIT, toTransaction, type MessageBudget } from "../message/message.ts";
 
 /** What a simulated transaction did. */
 export interface Simulated extends Omit<
@@ -28,9 +28,6 @@ export interface Simulated extends Omit<
   /** What the fee payer lost besides the base fee; undefined when unknown. */
   readonly rent: Lamports | undefined;
 }
-
-/** The terms of a transaction, without a guard. */
-export type Price = Omit<TransactionTerms, "guard">;
 
 const UNIT_LIMIT_MARGIN = 1.2;
 
@@ -94,7 +91,7 @@ export function createSimulator(
   async function termsOf(
     parts: readonly CollectPart[],
     { unitsConsumed, simulatedTerms: { version } }: Simulated,
-  ): Promise<Price> {
+  ): Promise<MessageBudget> {
     const units = Math.ceil((unitsConsumed || MAX_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const unitLimit = Math.min(Math.max(units, leastUnitsOf(parts)), MAX_UNIT_LIMIT);
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };
