@@ -20,21 +20,17 @@ const STORED_TRANSACTION = z.object({
 /** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
 export type StoredTransaction = Readonly<z.infer<typeof STORED_TRANSACTION>>;
 
-const LAMPORTS = z.codec(z.string().regex(/^\d{1,20}$/), z.custom<Lamports>(), {
-  decode: (text) => toLamports(BigInt(text)),
-  encode: String,
-});
-const TIME = z.codec(z.int(), z.date(), {
-  decode: (ms) => new Date(ms),
-  encode: (date) => date.getTime(),
-});
+const LAMPORTS = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform((text): Lamports => toLamports(BigInt(text)));
 const LAST_COLLECT = z.object({
   collected: LAMPORTS,
   /** The withdrawable lamports at the address right after it. */
   newBalance: LAMPORTS,
   signature: z.string(),
   /** When its block was produced. In milliseconds in Redis. */
-  at: TIME,
+  at: z.int().transform((ms) => new Date(ms)),
 });
 /** What the last successful collect of an account moved. */
 export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
@@ -221,6 +217,14 @@ return 1
 `,
 };
 
+/** A collect as it is stored in Redis. */
+const toText = ({ collected, newBalance, signature, at }: LastCollect): string =>
+  JSON.stringify({
+    collected: String(collected),
+    newBalance: String(newBalance),
+    signature,
+    at: at.getTime(),
+  });
 /** In ms; not positive once the collect is forgotten. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
@@ -340,7 +344,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         if (backoff !== "") rememberBackoff(address, backoff);
         if (collect) rememberCollect(address, collect);
         const ttl = collect ? timeToLive(collect) : 0;
-        const stored = ttl > 0 && collect ? JSON.stringify(z.encode(LAST_COLLECT, collect)) : "";
+        const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
         if (hasTransaction) redis?.runLater(SETTLE, keys, args);

@@ -130,7 +130,8 @@ export function createCollector(needs: CollectNeeds) {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
      * the coins, another follows for all of the caller's block. Those who wait are woken in the order in which they asked,
-     * and the first starts the next collect: blocks take turns, so that nobody's coins fail another block's. The cost counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
+     * and the first starts the next collect: blocks take turns, so that nobody's coins fail another block's. The cost
+     * counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
      * Settles within `collectTimeoutMs` of `startedAt` (`performance.now()` at the request's start, so that all collects of a
      * request share one timeout); the collect continues. What the collect logs goes to `log` of a caller who waits for it.
      * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.

@@ -20,10 +20,8 @@ export interface Cost {
   readonly moved: Lamports;
 }
 
-export interface ReservedFee {
-  /** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
-  release(unused: Lamports): void;
-}
+/** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
+export type ReservedFee = (unused: Lamports) => void;
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
@@ -80,10 +78,8 @@ export function createFeeBudget(needs: {
       for (const block of payers.keys()) {
         const taken = await budget.take(block, Number(fee + rent), { part: isSmall ? small : undefined });
         if (!taken.shortage) {
-          return {
-            release(unused) {
-              taken.giveBack(Number(unused));
-            },
+          return (unused) => {
+            taken.giveBack(Number(unused));
           };
         }
         shortage = taken.shortage;

@@ -63,18 +63,6 @@ export interface AccountCost {
   correctRent(paid: Lamports): void;
 }
 
-/** The budget refuses some of several accounts. Nothing is signed or reserved. */
-export class AccountsRefused extends Error {
-  override readonly name = "AccountsRefused";
-  /** In the order of the accounts; undefined for those that are not refused. */
-  readonly reasons: readonly unknown[];
-
-  constructor(reasons: readonly unknown[]) {
-    super("the fee budget refuses some accounts");
-    this.reasons = reasons;
-  }
-}
-
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
@@ -109,7 +97,7 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
-  /** Reserves the cost for each account, or for none. Throws {@link AccountsRefused}, or the reason if it is only one. */
+  /** Reserves the cost for each account, or for none. */
   async function reserve(
     { fee, rent }: Omit<Cost, "moved">,
     accounts: readonly CollectedAccount[],
@@ -119,11 +107,11 @@ export function createFeePayer(needs: {
     );
     const reserved = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     if (reserved.length === accounts.length) return reserved;
-    for (const each of reserved) each.release(toLamports(fee + rent));
-    const reasons = results.map((each) =>
-      each.status === "rejected" ? (each.reason as unknown) : undefined,
-    );
-    throw reasons.length === 1 ? reasons[0] : new AccountsRefused(reasons);
+    for (const release of reserved) release(toLamports(fee + rent));
+    const reasons = results.map((each): unknown => (each.status === "rejected" ? each.reason : undefined));
+    throw reasons.length === 1
+      ? reasons[0]
+      : new AggregateError(reasons, "the fee budget refuses some accounts");
   }
 
   return {
@@ -136,7 +124,8 @@ export function createFeePayer(needs: {
 
     /**
      * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
-     * ({@link AccountsRefused} if there are several accounts), or `fee-payer-short` when `spendable` does not cover the
+     * (if there are several accounts an AggregateError of each one's error, undefined for those that are not refused; then
+     * nothing is reserved), or `fee-payer-short` when `spendable` does not cover the
      * transactions in flight, and any other error when the message, given by its bytes, is not safe to sign.
      */
     async sign(
@@ -167,10 +156,10 @@ export function createFeePayer(needs: {
         costs: reserved.map((each) => ({
           close({ refund }) {
             openCosts -= cost;
-            if (refund) each.release(cost);
+            if (refund) each(cost);
           },
           correctRent(paid) {
-            if (paid !== rent) each.release(toLamports(rent - paid));
+            if (paid !== rent) each(toLamports(rent - paid));
           },
         })),
       };

@@ -52,15 +52,12 @@ export interface TransactionTerms extends MessageBudget {
 }
 
 /** One instruction of a part: for a sweep, the AMM's part, or the collect itself. */
-interface Step {
+export interface Step {
   readonly part: CollectPart;
   readonly kind: "sweep" | "amm" | "collect";
   readonly sweep: Sweep | undefined;
   readonly instruction: Instruction;
 }
-
-/** A step that made a transaction fail. */
-export type Culprit = Omit<Step, "instruction">;
 
 /**
  * The lowest limits of a part's compute units. An instruction uses less when its vault is empty, the AMM's almost none:
@@ -195,7 +192,7 @@ export function createComposer(needs: {
      * What made a transaction fail with `err`: one step, or all that can have left an account below its rent-exempt
      * minimum. Empty if none can be named, as when the compute units were used up: any may have used too many.
      */
-    findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Culprit[] {
+    findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
       if (failed !== undefined) {

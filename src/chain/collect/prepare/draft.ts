@@ -25,7 +25,7 @@ import type { WalletWithCoins } from "../../wallets.ts";
 import type { Claim } from "../claims.ts";
 import type { CoinBackoff, Group } from "../coin-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
-import type { CollectPart, Composer, Culprit } from "../message/composer.ts";
+import type { CollectPart, Composer, Step } from "../message/composer.ts";
 import type { MessageBudget } from "../message/message.ts";
 import type { Simulated } from "./simulator.ts";
 
@@ -211,7 +211,7 @@ export function createReadDrafts(needs: {
       ],
 
       /** Leaves out what made a simulation fail, or all if it must not be tried again. `steps`: the culprits, if known. */
-      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Culprit[]): void {
+      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
         const error = new CollectError({
           ...{ kind: "simulation-failed", err: err!, programError: lastProgramError(logs) },
         });

@@ -11,7 +11,7 @@ import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
-import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
+import type { AccountCost, FeePayer } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
 import type { MessageBudget } from "../message/message.ts";
 import type { VersionChoice } from "../message/message-version.ts";
@@ -99,8 +99,7 @@ export function createPlanner(needs: {
   });
 
   /**
-   * Signs the transaction for all drafts, and stores it under their claims. Throws {@link AccountsRefused}, or as the fee
-   * payer does.
+   * Signs the transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
    */
   async function sign(
     drafts: readonly Draft[],
@@ -250,7 +249,8 @@ export function createPlanner(needs: {
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
       const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
-        if (error instanceof AccountsRefused) return error.reasons as Error[];
+        // Of several accounts, the budget refuses those with an error.
+        if (error instanceof AggregateError) return error.errors as Error[];
         throw error;
       });
       for (const [i, draft] of drafts.entries()) if (results[i]) settle(draft, results[i]);

@@ -14,24 +14,11 @@ import {
 } from "../message/composer.ts";
 import { MAX_UNIT_LIMIT, toTransaction, type MessageBudget } from "../message/message.ts";
 
-/** What a simulated transaction did. */
-export interface Simulated extends Omit<
-  Awaited<ReturnType<Rpc["simulateTransaction"]>>,
-  "accounts" | "payerBefore"
-> {
-  /** Those of the simulated transaction. */
-  readonly simulatedTerms: TransactionTerms;
-  /** The lamports of a vault, or of the fee payer, afterwards; undefined when unknown. */
-  after(address: string): Lamports | undefined;
-  /** What the AMM leaves in each of its vaults that the parts empty, in lamports, by the vault's address. */
-  readonly leftInAmm: ReadonlyMap<string, Lamports>;
-  /** What the fee payer lost besides the base fee; undefined when unknown. */
-  readonly rent: Lamports | undefined;
-}
-
 const UNIT_LIMIT_MARGIN = 1.2;
 
 export type Simulator = ReturnType<typeof createSimulator>;
+/** What a simulated transaction did. */
+export type Simulated = Awaited<ReturnType<Simulator["simulate"]>>;
 
 /** Simulates transactions of one or several accounts, and chooses their terms. */
 export function createSimulator(
@@ -45,11 +32,11 @@ export function createSimulator(
   const { rpc, floors, composer } = needs;
   const feePayer = needs.feePayer.toBase58();
 
-  async function simulate(parts: readonly CollectPart[]): Promise<Simulated> {
+  async function simulate(parts: readonly CollectPart[]) {
     const sweeps = parts.flatMap((part) => part.sweeps);
     const distributions = distributionsOf(sweeps);
     const budget = { version: composer.version(), price: 0n, unitLimit: MAX_UNIT_LIMIT };
-    const simulatedTerms = { ...budget, guard: 1n };
+    const simulatedTerms: TransactionTerms = { ...budget, guard: 1n };
     const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
     const ammVaults = [
       ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
@@ -70,13 +57,18 @@ export function createSimulator(
     ]);
     const { accounts, payerBefore, ...result } = simulated;
     const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
-    const after = (address: string) => found.get(address)?.lamports;
+    /** The lamports of a vault, or of the fee payer, afterwards; undefined when unknown. */
+    const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
     const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
     return {
       ...result,
       simulatedTerms,
       after,
-      leftInAmm: new Map(ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)])),
+      /** What the AMM leaves in each of its vaults that the parts empty, in lamports, by the vault's address. */
+      leftInAmm: new Map<string, Lamports>(
+        ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
+      ),
+      /** What the fee payer lost besides the base fee; undefined when unknown. */
       rent:
         before !== undefined && left !== undefined
           ? saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS))
