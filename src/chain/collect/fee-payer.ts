@@ -11,9 +11,9 @@ import { toTransaction } from "./message/message.ts";
 import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
-export const FEW_COLLECTS = 100n;
+const FEW_COLLECTS = 100n;
 
-/** For how many collects a fee payer (base58) can pay, and a text that says so. */
+/** Whether a fee payer (base58) can pay for enough collects, and a text that says for how many. */
 export function describeBalance(
   feePayer: string,
   lamports: Lamports,
@@ -21,7 +21,7 @@ export function describeBalance(
 ) {
   const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
   const text = `the fee payer ${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
-  return { collects, text };
+  return { collects, isEnough: collects >= FEW_COLLECTS, text };
 }
 
 /** The lamports that a message moves to an account's address, and who pays the account's part of the cost. */

@@ -23,30 +23,6 @@ import {
 } from "./send-and-confirm.ts";
 import { createLandingProofs, type SeenTransaction } from "./success.ts";
 
-/** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
-export interface InFlightCollect {
-  /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
-  readonly outcome: Promise<CollectOutcome>;
-  /** The mints of the coins that it has left out so far, because they fail or cost too much. */
-  readonly leftOut: ReadonlySet<string>;
-  /** The signature of the transaction that it sends, or waits for. */
-  signature(): string | undefined;
-  /** Call when a caller joins it. */
-  asked(): void;
-  /** Once it has collected: whether that is a success for a caller who asked at this `performance.now()` time. */
-  isSuccessFor(askedAt: number): Promise<boolean>;
-  /** The error for a caller who times out now. */
-  timeoutError(): CollectError;
-}
-
-/** The transaction that a collect sends, or waits for, which decides the error for a caller who times out. */
-interface TransactionInFlight {
-  /** Undefined while another collect prepares it. */
-  readonly signature: () => string | undefined;
-  /** Whether it is confirmed, and its amounts are being read. */
-  readonly hasLanded: boolean;
-}
-
 /** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
@@ -71,6 +47,9 @@ export interface CollectNeeds extends ConfirmationWaits {
   log: Logger;
 }
 
+/** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
+export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
+
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
@@ -84,12 +63,7 @@ export function createStartCollect(needs: CollectNeeds) {
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const readOutcome = createReadOutcome({ ...needs, readLanded });
 
-  return (
-    wallet: WalletWithCoins,
-    payers: Payers,
-    block: string | undefined,
-    log = needs.log,
-  ): InFlightCollect => {
+  return (wallet: WalletWithCoins, payers: Payers, block: string | undefined, log = needs.log) => {
     const { account, coins } = wallet;
     const { address } = account;
     const startedAt = performance.now();
@@ -98,8 +72,11 @@ export function createStartCollect(needs: CollectNeeds) {
     /** Whether a transaction may be in flight that was signed before a caller who asks now. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
-    /** Undefined while none is. One that is being stored may turn out not to be sent. */
-    let inFlight: TransactionInFlight | undefined;
+    /**
+     * The transaction that it sends, or waits for, which decides the error for a caller who times out. Its signature is
+     * undefined while another collect prepares it. `hasLanded`: it is confirmed, and its amounts are being read.
+     */
+    let inFlight: { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
     /** The account's last collect. */
     let lastCollect: Claim["lastCollect"] = () => undefined;
     /** Set after a transaction of several accounts has failed. */
@@ -301,16 +278,22 @@ export function createStartCollect(needs: CollectNeeds) {
     const signature = () => inFlight?.signature();
 
     return {
-      outcome: run().then((outcome) =>
+      /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
+      outcome: run().then((outcome): CollectOutcome =>
         outcome.kind === "nothing" ? { ...outcome, lastCollect: lastCollect() } : outcome,
       ),
-      leftOut,
+      /** The mints of the coins that it has left out so far, because they fail or cost too much. */
+      leftOut: leftOut as ReadonlySet<string>,
+      /** The signature of the transaction that it sends, or waits for. */
       signature,
+      /** Call when a caller joins it. */
       asked() {
         if (mayBeInFlight) proofs.readSlot();
       },
-      isSuccessFor: async (askedAt) =>
+      /** Once it has collected: whether that is a success for a caller who asked at this `performance.now()` time. */
+      isSuccessFor: async (askedAt: number) =>
         reported !== undefined && (await proofs.resultFor(askedAt, reported)) === "landed",
+      /** The error for a caller who times out now. */
       timeoutError() {
         const current = signature();
         return inFlight?.hasLanded && current !== undefined

@@ -9,7 +9,7 @@ export interface SeenTransaction {
 }
 
 /** Shows that what lands above `slot` landed after all callers asked who asked until `at`, in `performance.now()` time. */
-export interface LandingProof {
+interface LandingProof {
   readonly at: number;
   readonly slot: number;
 }
