@@ -66,8 +66,8 @@ export function createReadOutcome(needs: {
   ): Promise<CollectOutcome> {
     const { address } = account;
     const { before, after } = landed?.balances.get(address) ?? {};
-    const unwithdrawable =
-      signed?.unwithdrawable ?? (await balances.getUnwithdrawable(account).catch(() => undefined));
+    const readUnwithdrawable = () => balances.getUnwithdrawable(account).catch(() => undefined);
+    const unwithdrawable = landed && (signed?.unwithdrawable ?? (await readUnwithdrawable()));
     if (before === undefined || after === undefined || unwithdrawable === undefined)
       throw new CollectError({ kind: "landed-unreadable", signature });
     const collected = saturatingSubtract(after, before);
