@@ -109,7 +109,8 @@ export function createReadOutcome(needs: {
       if (signed) countCosts(signed, landed);
       const mints = toMints(transaction);
       if (err === null) {
-        landing.hasFailed = false;
+        // The account's own transactions failed, not another account's distribution.
+        if (signed || claim.openTransaction) landing.hasFailed = false;
         backoff.succeeded(address, mints);
         const feePayerBalance = landed?.balances.get(feePayer)?.after;
         if (signed && feePayerBalance !== undefined) metrics.setBalance(feePayerBalance);
