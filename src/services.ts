@@ -13,11 +13,9 @@ import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
 import { createVersionChoice } from "./chain/collect/message/message-version.ts";
-import { createDrafts } from "./chain/collect/prepare/draft.ts";
-import { createPacker } from "./chain/collect/prepare/packer.ts";
-import { createProspects } from "./chain/collect/prepare/prospect.ts";
+import { createReadDrafts } from "./chain/collect/prepare/draft.ts";
+import { createPlanner } from "./chain/collect/prepare/planner.ts";
 import { createSimulator } from "./chain/collect/prepare/simulator.ts";
-import { POLL_MS } from "./chain/collect/signature-poller.ts";
 import { createFloors } from "./chain/slots/stale-balances.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
@@ -122,30 +120,20 @@ export function createChainServices(needs: CommonNeeds) {
     },
   });
 
+  const backoff = createCoinBackoff();
   const versions = createVersionChoice({ log });
-  const composer = createComposer({ launchpad, feePayer: keypair.publicKey, version: versions.current });
-  const prospects = createProspects({ ...common, balances, composer });
-  const simulator = createSimulator({ ...common, rpc, floors, composer, feePayer: keypair.publicKey });
-  const packer = createPacker({
-    ...common,
-    rpc,
-    createDraft: createDrafts({ ...common, prospects, findings }),
-    simulator,
-    composer,
-    versions,
-    feePayer,
-    pollMs: needs.waits?.pollMs ?? POLL_MS,
-  });
+  const ofMessages = { ...common, rpc, versions, floors, feePayer: keypair.publicKey };
+  const composer = createComposer({ ...ofMessages, launchpad, version: versions.current });
+  const simulator = createSimulator({ ...ofMessages, composer });
   const collector = createCollector({
     ...common,
     rpc,
     balances,
-    prospects,
-    packer,
+    readDrafts: createReadDrafts({ ...common, balances, backoff, composer, findings }),
+    plan: createPlanner({ ...ofMessages, simulator, composer, feePayer }),
     versions,
-    feePayer,
     claims: createClaims(common),
-    backoff: createCoinBackoff(),
+    backoff,
     findings,
     floors,
     announceLanded: landedSlots.announce,

@@ -13,7 +13,7 @@ const isSuccess = (call: CollectCall): call is Success => call.answer.kind === "
 
 /** Checks what collects answered, and counts what they said. */
 export function checkAnswers(system: System, calls: readonly CollectCall[], problems: Problems) {
-  const { timeline, sent, replicas, sandbox, expiredAt } = system;
+  const { timeline, sent, replicas, sandbox, endpoints, stale, expiredAt } = system;
   const { chain } = sandbox;
   const callsOf = Map.groupBy(calls, ({ account }) => account.id);
   const successes = calls.filter(isSuccess);
@@ -47,12 +47,13 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * Whether the transaction landed after the caller asked, in the confirmed view. A stale endpoint does not know what has
-   * landed.
+   * Whether the transaction landed after the caller asked, in the confirmed view. A replica does not know what has landed
+   * while all endpoints that answer it are stale.
    */
-  function isCurrent({ start, end, answer: { txSignature } }: Success): boolean {
+  function isCurrent({ replica, start, end, answer: { txSignature } }: Success): boolean {
     const { slot = 0 } = chain.landed(txSignature) ?? {};
-    return slot > start.confirmedSlot || overlaps(system.stale, start.at, end);
+    const isToldTheTruth = endpoints.some((endpoint) => endpoint.wasHonest(replica, start.at, end));
+    return slot > start.confirmedSlot || (overlaps(stale, start.at, end) && !isToldTheTruth);
   }
 
   function checkMessage(call: CollectCall, message: string): void {

@@ -27,7 +27,9 @@ export interface Call {
 export type Client = ReturnType<typeof createClient>;
 
 /** Sends requests from thousands of addresses. */
-export function createClient({ replicas, timeline, random }: System) {
+export function createClient({ replicas, timeline, random, alternates }: System) {
+  /** Which replica was asked last to collect an account, by its id. */
+  const lastAsked = new Map<string, number>();
   const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
 
   /** Undefined when the replica was killed meanwhile. */
@@ -56,6 +58,13 @@ export function createClient({ replicas, timeline, random }: System) {
 
   return {
     newCall: (replica = random.below(replicas.length)): Call => ({ replica, start: timeline.now() }),
+    /** A collect of one account. */
+    newCollect(account: SandboxAccount): Call {
+      const last = alternates ? lastAsked.get(account.id) : undefined;
+      const replica = last === undefined ? random.below(replicas.length) : (last + 1) % replicas.length;
+      lastAsked.set(account.id, replica);
+      return { replica, start: timeline.now() };
+    },
     send,
     isRare: () => random.isChosen(0.05),
     /** None, one or all of an account's coins. */

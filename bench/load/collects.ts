@@ -46,7 +46,7 @@ type CollectAnswer =
 /** Callers that collect, and record what they received. */
 export function createCollects(
   { accounts, sharedCoins, failingCoins, random }: System,
-  { newCall, send, isRare, chooseMints }: Client,
+  { newCall, newCollect, send, isRare, chooseMints }: Client,
   truth: Truth,
 ) {
   const { pick, pickBusy } = random;
@@ -131,7 +131,7 @@ export function createCollects(
         if (isRare()) return collectOne(pick([12, "", null]), undefined, newCall());
         const account = pickBusy(accounts);
         const strangers = random.isChosen(NAMING_FAILING_COINS) ? failingMintsOf(account) : [];
-        return collectOne(account.id, account, newCall(), [...chooseMints(account), ...strangers]);
+        return collectOne(account.id, account, newCollect(account), [...chooseMints(account), ...strangers]);
       },
 
       async collects() {

@@ -27,6 +27,8 @@ export interface Endpoint extends LoopbackServer<ChainCall> {
   lie(toMethods: ToMethods): () => void;
   /** How often accounts were read here. */
   reads(): number;
+  /** Whether it told a replica the truth within this time, in milliseconds since 1970. */
+  wasHonest(replica: number, from: number, to: number): boolean;
 }
 
 /** A transaction that a replica tried to send, whether or not the endpoint kept it. */
@@ -93,20 +95,25 @@ export async function startEndpoints(
     const honest = methodsOf(chain);
     let methods = honest;
     let reads = 0;
+    const honestCalls: { readonly replica: number; readonly at: number }[] = [];
+    const replicaOf = (url: URL) => Number(url.pathname.slice(1));
     const server = await createLoopbackServer<ChainCall>({
       port: 0,
       describe({ body, url }) {
         const parsed = parseJsonRpcCall(body);
-        const call = parsed && { ...parsed, replica: Number(url.pathname.slice(1)) };
+        const call = parsed && { ...parsed, replica: replicaOf(url) };
         if (call) record(call);
         if (call?.method === "getMultipleAccounts") reads++;
         return call;
       },
-      handle: ({ body }) => ({
-        status: 200,
-        headers: { "content-type": "application/json" },
-        body: answerJsonRpc(body, methods),
-      }),
+      handle({ body, url }) {
+        if (methods === honest) honestCalls.push({ replica: replicaOf(url), at: Date.now() });
+        return {
+          status: 200,
+          headers: { "content-type": "application/json" },
+          body: answerJsonRpc(body, methods),
+        };
+      },
     });
     return {
       ...server,
@@ -118,6 +125,8 @@ export async function startEndpoints(
         };
       },
       reads: () => reads,
+      wasHonest: (replica, from, to) =>
+        honestCalls.some((call) => call.replica === replica && from <= call.at && call.at <= to),
     };
   }
 

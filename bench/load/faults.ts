@@ -33,7 +33,8 @@ const SERVED_MS = 10_000;
 /** In lamports per byte. */
 const LOWER_RENTS = [2_575, 1_322];
 /** How slow Redis is between two freezes: each command still takes less than the 120 ms that the gateway waits. */
-const SLOW_REDIS_MS = [0, 30, 0, 50];
+const MOST_SLOW_REDIS_MS = 50;
+const SLOW_REDIS_MS = [0, 30, 0, MOST_SLOW_REDIS_MS];
 
 /** How long Redis freezes: some shorter than the 120 ms that the gateway waits, some longer. */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
@@ -250,7 +251,7 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
 
 /** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
 export function createFaultSchedule(system: System, problems: Problems) {
-  const { sandbox, redis, slowRedis, replicas, frozen, random, advanceSlots } = system;
+  const { sandbox, redis, slowRedis, replicas, frozen, random, alternates, advanceSlots } = system;
   const ofChain = chainScenarios(system, problems);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
@@ -293,7 +294,9 @@ export function createFaultSchedule(system: System, problems: Problems) {
 
   async function freezeRedis(isOver: () => boolean): Promise<void> {
     for (;;) {
-      slowRedis.slowDown(SLOW_REDIS_MS[counts.freezes % SLOW_REDIS_MS.length]!);
+      slowRedis.slowDown(
+        alternates ? MOST_SLOW_REDIS_MS : SLOW_REDIS_MS[counts.freezes % SLOW_REDIS_MS.length]!,
+      );
       await sleepUnless(isOver, FREEZE_EVERY_MS);
       slowRedis.slowDown(0);
       if (isOver()) return;

@@ -4,7 +4,8 @@
  * upstreams and Redis fail or are slow, endpoints lie, the cluster changes, and a replica is killed. It compares every
  * answer with the chain's timeline, audits the ledger, and checks this process for leaks. `npm run load -- <seconds>`
  * (default 60) exits with code 1 on any problem; `npm run load -- never-landing <transactions>` measures memory: see
- * never-landing.ts. LOAD_SEED repeats a run's random choices, though not the order in which its callers make them.
+ * never-landing.ts. LOAD_SEED repeats a run's random choices, though not the order in which its callers make them. With a seed
+ * that ends in 0, each account's collects alternate between the replicas, over a slow Redis.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";

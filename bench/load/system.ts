@@ -116,6 +116,8 @@ export async function startSystem(
   return {
     /** Makes all random choices of the run. */
     random: createRandom(seed),
+    /** Whether each account's collects alternate between the replicas, over a slow Redis. */
+    alternates: seed % 10 === 0,
     sandbox,
     feePayer: readConfig(sandbox.env).secrets.feePayerKeypair.publicKey.toBase58(),
     accounts,

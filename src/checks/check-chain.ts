@@ -1,4 +1,4 @@
-import { describeBalance, FEW_COLLECTS } from "../chain/collect/fee-payer.ts";
+import { describeBalance } from "../chain/collect/fee-payer.ts";
 import { readPrograms, type Program } from "../chain/deploys.ts";
 import { toLamports, type Lamports } from "../chain/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-judge.ts";
@@ -79,10 +79,10 @@ export async function checkChain(needs: {
 
   function checkFeePayer(lamports: Lamports): Finding {
     setFeePayerBalance?.(lamports);
-    const { collects, text } = describeBalance(feePayer, lamports, {
+    const { collects, isEnough, text } = describeBalance(feePayer, lamports, {
       maxPriorityFeeLamports: config.maxPriorityFeeLamports,
     });
-    if (collects >= FEW_COLLECTS) return good("FEE_PAYER_KEYPAIR", text);
+    if (isEnough) return good("FEE_PAYER_KEYPAIR", text);
     const state = collects > 0n ? poor : bad;
     return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });
   }

@@ -20,21 +20,17 @@ const STORED_TRANSACTION = z.object({
 /** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
 export type StoredTransaction = Readonly<z.infer<typeof STORED_TRANSACTION>>;
 
-const LAMPORTS = z.codec(z.string().regex(/^\d{1,20}$/), z.custom<Lamports>(), {
-  decode: (text) => toLamports(BigInt(text)),
-  encode: String,
-});
-const TIME = z.codec(z.int(), z.date(), {
-  decode: (ms) => new Date(ms),
-  encode: (date) => date.getTime(),
-});
+const LAMPORTS = z
+  .string()
+  .regex(/^\d{1,20}$/)
+  .transform((text): Lamports => toLamports(BigInt(text)));
 const LAST_COLLECT = z.object({
   collected: LAMPORTS,
   /** The withdrawable lamports at the address right after it. */
   newBalance: LAMPORTS,
   signature: z.string(),
   /** When its block was produced. In milliseconds in Redis. */
-  at: TIME,
+  at: z.int().transform((ms) => new Date(ms)),
 });
 /** What the last successful collect of an account moved. */
 export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
@@ -56,7 +52,10 @@ export interface Claim {
    * settle the claim, and take it again.
    */
   readonly openTransaction: StoredTransaction | undefined;
-  /** Whether `openTransaction` was in the claim at once. If not, it may still have landed long ago: Redis stores late. */
+  /**
+   * Whether `openTransaction` was in the claim at once, or another collect of this process has its outcome. If not, it may
+   * still have landed long ago: Redis stores late.
+   */
   readonly isEarlier: boolean;
   /** False while Redis is down: then another replica may hold the claim. */
   readonly isInRedis: boolean;
@@ -218,6 +217,14 @@ return 1
 `,
 };
 
+/** A collect as it is stored in Redis. */
+const toText = ({ collected, newBalance, signature, at }: LastCollect): string =>
+  JSON.stringify({
+    collected: String(collected),
+    newBalance: String(newBalance),
+    signature,
+    at: at.getTime(),
+  });
 /** In ms; not positive once the collect is forgotten. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
@@ -337,7 +344,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         if (backoff !== "") rememberBackoff(address, backoff);
         if (collect) rememberCollect(address, collect);
         const ttl = collect ? timeToLive(collect) : 0;
-        const stored = ttl > 0 && collect ? JSON.stringify(z.encode(LAST_COLLECT, collect)) : "";
+        const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
         // Until a claim without a transaction expires by itself, settling it spares the next collect the wait.
@@ -379,6 +386,26 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   };
 }
 
+/**
+ * Stores a transaction under the claims of its accounts, given by account. Returns for each account whether to send it. If
+ * another replica has taken one of the claims, that is only if a replica may have received it by a claim of the account.
+ */
+export async function storeUnderAll(
+  held: readonly (readonly Claim[])[],
+  transaction: StoredTransaction,
+): Promise<boolean[]> {
+  const areStored = await Promise.all(
+    held.map((ofAccount) => Promise.all(ofAccount.map((claim) => claim.store(transaction)))),
+  );
+  if (!areStored.flat().includes(false)) return held.map(() => true);
+  const areFree = await Promise.all(
+    held.map((ofAccount, i) =>
+      Promise.all(ofAccount.map(async (claim, j) => !areStored[i]![j] || claim.withdraw())),
+    ),
+  );
+  return areFree.map((ofAccount) => ofAccount.includes(false));
+}
+
 async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {
   const timeout = new AbortController();
   const late = sleep(Math.max(0, endsAt - performance.now()), "late", { signal: timeout.signal }).catch(
@@ -393,7 +420,7 @@ async function before(endsAt: number, promise: Promise<unknown>): Promise<void> 
 function toFollow(openTransaction: StoredTransaction): Claim {
   return {
     openTransaction,
-    isEarlier: false,
+    isEarlier: true,
     isInRedis: false,
     landedSlot: 0,
     lastCollect: () => undefined,

@@ -3,7 +3,7 @@ import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../store/memoize.ts";
 import { FAILURE_RESULTS } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
-import { describeBalance, FEW_COLLECTS } from "./fee-payer.ts";
+import { describeBalance } from "./fee-payer.ts";
 
 const BALANCE_MAX_AGE_MS = 10_000;
 
@@ -68,8 +68,8 @@ export function createCollectMetrics(
 
   function setBalance(lamports: Lamports): void {
     balance.set(Number(lamports));
-    const { collects, text } = describeBalance(feePayer, lamports, needs);
-    if (collects < FEW_COLLECTS) warnings.raise("fee payer", `${text}: fund it`);
+    const { isEnough, text } = describeBalance(feePayer, lamports, needs);
+    if (!isEnough) warnings.raise("fee payer", `${text}: fund it`);
     else warnings.clear("fee payer", text);
   }
 

@@ -19,33 +19,21 @@ export interface CollectCaller {
   readonly visitorBlock: string | undefined;
 }
 
-/** What the callers of one block want an account's next collect to cover. */
-interface Wish {
-  readonly caller: CollectCaller;
-  /** By mint. */
-  readonly coins: ReadonlyMap<string, CoinAddresses>;
-}
-
 /** An account's collect, in flight or in the queue. */
 interface AccountCollect {
   readonly task: Task<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
-  /** Of the callers who named its coins. */
+  /** Of the callers who name its coins. */
   readonly visitorBlock: string | undefined;
-  /** The mints of the coins that it collects. */
-  readonly mints: ReadonlySet<string>;
+  /** The coins that it collects, by mint. While it is in the queue, its block's callers add theirs. */
+  readonly coins: Map<string, CoinAddresses>;
   /** False if it leaves them out because of failures that the block caused. */
   readonly mayName: boolean;
-  /** What callers who joined want besides, by block, in the order in which they asked first. */
-  readonly wishes: Map<string | undefined, Wish>;
   readonly payers: Payers;
 }
 
-/**
- * The most coins of a collect that callers of a block share: with the account's own keys they fit into one read. The coins
- * of the caller who asked first come first.
- */
+/** The most coins of a collect: with the account's own keys they fit into one read. */
 const MAX_COINS = 19;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
@@ -75,20 +63,15 @@ export function createCollector(needs: CollectNeeds) {
   const collects = new Map<string, AccountCollect>();
   const inFlight = () => [...collects.values()].flatMap((collect) => collect.inFlight ?? []);
 
-  /** Starts the collect that an account's callers wished for first, or else this one; the other wishes wait. */
-  function addNext(
+  function add(
     account: AccountAddresses,
-    wishes: ReadonlyMap<string | undefined, Wish>,
-    own: Wish,
+    { addressBlock, visitorBlock }: CollectCaller,
     log: Logger | undefined,
   ): AccountCollect {
     const { address } = account;
-    const [{ caller, coins } = own, ...others] = wishes.values();
-    const { addressBlock, visitorBlock } = caller;
-    const some = [...coins.values()].slice(0, MAX_COINS);
-    const payers: Payers = new Map([[addressBlock, undefined]]);
     async function run(): Promise<CollectOutcome> {
-      collect.inFlight = startCollect({ account, coins: some }, payers, visitorBlock, log);
+      const wallet = { account, coins: [...collect.coins.values()] };
+      collect.inFlight = startCollect(wallet, collect.payers, visitorBlock, log);
       try {
         const outcome = await collect.inFlight.outcome;
         metrics.ended(outcome.kind);
@@ -102,18 +85,12 @@ export function createCollector(needs: CollectNeeds) {
       task: addTask(run, () => collects.delete(address)),
       inFlight: undefined,
       visitorBlock,
-      mints: new Set(some.map(({ mint }) => mint)),
+      coins: new Map(),
       mayName: backoff.mayNameCoins(address, visitorBlock),
-      wishes: new Map(others.map((each) => [each.caller.visitorBlock, each])),
-      payers,
+      payers: new Map([[addressBlock, undefined]]),
     };
     collects.set(address, collect);
     return collect;
-  }
-
-  function wish({ wishes }: AccountCollect, { caller, coins }: Wish): void {
-    const { coins: others = [] } = wishes.get(caller.visitorBlock) ?? {};
-    wishes.set(caller.visitorBlock, { caller, coins: new Map([...others, ...coins]) });
   }
 
   /**
@@ -152,8 +129,9 @@ export function createCollector(needs: CollectNeeds) {
   return {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
-     * the coins, another follows for all of the caller's block; blocks take turns, so that nobody's coins fail another
-     * block's. The cost counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
+     * the coins, another follows for all of the caller's block. Those who wait are woken in the order in which they asked,
+     * and the first starts the next collect: blocks take turns, so that nobody's coins fail another block's. The cost
+     * counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
      * Settles within `collectTimeoutMs` of `startedAt` (`performance.now()` at the request's start, so that all collects of a
      * request share one timeout); the collect continues. What the collect logs goes to `log` of a caller who waits for it.
      * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
@@ -165,9 +143,8 @@ export function createCollector(needs: CollectNeeds) {
       log?: Logger,
     ): Promise<CollectOutcome> {
       const { addressBlock, visitorBlock } = caller;
-      const own = new Map(coins.map((coin) => [coin.mint, coin]));
+      const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      let last: AccountCollect | undefined;
       /** Set after another block's collect failed or left out a coin of this caller, perhaps because of its own coins. */
       let isApart = false;
       for (;;) {
@@ -176,14 +153,14 @@ export function createCollector(needs: CollectNeeds) {
           throw timeoutErrorOf(collects.get(account.address));
         }
         const current = collects.get(account.address);
-        const collect = current ?? addNext(account, last?.wishes ?? new Map(), { caller, coins: own }, log);
+        const collect = current ?? add(account, caller, log);
         const isOfBlock = collect.visitorBlock === visitorBlock;
+        if (isOfBlock && !collect.inFlight)
+          for (const coin of coins) if (collect.coins.size < MAX_COINS) collect.coins.set(coin.mint, coin);
         const isCovered =
           isOfBlock || (collect.mayName && !isApart)
-            ? coins.every(({ mint }) => collect.mints.has(mint))
+            ? coins.every(({ mint }) => collect.coins.has(mint))
             : coins.length === 0 && !isApart;
-        if (!isCovered) wish(collect, { caller, coins: own });
-        last = collect;
         const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
           if (!isOfCoins(error)) throw error;
           // Coins that others named must not fail this caller.

@@ -19,10 +19,8 @@ export interface Cost {
   readonly moved: Lamports;
 }
 
-export interface ReservedFee {
-  /** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
-  release(unused: Lamports): void;
-}
+/** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
+export type ReservedFee = (unused: Lamports) => void;
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
@@ -76,10 +74,8 @@ export function createFeeBudget(needs: {
       for (const block of payers.keys()) {
         const taken = await budget.take(block, Number(fee + rent), { pool: isSmall ? small : pool });
         if (!taken.shortage) {
-          return {
-            release(unused) {
-              taken.giveBack(Number(unused));
-            },
+          return (unused) => {
+            taken.giveBack(Number(unused));
           };
         }
         shortage = taken.shortage;

@@ -11,9 +11,9 @@ import { toTransaction } from "./message/message.ts";
 import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
-export const FEW_COLLECTS = 100n;
+const FEW_COLLECTS = 100n;
 
-/** For how many collects a fee payer (base58) can pay, and a text that says so. */
+/** Whether a fee payer (base58) can pay for enough collects, and a text that says for how many. */
 export function describeBalance(
   feePayer: string,
   lamports: Lamports,
@@ -21,7 +21,7 @@ export function describeBalance(
 ) {
   const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
   const text = `the fee payer ${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
-  return { collects, text };
+  return { collects, isEnough: collects >= FEW_COLLECTS, text };
 }
 
 /** The lamports that a message moves to an account's address, and who pays the account's part of the cost. */
@@ -63,18 +63,6 @@ export interface AccountCost {
   correctRent(paid: Lamports): void;
 }
 
-/** The budget refuses some of several accounts. Nothing is signed or reserved. */
-export class AccountsRefused extends Error {
-  override readonly name = "AccountsRefused";
-  /** In the order of the accounts; undefined for those that are not refused. */
-  readonly reasons: readonly unknown[];
-
-  constructor(reasons: readonly unknown[]) {
-    super("the fee budget refuses some accounts");
-    this.reasons = reasons;
-  }
-}
-
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
@@ -109,7 +97,7 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
-  /** Reserves the cost for each account, or for none. Throws {@link AccountsRefused}, or the reason if it is only one. */
+  /** Reserves the cost for each account, or for none. */
   async function reserve(
     { fee, rent }: Omit<Cost, "moved">,
     accounts: readonly CollectedAccount[],
@@ -119,11 +107,11 @@ export function createFeePayer(needs: {
     );
     const reserved = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     if (reserved.length === accounts.length) return reserved;
-    for (const each of reserved) each.release(toLamports(fee + rent));
-    const reasons = results.map((each) =>
-      each.status === "rejected" ? (each.reason as unknown) : undefined,
-    );
-    throw reasons.length === 1 ? reasons[0] : new AccountsRefused(reasons);
+    for (const release of reserved) release(toLamports(fee + rent));
+    const reasons = results.map((each): unknown => (each.status === "rejected" ? each.reason : undefined));
+    throw reasons.length === 1
+      ? reasons[0]
+      : new AggregateError(reasons, "the fee budget refuses some accounts");
   }
 
   return {
@@ -136,7 +124,8 @@ export function createFeePayer(needs: {
 
     /**
      * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
-     * ({@link AccountsRefused} if there are several accounts), or `fee-payer-short` when `spendable` does not cover the
+     * (if there are several accounts an AggregateError of each one's error, undefined for those that are not refused; then
+     * nothing is reserved), or `fee-payer-short` when `spendable` does not cover the
      * transactions in flight, and any other error when the message, given by its bytes, is not safe to sign.
      */
     async sign(
@@ -167,10 +156,10 @@ export function createFeePayer(needs: {
         costs: reserved.map((each) => ({
           close({ refund }) {
             openCosts -= cost;
-            if (refund) each.release(cost);
+            if (refund) each(cost);
           },
           correctRent(paid) {
-            if (paid !== rent) each.release(toLamports(rent - paid));
+            if (paid !== rent) each(toLamports(rent - paid));
           },
         })),
       };

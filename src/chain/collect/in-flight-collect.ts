@@ -1,61 +1,37 @@
 import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
-import type { Floors } from "../slots/stale-balances.ts";
+import type { CoinFindings } from "../coin-findings.ts";
+import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import type { Floors } from "../slots/stale-balances.ts";
+import { distributionsOf } from "../sweeps.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
-import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import type { CoinBackoff } from "./coin-backoff.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
+import type { Payers } from "./fee-budget.ts";
+import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
+import type { VersionChoice } from "./message/message-version.ts";
+import type { Draft, PendingCollect, ReadDrafts } from "./prepare/draft.ts";
+import type { Planner } from "./prepare/planner.ts";
 import {
   createConfirmation,
   hasAccount,
   type ConfirmationWaits,
   type TransactionOutcome,
 } from "./send-and-confirm.ts";
-import { createSuccessRule } from "./success.ts";
-import type { CoinBackoff } from "./coin-backoff.ts";
-import type { Payers } from "./fee-budget.ts";
-import type { FeePayer } from "./fee-payer.ts";
-import type { CoinFindings } from "../coin-findings.ts";
-import { createLandedOutcome, type CollectOutcome, type EarlierTransaction } from "./landed-outcome.ts";
-import type { SignedCollect } from "./prepare/plan.ts";
-import { createPrepareCollect } from "./prepare/prepare-collect.ts";
-import type { Prospects } from "./prepare/prospect.ts";
-import type { Packer } from "./prepare/packer.ts";
-import type { VersionChoice } from "./message/message-version.ts";
-
-/** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
-export interface InFlightCollect {
-  /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
-  readonly outcome: Promise<CollectOutcome>;
-  /** The mints of the coins that it has left out so far, because they fail or cost too much. */
-  readonly leftOut: ReadonlySet<string>;
-  /** The signature of the transaction that it sends, or waits for. */
-  signature(): string | undefined;
-  /** Call when a caller joins it. */
-  asked(): void;
-  /** Once it has collected: whether that is a success for a caller who asked at this `performance.now()` time. */
-  isSuccessFor(askedAt: number): Promise<boolean>;
-  /** The error for a caller who times out now. */
-  timeoutError(): CollectError;
-}
-
-/** The transaction that a collect sends, or waits for, which decides the error for a caller who times out. */
-interface TransactionInFlight {
-  /** Undefined while another collect prepares it. */
-  readonly signature: () => string | undefined;
-  /** Whether it is confirmed, and its amounts are being read. */
-  readonly hasLanded: boolean;
-}
+import { createLandingProofs, type SeenTransaction } from "./success.ts";
 
 /** The services that collects use. Only `feePayer` holds the key. */
 export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
   balances: Balances;
-  prospects: Prospects;
-  packer: Packer;
+  readDrafts: ReadDrafts;
+  plan: Planner;
   versions: VersionChoice;
-  feePayer: FeePayer;
+  /** The fee payer's address. */
+  feePayer: string;
   claims: Claims;
   backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
@@ -71,6 +47,9 @@ export interface CollectNeeds extends ConfirmationWaits {
   log: Logger;
 }
 
+/** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
+export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
+
 /** One endpoint alone may lie about an expired transaction, to raise spending. */
 const ENDPOINTS_FOR_REFUND = 2;
 
@@ -80,63 +59,135 @@ const ENDPOINTS_FOR_REFUND = 2;
  * starts it. Start at most one per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { feePayer, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
+  const { readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
-  const prepare = createPrepareCollect(needs);
-  const feePayerAddress = feePayer.publicKey.toBase58();
+  const readOutcome = createReadOutcome({ ...needs, readLanded });
 
-  return (
-    wallet: WalletWithCoins,
-    payers: Payers,
-    block: string | undefined,
-    log = needs.log,
-  ): InFlightCollect => {
+  return (wallet: WalletWithCoins, payers: Payers, block: string | undefined, log = needs.log) => {
     const { account, coins } = wallet;
     const { address } = account;
-    const landedOutcome = createLandedOutcome({ ...needs, readLanded, feePayer: feePayerAddress, log });
     const startedAt = performance.now();
     const endsAt = startedAt + collectTimeoutMs;
-    const success = createSuccessRule(needs.rpc);
+    const proofs = createLandingProofs(needs.rpc);
     /** Whether a transaction may be in flight that was signed before a caller who asks now. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
-    /** Undefined while none is. One that is being stored may turn out not to be sent. */
-    let inFlight: TransactionInFlight | undefined;
+    /**
+     * The transaction that it sends, or waits for, which decides the error for a caller who times out. Its signature is
+     * undefined while another collect prepares it. `hasLanded`: it is confirmed, and its amounts are being read.
+     */
+    let inFlight: { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
     /** The account's last collect. */
     let lastCollect: Claim["lastCollect"] = () => undefined;
     /** Set after a transaction of several accounts has failed. */
     let isAlone = false;
+    /** The transaction that the outcome is about. */
+    let reported: SeenTransaction | undefined;
+    /** Another collect's transaction, if it is a success for the caller who started this one. */
+    let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
+    /** Another collect's transaction of unknown outcome, which may have paid the account. */
+    let unknown: string | undefined;
 
     /** Another transaction may be in flight, which this collect has not seen yet. */
     function wait(): void {
       mayBeInFlight = true;
-      success.readSlot();
+      proofs.readSlot();
     }
 
     /**
-     * Follows the transaction of a claim until it has an outcome. `isOld`: it had landed when this collect found it.
+     * Follows another collect's transaction until it has an outcome. `held`: the claim that it is in, of the account or of
+     * a sharing config.
      */
-    async function follow(
-      claim: Claim,
-      transaction: StoredTransaction,
-      find?: (transaction: StoredTransaction) => Promise<Awaited<ReturnType<typeof findLanded>> | undefined>,
-    ): Promise<{ readonly outcome: TransactionOutcome; readonly isOld: boolean }> {
+    async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
       const askedAt = performance.now();
-      const found = await find?.(transaction);
+      const isOwn = held === claim;
+      const find = async () =>
+        findLanded(transaction).catch((error: unknown) => {
+          if (isOwn) throw error;
+        });
+      const found = held.isEarlier ? await find() : undefined;
       // Statuses are of the node's newest slot, in which the transaction may still land.
-      if (found && !found.landed) success.add(askedAt, found.slot - 1);
-      const outcome = found?.landed ?? (await land(claim, transaction));
+      if (found && !found.landed) proofs.add(askedAt, found.slot - 1);
       if (found?.landed) floors.require(address, found.landed.slot);
-      success.landed(outcome.kind === "landed" ? outcome.slot : 0);
-      return { outcome, isOld: found?.landed !== undefined };
+      const outcome = found?.landed ?? (await land(held, transaction));
+      const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
+      const result = await proofs.resultFor(startedAt, seen);
+      if (result === "unknown") unknown = transaction.signature;
+      if (outcome.kind !== "landed") return;
+      const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
+      if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
+      if (isRead) {
+        // If it is not the caller's, it is only remembered as the last collect, and one attempt to read it is enough.
+        const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
+        const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
+          (error: unknown) => {
+            if (result !== "nothing") throw error;
+          },
+        );
+        if (read === "failed-together") isAlone = true;
+        else if (read && result === "landed") followed = { outcome: read, transaction: seen };
+      }
+      inFlight = undefined;
+    }
+
+    /** Takes the claims of a draft's distributions, or returns that of another collect which does one of them. */
+    async function claimDistributions(
+      { wanted }: Draft,
+      held: Map<string, Claim>,
+    ): Promise<Claim | undefined> {
+      const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
+      // In the same order for all.
+      for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
+        const taken = await claims.take(sharingConfig.address, endsAt, (transaction) => {
+          wait();
+          inFlight = { signature: () => transaction()?.signature, hasLanded: false };
+        });
+        if (taken.openTransaction) return taken;
+        held.set(mint, taken);
+      }
+      return undefined;
+    }
+
+    /**
+     * Reads what the account can collect, and simulates, signs and stores a transaction, whose distributions are claimed in
+     * `held`. Throws as the planner does.
+     */
+    async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
+      const collect: PendingCollect = {
+        ...{ wallet, claim, distributions: held, payers, block, leftOut, endsAt, onSigned },
+      };
+      /** The groups of which too little would move. */
+      const tried = new Set<symbol>();
+      let missing: Lamports | undefined;
+      for (;;) {
+        const { size } = leftOut;
+        const drafts = await readDrafts(collect);
+        const draft = drafts.find(({ id }) => !tried.has(id));
+        if (!draft) return { kind: "nothing", missing } as const;
+        const leftMs = claim.backsOffMs();
+        if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
+        if (!distributionsOf(draft.wanted.sweeps).every(({ coin }) => held.has(coin.mint))) {
+          settleAll(held);
+          const other = await claimDistributions(draft, held);
+          if (other) return { kind: "other", other } as const;
+          // Read again: another collect may have distributed the fees meanwhile.
+          continue;
+        }
+        const signed = await plan(draft, { isAlone });
+        if (signed === "lost") return { kind: "lost" } as const;
+        if (signed) {
+          if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
+          return { kind: "signed", signed } as const;
+        }
+        // Without the coins that it left out, others may fit into the transaction.
+        if (leftOut.size > size) continue;
+        tried.add(draft.id);
+        missing ??= draft.missing;
+      }
     }
 
     async function run(): Promise<CollectOutcome> {
-      /** The last transaction that this collect followed. */
-      let earlier: EarlierTransaction | undefined;
-      /** The last one of unknown outcome, if it may have paid the account. */
-      let unknown: string | undefined;
       let hasMovedNothing = false;
       for (;;) {
         if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
@@ -144,116 +195,63 @@ export function createStartCollect(needs: CollectNeeds) {
         const takenAt = performance.now();
         lastCollect = claim.lastCollect;
         floors.require(address, claim.landedSlot);
-
-        const { openTransaction } = claim;
-        if (openTransaction) {
-          const { outcome, isOld } = await follow(
-            claim,
-            openTransaction,
-            claim.isEarlier ? findLanded : undefined,
-          );
-          if (outcome.kind === "unknown") unknown = openTransaction.signature;
-          if (outcome.kind !== "landed") continue;
-          const isCurrent = await success.isFor(startedAt);
-          const isWhole = !claim.isEarlier && coins.length === 0 && isCurrent;
-          if (!isOld && (outcome.err !== null || isWhole)) {
-            const result = await landedOutcome.read(account, claim, openTransaction, outcome);
-            if (result !== "failed-together") return result;
-            collectAlone();
-            continue;
-          }
-          // It may have landed before this collect began, or without these coins: collect what waits now.
-          claim.settle({ slot: outcome.slot });
-          earlier = { transaction: openTransaction, landed: outcome, isCurrent };
-          inFlight = undefined;
+        if (claim.openTransaction) {
+          await follow(claim, claim, claim.openTransaction);
           continue;
         }
 
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
-        const prepared = await prepare({
-          ...{ wallet, claim, payers, block, leftOut, endsAt, isAlone },
-          onWait(transaction) {
-            wait();
-            inFlight = { signature: () => transaction()?.signature, hasLanded: false };
-          },
+        let signedAt = 0;
+        /** The claims of the sharing configs whose fees it distributes, by the coin's mint. */
+        const distributions = new Map<string, Claim>();
+        const prepared = await prepare(claim, distributions, () => {
+          mayBeInFlight = true;
+          signedAt = performance.now();
         }).catch((error: unknown) => {
+          settleAll(distributions);
           claim.settle();
           throw error;
         });
-        if (prepared.kind !== "signed") claim.settle();
-        if (prepared.kind === "other") {
-          const transaction = prepared.claim.openTransaction!;
-          const { outcome } = await follow(prepared.claim, transaction, (each) =>
-            findLanded(each).catch(() => undefined),
-          );
-          inFlight = undefined;
-          if (outcome.kind === "landed") {
-            prepared.claim.settle({ slot: outcome.slot });
-            if (outcome.err === null)
-              earlier = { transaction, landed: outcome, isCurrent: await success.isFor(startedAt) };
-          }
-          if (outcome.kind === "unknown" && hasAccount(transaction, address)) unknown = transaction.signature;
-          continue;
-        }
-        if (prepared.kind === "nothing") {
-          // The transaction that this collect followed may have moved everything.
-          if (unknown !== undefined && !earlier?.isCurrent)
-            throw new CollectError({ kind: "unknown", signature: unknown });
-          return earlier ? landedOutcome.readEarlier(account, claim, earlier, endsAt) : prepared;
-        }
-        const { signed, distributions } = prepared;
-        const { transaction } = signed;
-        const signedAt = performance.now();
-        const held = [claim, ...distributions.values()];
-        mayBeInFlight = true;
-        if (!(await storeToSend(held, signed))) {
-          signed.close({ refund: !transaction.isShared }); // Another of its accounts may send it.
-          for (const each of held) each.settle();
+        if (prepared.kind !== "signed") {
+          settleAll(distributions);
+          claim.settle();
           // What another replica signs, it signs after it took the claim from this collect.
-          if (claim.isInRedis) success.add(takenAt, landedBefore);
-          continue;
+          if (prepared.kind === "lost" && claim.isInRedis) proofs.add(takenAt, landedBefore);
+          if (prepared.kind === "other") await follow(claim, prepared.other, prepared.other.openTransaction!);
+          if (prepared.kind !== "nothing") continue;
+          // The transaction that this collect followed may have moved everything.
+          if (unknown !== undefined && !followed)
+            throw new CollectError({ kind: "unknown", signature: unknown });
+          reported = followed?.transaction;
+          return followed?.outcome ?? prepared;
         }
+        const { signed } = prepared;
+        const { transaction } = signed;
+        settleAll(distributions, (mint) => !transaction.sweptMints?.includes(mint));
         const outcome = await land(claim, transaction);
         signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
         if (outcome.kind !== "landed") {
           backoff.expired([...distributions.keys()]);
-          for (const each of held) each.settle();
+          settleAll(distributions);
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // Equal bytes, which have one signature, may have landed before.
-        success.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
-        success.landed(outcome.slot);
+        proofs.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
+        reported = { hasAccount: true, outcome };
         // After a failure, the collects that wait must see that the coin backs off.
-        const result = await landedOutcome
-          .read(account, claim, transaction, outcome, { ...signed, block })
-          .finally(() => {
-            for (const each of distributions.values()) each.settle({ slot: outcome.slot });
-          });
-        if (result === "failed-together") collectAlone();
-        else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) {
-          // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
-          hasMovedNothing = true;
-          inFlight = undefined;
-        } else return result;
+        const result = await readOutcome(
+          { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },
+          log,
+        ).finally(() => {
+          for (const each of distributions.values()) each.settle({ slot: outcome.slot });
+        });
+        inFlight = undefined;
+        if (result === "failed-together") isAlone = true;
+        // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
+        else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) hasMovedNothing = true;
+        else return result;
       }
-    }
-
-    /**
-     * Stores a signed transaction under all its claims. False if it must not be sent: another replica has taken one of
-     * them.
-     */
-    async function storeToSend(held: readonly Claim[], signed: SignedCollect): Promise<boolean> {
-      const areStored = await Promise.all(held.map((claim) => claim.store(signed.transaction)));
-      if (await signed.isStoredForAll(!areStored.includes(false))) return true;
-      // A replica that waits for a claim may have received the transaction, and sends it: then it is in flight.
-      const areFree = await Promise.all(held.map(async (claim, i) => !areStored[i] || claim.withdraw()));
-      return areFree.includes(false);
-    }
-
-    function collectAlone(): void {
-      isAlone = true;
-      inFlight = undefined;
     }
 
     /** Sends a stored transaction until it has landed or no longer can; if it did not land, settles the claim. */
@@ -280,15 +278,22 @@ export function createStartCollect(needs: CollectNeeds) {
     const signature = () => inFlight?.signature();
 
     return {
-      outcome: run().then((outcome) =>
+      /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
+      outcome: run().then((outcome): CollectOutcome =>
         outcome.kind === "nothing" ? { ...outcome, lastCollect: lastCollect() } : outcome,
       ),
-      leftOut,
+      /** The mints of the coins that it has left out so far, because they fail or cost too much. */
+      leftOut: leftOut as ReadonlySet<string>,
+      /** The signature of the transaction that it sends, or waits for. */
       signature,
+      /** Call when a caller joins it. */
       asked() {
-        if (mayBeInFlight) success.readSlot();
+        if (mayBeInFlight) proofs.readSlot();
       },
-      isSuccessFor: success.isFor,
+      /** Once it has collected: whether that is a success for a caller who asked at this `performance.now()` time. */
+      isSuccessFor: async (askedAt: number) =>
+        reported !== undefined && (await proofs.resultFor(askedAt, reported)) === "landed",
+      /** The error for a caller who times out now. */
       timeoutError() {
         const current = signature();
         return inFlight?.hasLanded && current !== undefined
@@ -297,4 +302,13 @@ export function createStartCollect(needs: CollectNeeds) {
       },
     };
   };
+}
+
+/** Frees claims, all or some, of transactions that are not sent. */
+function settleAll(held: Map<string, Claim>, isUnneeded: (mint: string) => boolean = () => true): void {
+  for (const [mint, claim] of held) {
+    if (!isUnneeded(mint)) continue;
+    claim.settle();
+    held.delete(mint);
+  }
 }

@@ -2,12 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
-import type { ExpiryReport, SignatureStatus } from "../rpc/signature-status.ts";
+import { MAX_SIGNATURES_PER_CALL, type ExpiryReport, type SignatureStatus } from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
 import type { VersionChoice } from "./message/message-version.ts";
-import { createSignaturePoller } from "./signature-poller.ts";
 
 /** A transaction is in a block, successfully or with `err`. */
 export interface Landed {
@@ -39,11 +38,15 @@ export interface ConfirmationWaits {
   readonly agreeMs?: number | undefined;
 }
 
+/** About two slots. */
+export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
 /** How many endpoints must agree that a transaction expired, if that many are configured. */
 const MIN_AGREEING = 2;
 const AGREE_MS = 20_000;
+
+export type Confirmation = ReturnType<typeof createConfirmation>;
 
 /**
  * Gets signed transactions confirmed.
@@ -60,8 +63,14 @@ const AGREE_MS = 20_000;
 export function createConfirmation(
   needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice; log: Logger },
 ) {
-  const { rpc, versions, log, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
-  const watchSignature = createSignaturePoller(needs);
+  const { rpc, versions, log } = needs;
+  const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
+  /**
+   * What to call when an open transaction is confirmed, by signature. Not promises: one that never settles would keep the
+   * handlers of everyone who waits for it.
+   */
+  const open = new Map<string, (status: SignatureStatus) => void>();
+  let isPolling = false;
   const confirming = new Map<string, Promise<TransactionOutcome>>();
   const reading = new Map<string, Promise<LandedTransaction | undefined>>();
 
@@ -73,6 +82,24 @@ export function createConfirmation(
       log.debug({ err: error }, "a call to the chain failed while a transaction was in flight");
       return undefined;
     }
+  }
+
+  /** Reads the statuses of all open transactions together, while there are any. */
+  async function poll(): Promise<void> {
+    if (isPolling) return;
+    isPolling = true;
+    while (open.size > 0) {
+      await sleep(pollMs);
+      const signatures = [...open.keys()];
+      for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
+        const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
+        const answer = await orUndefined(rpc.getSignatureStatuses(some, { searchTransactionHistory: false }));
+        answer?.statuses.forEach((status, j) => {
+          if (status?.confirmed) open.get(some[j]!)?.(status);
+        });
+      }
+    }
+    isPolling = false;
   }
 
   /**
@@ -131,7 +158,7 @@ export function createConfirmation(
     let landed: TransactionOutcome | undefined;
     let isChecking = false;
     let wake: (outcome: TransactionOutcome) => void = () => undefined;
-    const stop = watchSignature(transaction.signature, (status) => {
+    open.set(transaction.signature, (status) => {
       if (isChecking || landed) return;
       isChecking = true;
       void supportStatus(transaction, status).then((found) => {
@@ -141,6 +168,7 @@ export function createConfirmation(
         wake(found);
       });
     });
+    void poll();
     /** What `promise` resolves to, or the outcome as soon as the transaction is confirmed. */
     const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
       new Promise((resolve) => {
@@ -158,7 +186,7 @@ export function createConfirmation(
         return outcome;
       }
     } finally {
-      stop();
+      open.delete(transaction.signature);
     }
   }
 

@@ -1,25 +1,45 @@
 import type { Rpc } from "../rpc/rpc-client.ts";
+import type { TransactionOutcome } from "./send-and-confirm.ts";
 
-/** In `performance.now()` time. */
-interface Proof {
-  /** It holds for callers who asked until then. */
+/** A transaction that a collect signed or followed. */
+export interface SeenTransaction {
+  /** Whether the account is one of those that it names. */
+  readonly hasAccount: boolean;
+  readonly outcome: TransactionOutcome;
+}
+
+/** Shows that what lands above `slot` landed after all callers asked who asked until `at`, in `performance.now()` time. */
+interface LandingProof {
   readonly at: number;
-  /** What landed above this slot landed after they asked. */
   readonly slot: number;
 }
 
 /**
- * Decides which callers of a collect get success for its transaction: no signature is a success for a caller who asked
- * after it landed, at any replica.
+ * What a transaction is to a caller of a collect. `landed`: its result, a success if it did not fail. `unknown`: it may be
+ * that. `nothing`: it is not.
  *
- * What this collect signs lands after everyone asked who asked before it was signed. Any other transaction, or for any
- * later caller, must land above the slot of a chain read that begins after the caller asked. The transaction need not be
- * known at that time: Redis can give another replica's long after it has landed. If the slot cannot be read, or that in
- * which the transaction landed is unknown, no later caller gets success, but hears of it as the account's last collect.
+ * A landed transaction is the caller's if it landed after the caller asked. The collect that the caller started or
+ * joined knows that of what it signed itself, if the caller asked before. Any other transaction, or for a later caller,
+ * must have landed above the slot of a chain read that began after the caller asked: Redis can give another replica's
+ * transaction long after it has landed. Callers who join are compared separately. If in doubt, for example because the
+ * slot cannot be read, it is not the caller's, who hears of it as the account's last collect instead: a false success
+ * would be counted twice.
+ *
+ * A transaction of unknown outcome may have paid the caller, whenever it was signed.
  */
-export function createSuccessRule(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
-  const proofs: Proof[] = [];
-  let landedSlot = 0;
+export function resultFor(
+  askedAt: number,
+  { hasAccount, outcome }: SeenTransaction,
+  proofs: readonly LandingProof[],
+): "landed" | "unknown" | "nothing" {
+  if (!hasAccount || outcome.kind === "expired") return "nothing";
+  if (outcome.kind === "unknown") return "unknown";
+  return proofs.some(({ at, slot }) => at >= askedAt && slot < outcome.slot) ? "landed" : "nothing";
+}
+
+/** Collects the proofs of one collect. */
+export function createLandingProofs(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
+  const proofs: LandingProof[] = [];
   let running = Promise.resolve();
   /** Begins when `running` ends, so that all who ask meanwhile share it. */
   let next: Promise<void> | undefined;
@@ -33,28 +53,20 @@ export function createSuccessRule(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
     proofs.push({ at, slot: Math.max(slot, newest) });
   }
 
-  const isProven = (askedAt: number) => proofs.some(({ at, slot }) => at >= askedAt && slot < landedSlot);
-
   return {
-    /** Call when someone asks, or this collect must wait, while another transaction may be in flight. */
+    /** Call when someone asks, or the collect must wait, while another transaction may be in flight. */
     readSlot(): void {
       next ??= running.then(() => (running = readSlot()));
     },
 
-    /** At time `at`, a transaction that lands above `slot` had not landed. */
     add(at: number, slot: number): void {
       proofs.push({ at, slot });
     },
 
-    /** The collect's transaction landed in this slot; 0 if it is unknown. */
-    landed(slot: number): void {
-      landedSlot = slot;
-    },
-
-    /** Whether the transaction that landed is a success for a caller who asked at this time. Waits for a read in flight. */
-    async isFor(askedAt: number): Promise<boolean> {
+    /** {@link resultFor}, once the read in flight has ended. */
+    async resultFor(askedAt: number, transaction: SeenTransaction) {
       await (next ?? running);
-      return isProven(askedAt);
+      return resultFor(askedAt, transaction, proofs);
     },
   };
 }

@@ -30,7 +30,7 @@ describe("a claim without Redis", () => {
     expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
     expect(seen?.()).toEqual(transaction);
     first.settle({ slot: 42 });
-    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
+    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: true });
     expect((await take("address", Infinity)).openTransaction).toBeUndefined();
   });
 

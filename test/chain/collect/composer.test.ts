@@ -4,7 +4,6 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createAddresses } from "../../../src/chain/addresses.ts";
 import { createComposer, type CollectPart } from "../../../src/chain/collect/message/composer.ts";
 import { messageOf, readMessage, toTransaction } from "../../../src/chain/collect/message/message.ts";
-import { createProspects } from "../../../src/chain/collect/prepare/prospect.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
@@ -21,7 +20,10 @@ const programs = {
 const addressesOf = createAddresses(programs);
 const coinAddressesOf = createCoinAddresses(programs);
 const feePayer = new PublicKey(randomBytes(32));
-const composer = createComposer({ launchpad: createLaunchpad(programs), feePayer, version: () => 1 });
+const composer = createComposer({
+  ...{ launchpad: createLaunchpad(programs), feePayer, version: () => 1 },
+  ...{ minCollectLamports: toLamports(1), maxRentLamports: toLamports(1_000) },
+});
 const MAX_BYTES = { legacy: 1_232, 1: 4_096 };
 const MAX_ACCOUNTS = 64;
 const BLOCKHASH = new PublicKey(randomBytes(32)).toBase58();
@@ -142,11 +144,7 @@ describe("the composer", () => {
   );
 
   it("needs no key of web3.js to choose among the places of 40 coins and 40 shared coins", () => {
-    const minCollectLamports = toLamports(1);
-    const { choosePart } = createProspects({
-      balances: { getUncollectedFees: neverRead, getBalances: neverRead, getUnwithdrawable: neverRead },
-      ...{ composer, minCollectLamports, maxRentLamports: toLamports(1_000) },
-    });
+    const { choosePart } = composer;
     const account = newAccount();
     const vaults = {
       ...{ creatorVault: ZERO, ammVault: ZERO, rentMinimum: ZERO, tokenRentMinimum: ZERO, ammMinimum: ZERO },
@@ -171,5 +169,3 @@ describe("the composer", () => {
     expect([encode.mock.calls.length, decode.mock.calls.length]).toEqual([0, 0]);
   });
 });
-
-const neverRead = () => Promise.reject(new Error("must not be read"));

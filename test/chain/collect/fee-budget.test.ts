@@ -98,7 +98,7 @@ describe("the fee budget", () => {
     const budget = createBudget();
     await payMany(budget, 100, "attacker");
     const payers = payersOf("attacker", "honest", "joiner");
-    const reservation = await budget.reserve({ fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
+    const release = await budget.reserve({ fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
     expect([...payers.values()]).toEqual([
       { scope: "CALLER", retryAfterSeconds: expect.any(Number) },
       undefined,
@@ -106,7 +106,7 @@ describe("the fee budget", () => {
     ]);
     await payMany(budget, 110, "others");
     expect([await pay(budget, "honest"), await pay(budget, "joiner")]).toEqual(["CALLER", "paid"]);
-    reservation.release(FEE);
+    release(FEE);
     expect(await pay(budget, "honest")).toBe("paid");
   });
 
@@ -124,11 +124,11 @@ describe("the fee budget", () => {
   it("gets back the part of a reservation that was not spent, and charges what was spent besides", async () => {
     const budget = createBudget();
     const cost = { fee: toLamports(300_000), rent: NO_RENT, moved: toLamports(10 ** 9) };
-    const { release } = await budget.reserve(cost, payersOf("a"));
+    const release = await budget.reserve(cost, payersOf("a"));
     release(toLamports(200_000));
     release(toLamports(50_000));
     expect(await payMany(budget, 110, "a")).toBe(90);
-    const { release: releaseOther } = await budget.reserve(cost, payersOf("b"));
+    const releaseOther = await budget.reserve(cost, payersOf("b"));
     releaseOther(toLamports(-200_000));
     expect(await pay(budget, "b")).toBe("CALLER");
   });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CollectError } from "../../../src/chain/collect-error.ts";
+import { resultFor } from "../../../src/chain/collect/success.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
@@ -29,6 +30,39 @@ const isConfirmed = () =>
     .toBe(true);
 const callsOf = (method: string) =>
   [sandbox.rpc, sandbox.secondRpc].flatMap(({ calls }) => calls.filter(isMethod(method))).length;
+
+describe("what a transaction is to a caller", () => {
+  const landed = (slot: number, err: string | null = null) => ({ kind: "landed", slot, err }) as const;
+  const known = (slot: number) => ({ hasAccount: true, outcome: landed(slot) });
+  /** A chain read that began at 10 and saw slot 100. */
+  const proofs = [{ at: 10, slot: 100 }];
+
+  it.each([
+    ["its result, if a read that began after it asked saw an older slot", 10, 101, "landed"],
+    ["nothing, if it had landed by that slot", 10, 100, "nothing"],
+    ["nothing, if it asked after the read began", 11, 101, "nothing"],
+    ["nothing, if its slot is unknown", 10, 0, "nothing"],
+  ] as const)("is %s", (_, askedAt, slot, result) => {
+    expect(resultFor(askedAt, known(slot), proofs)).toBe(result);
+  });
+
+  it("is compared with each caller, whatever the others get", () => {
+    const later = [...proofs, { at: 20, slot: 101 }];
+    expect([15, 20].map((at) => resultFor(at, known(101), later))).toEqual(["nothing", "nothing"]);
+    expect([15, 20].map((at) => resultFor(at, known(102), later))).toEqual(["landed", "landed"]);
+  });
+
+  it("is its failure by the same rule, is nothing without the account, and stays unknown", () => {
+    const failed = { hasAccount: true, outcome: landed(101, "AccountInUse") };
+    const unknown = { hasAccount: true, outcome: { kind: "unknown" } } as const;
+    expect(resultFor(10, failed, proofs)).toBe("landed");
+    expect(resultFor(11, failed, proofs)).toBe("nothing");
+    expect([true, false].map((hasAccount) => resultFor(11, { ...unknown, hasAccount }, proofs))).toEqual([
+      ...["unknown", "nothing"],
+    ]);
+    expect(resultFor(10, { ...known(101), hasAccount: false }, proofs)).toBe("nothing");
+  });
+});
 
 describe("a caller who joins a collect after its transaction has landed", () => {
   it("gets no success for it, but hears of it as the last collect", async () => {

@@ -1,5 +1,6 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../../addresses.ts";
+import type { Lamports } from "../../lamports.ts";
 import { PLACES, SWEPT_VAULTS } from "../../launchpad/fee-accounts.ts";
 import {
   fromTransactionInstruction,
@@ -13,11 +14,17 @@ import {
   type TransactionError,
 } from "../../rpc/transaction-error.ts";
 import {
+  chooseSweeps,
+  collectableWith,
   distributionsOf,
+  inAmm,
+  inVaultsWith,
+  rentOf,
   sweepsInto,
   type ChosenSweep,
   type Distribution,
   type Sweep,
+  type Vaults,
 } from "../../sweeps.ts";
 import {
   budgetInstructions,
@@ -45,15 +52,12 @@ export interface TransactionTerms extends MessageBudget {
 }
 
 /** One instruction of a part: for a sweep, the AMM's part, or the collect itself. */
-interface Step {
+export interface Step {
   readonly part: CollectPart;
   readonly kind: "sweep" | "amm" | "collect";
   readonly sweep: Sweep | undefined;
   readonly instruction: Instruction;
 }
-
-/** A step that made a transaction fail. */
-export type Culprit = Omit<Step, "instruction">;
 
 /**
  * The lowest limits of a part's compute units. An instruction uses less when its vault is empty, the AMM's almost none:
@@ -79,15 +83,18 @@ const SOME_BUDGET = {
 export type Composer = ReturnType<typeof createComposer>;
 
 /**
- * Composes the messages of collects, whose fees `feePayer` pays, and finds out what made them fail. `version`: that of
- * new messages.
+ * Chooses what fits into the messages of collects, whose fees `feePayer` pays, composes them, and finds out what made
+ * them fail. `version`: that of new messages.
  */
 export function createComposer(needs: {
   launchpad: Launchpad;
   feePayer: PublicKey;
   version: () => MessageVersion;
+  minCollectLamports: Lamports;
+  /** The most rent that one collect may pay. */
+  maxRentLamports: Lamports;
 }) {
-  const { launchpad, feePayer, version } = needs;
+  const { launchpad, feePayer, version, minCollectLamports, maxRentLamports } = needs;
   const feePayerAddress = feePayer.toBase58();
   const someGuard = guardInstruction(feePayer, 0n);
 
@@ -150,24 +157,42 @@ export function createComposer(needs: {
     return compileMessage(feePayerAddress, instructions, terms, blockhash);
   }
 
+  /** Whether the parts fit into one transaction. Counted instead of compiled, which takes a hundred times as long. */
+  function fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
+    const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
+    const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
+    const units = leastUnitsOf(parts) + MOST_UNITS_OF_SWEEP * places.length;
+    return units <= MAX_UNIT_LIMIT && fitsMessage(feePayerAddress, instructions, ofVersion);
+  }
+
   return {
     version,
 
     compose,
 
-    /** Whether the parts fit into one transaction. Counted instead of compiled, which takes a hundred times as long. */
-    fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
-      const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
-      const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
-      const units = leastUnitsOf(parts) + MOST_UNITS_OF_SWEEP * places.length;
-      return units <= MAX_UNIT_LIMIT && fitsMessage(feePayerAddress, instructions, ofVersion);
+    fits,
+
+    /**
+     * The largest sweeps that fit into a transaction, and whose rent is not too high; undefined when a collect with them
+     * would move less than `minCollectLamports`.
+     */
+    choosePart(account: AccountAddresses, sweeps: readonly Sweep[], vaults: Vaults): CollectPart | undefined {
+      const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
+        const withAmm = sweepsInto("ammVault", some).length > 0 || inAmm(some, vaults) > 0n;
+        return (
+          rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }])
+        );
+      });
+      if (collectableWith(chosen, vaults) < minCollectLamports) return undefined;
+      const withVaults = inVaultsWith(chosen, vaults) > 0n;
+      return { account, sweeps: chosen, withAmm: withVaults && inAmm(chosen, vaults) > 0n, withVaults };
     },
 
     /**
      * What made a transaction fail with `err`: one step, or all that can have left an account below its rent-exempt
      * minimum. Empty if none can be named, as when the compute units were used up: any may have used too many.
      */
-    findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Culprit[] {
+    findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
       if (failed !== undefined) {

@@ -1,4 +1,5 @@
 import type { Logger } from "../../../observability/log.ts";
+import type { Balances, UncollectedFees } from "../../balances.ts";
 import type { CoinFindings } from "../../coin-findings.ts";
 import { CollectError } from "../../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
@@ -20,29 +21,58 @@ import {
   type Sweep,
   type WaitingFees,
 } from "../../sweeps.ts";
-import type { CollectPart, Culprit } from "../message/composer.ts";
-import type { Candidate, Prospects } from "./prospect.ts";
-import type { Price, Simulated } from "./simulator.ts";
+import type { WalletWithCoins } from "../../wallets.ts";
+import type { Claim } from "../claims.ts";
+import type { CoinBackoff, Group } from "../coin-backoff.ts";
+import type { Payers } from "../fee-budget.ts";
+import type { CollectPart, Composer, Step } from "../message/composer.ts";
+import type { MessageBudget } from "../message/message.ts";
+import type { Simulated } from "./simulator.ts";
+
+/** A collect whose transaction is being prepared. */
+export interface PendingCollect {
+  readonly wallet: WalletWithCoins;
+  /** The account's. */
+  readonly claim: Claim;
+  /** Those of sharing configs, by the coin's mint. Only what is claimed is distributed. */
+  readonly distributions: ReadonlyMap<string, Claim>;
+  readonly payers: Payers;
+  /** The address block that asks for the coins. */
+  readonly block: string | undefined;
+  /** The mints of the coins that it leaves out are added here. */
+  readonly leftOut: Set<string>;
+  /** Nothing is signed after this. In `performance.now()` time. */
+  readonly endsAt: number;
+  /** Called when a transaction is signed, before anyone else can know it. */
+  readonly onSigned: () => void;
+}
 
 /** Once so many simulations have failed, all sweeps are left out. Enough to try each coin of a request by itself. */
 const MAX_FAILED = 12;
 
-export type Draft = ReturnType<ReturnType<typeof createDrafts>>;
+export type ReadDrafts = ReturnType<typeof createReadDrafts>;
+/** What a transaction does for an account. */
+export type Draft = Awaited<ReturnType<ReadDrafts>>[number];
 
 /**
- * Returns a function that drafts what a transaction does for a candidate. A draft leaves out what makes a simulation
- * fail, or costs too much: a sweep, or the AMM's vault if the creator vault alone has enough. If no sweep can be named,
- * it tries half of them, then the other half.
+ * Returns a function that reads an account's fees, and drafts a transaction for each group of sweeps with which a collect
+ * would move at least `minCollectLamports`, in order. Throws {@link CollectError} `coins-backing-off` if there are none,
+ * but would be one with the coins that back off.
+ *
+ * A draft leaves out what makes a simulation fail, or costs too much: a sweep, or the AMM's vault if the creator vault
+ * alone has enough. If no sweep can be named, it tries half of them, then the other half.
  */
-export function createDrafts(needs: {
-  prospects: Prospects;
-  minCollectLamports: Lamports;
+export function createReadDrafts(needs: {
+  balances: Pick<Balances, "getUncollectedFees">;
+  backoff: CoinBackoff;
+  composer: Pick<Composer, "choosePart">;
   findings: Pick<CoinFindings, "found" | "foundInAmm">;
+  minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
   log: Logger;
 }) {
-  const { prospects, minCollectLamports, findings, maxRentLamports, log } = needs;
+  const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
    * The sweep to leave out because the simulation shows more rent than expected. The sum does not show which
@@ -61,7 +91,7 @@ export function createDrafts(needs: {
   function findUnpaid(
     { account, sweeps }: CollectPart,
     { after, leftInAmm }: Simulated,
-    { unitLimit, price }: Price,
+    { unitLimit, price }: MessageBudget,
     rentMinimum: Lamports,
   ): Distribution[] {
     const fee = BASE_FEE_LAMPORTS + priorityFee(price, unitLimit);
@@ -78,14 +108,21 @@ export function createDrafts(needs: {
     });
   }
 
-  return (candidate: Candidate) => {
-    const { prospect, mayDo, leftOut } = candidate;
-    const { fees, wallet } = prospect;
-    const { account } = wallet;
-    const { address, creatorVault, ammVault } = account;
-    const { rentMinimum } = fees.vaults;
-    let { vaults } = fees;
-    let sweeps = fees.sweeps.filter(mayDo);
+  /** `wanted`: what it does if all is claimed. `later`: what waits on coins that another transaction collects. */
+  function createDraft(
+    collect: PendingCollect,
+    { id, isApart, sweeps: ofGroup }: Group,
+    { vaults: before, missingRent, unwithdrawable }: UncollectedFees,
+    wanted: CollectPart,
+    later: readonly WaitingFees[],
+  ) {
+    const { claim, distributions, leftOut } = collect;
+    const { address, creatorVault, ammVault } = wanted.account;
+    const { rentMinimum } = before;
+    const isClaimed = ({ stage, coin }: Sweep) => stage !== "SHARED" || distributions.has(coin.mint);
+    const missing = saturatingSubtract(missingRent, collectableWith(wanted.sweeps, before));
+    let vaults = before;
+    let sweeps = ofGroup.filter(isClaimed);
     /** Sweeps to try, the last first, once nothing is left of `sweeps`. */
     let others: Sweep[][] = [];
     let hasGivenUp = false;
@@ -138,57 +175,43 @@ export function createDrafts(needs: {
       return saturatingSubtract(collectableWith(part.sweeps, vaults), toLamports(kept));
     }
 
-    /** Whether it would move too little, or something of it is left out because of what it costs or leaves. */
-    function leavesOutOf(part: CollectPart, simulated: Simulated, terms: Price): boolean {
-      const { rent, leftInAmm } = simulated;
-      if (part.sweeps.length > 0) {
-        const costly = rent === undefined ? sweeps : findTooExpensive(part, rent);
-        const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
-        leaveOut(costly, costly.length > 0 ? new Error(text) : undefined);
-        if (costly.length > 0) return true;
-      }
-      for (const [vault, left] of leftInAmm)
-        if (vault === ammVault || part.sweeps.length > 0) findings.foundInAmm(vault, left);
-      if (leftInAmm.get(ammVault)) {
-        leaveOutAmm();
-        return true;
-      }
-      const unpaid = findUnpaid(part, simulated, terms, rentMinimum);
-      if (unpaid.length === 0) return false;
-      leaveOut(unpaid);
-      log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
-      return true;
-    }
-
-    /** The version of messages may have changed since the last choice, so it is made anew for each simulation. */
-    function choosePart(): CollectPart | undefined {
-      while (!hasGivenUp) {
-        const chosen = prospects.choosePart(account, sweeps, vaults);
-        if (others.length === 0 || chosen?.sweeps.length) return chosen;
-        sweeps = others.pop()!;
-      }
-      return undefined;
-    }
-
     function giveUp(reason: CollectError | undefined): void {
       failure = reason;
       hasGivenUp = true;
     }
 
     return {
-      candidate,
-      address,
+      ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
-      /** Chooses what it does now; undefined if nothing is left, or less than a collect must move. */
-      choosePart,
+      /** What is missing until the address can receive the fees: an empty one cannot receive less than its rent. */
+      missing: missing > 0n ? missing : undefined,
+
+      /**
+       * Chooses what it does now; undefined if nothing is left, or less than a collect must move. The version of messages
+       * may have changed since the last choice, so it is made anew for each simulation.
+       */
+      choosePart(): CollectPart | undefined {
+        while (!hasGivenUp) {
+          const chosen = composer.choosePart(wanted.account, sweeps, vaults);
+          if (others.length === 0 || chosen?.sweeps.length) return chosen;
+          sweeps = others.pop()!;
+        }
+        return undefined;
+      },
 
       /** Why nothing is left; undefined if the reason is that too little would move. */
       failure: () => failure,
 
       movedBy,
 
+      /** The claims of all that a part moves. */
+      claimsOf: ({ sweeps }: CollectPart): Claim[] => [
+        claim,
+        ...distributionsOf(sweeps).map(({ coin }) => distributions.get(coin.mint)!),
+      ],
+
       /** Leaves out what made a simulation fail, or all if it must not be tried again. `steps`: the culprits, if known. */
-      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Culprit[]): void {
+      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
         const error = new CollectError({
           ...{ kind: "simulation-failed", err: err!, programError: lastProgramError(logs) },
         });
@@ -209,23 +232,36 @@ export function createDrafts(needs: {
        * Whether a transaction that succeeds in the simulation is not yet the one to sign: the draft has changed, because
        * something of it costs too much, or pays or moves too little.
        */
-      leaveOutCostly(part: CollectPart, simulated: Simulated, terms: Price): boolean {
-        if (leavesOutOf(part, simulated, terms)) return true;
-        if (movedBy(part, simulated) >= minCollectLamports) return false;
-        giveUp(undefined);
+      leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
+        const { rent, leftInAmm } = simulated;
+        if (part.sweeps.length > 0) {
+          const costly = rent === undefined ? sweeps : findTooExpensive(part, rent);
+          const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
+          leaveOut(costly, costly.length > 0 ? new Error(text) : undefined);
+          if (costly.length > 0) return true;
+        }
+        for (const [vault, left] of leftInAmm)
+          if (vault === ammVault || part.sweeps.length > 0) findings.foundInAmm(vault, left);
+        const unpaid = leftInAmm.get(ammVault) ? [] : findUnpaid(part, simulated, terms, rentMinimum);
+        if (leftInAmm.get(ammVault)) leaveOutAmm();
+        else if (unpaid.length > 0) {
+          leaveOut(unpaid);
+          log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
+        } else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
+        else return false;
         return true;
       },
 
       /** What another collect would move, after the part is done. */
       remaining(part: CollectPart): readonly WaitingFees[] {
-        const unlocked = fees.sweeps.filter((sweep) => !mayDo(sweep));
-        const all = chooseSweeps([...sweeps, ...others.flat(), ...unlocked], vaults, maxRentLamports);
+        const unclaimed = ofGroup.filter((sweep) => !isClaimed(sweep));
+        const all = chooseSweeps([...sweeps, ...others.flat(), ...unclaimed], vaults, maxRentLamports);
         const waiting = all.flatMap(({ coin, stage, amount }) => {
           const done = part.sweeps.find((each) => each.coin.mint === coin.mint && each.stage === stage);
           const left = saturatingSubtract(amount, done?.amount ?? toLamports(0));
           return left > 0n ? [{ mint: coin.mint, amount: left }] : [];
         });
-        return [...waiting, ...prospect.later];
+        return [...waiting, ...later];
       },
 
       logLeftOut(): void {
@@ -239,6 +275,33 @@ export function createDrafts(needs: {
         logged = undefined;
       },
     };
+  }
+
+  return async (collect: PendingCollect) => {
+    const { wallet, block, leftOut } = collect;
+    const { account } = wallet;
+    const coins = wallet.coins.filter(({ mint }) => !leftOut.has(mint));
+    const fees = await balances.getUncollectedFees({ account, coins });
+    const waits = fees.sweeps.map((sweep) => backoff.leftOutMs(account.address, sweep, block));
+    const ready = fees.sweeps.filter((_, i) => waits[i]! <= 0);
+    const drafts = backoff.inTurn(account.address, ready).flatMap((group) => {
+      const { isApart, sweeps } = group;
+      // The account's vaults are left to another transaction.
+      const isOnlyShared = isApart && distributionsOf(sweeps).length === sweeps.length;
+      const nothing = { creatorVault: toLamports(0), ammVault: toLamports(0) };
+      const vaults = isOnlyShared ? { ...fees.vaults, ...nothing } : fees.vaults;
+      const wanted = composer.choosePart(account, sweeps, vaults);
+      if (!wanted) return [];
+      const others = ready.filter((each) => !sweeps.includes(each));
+      const later = chooseSweeps(others, fees.vaults, maxRentLamports).map(({ coin, amount }) => ({
+        ...{ mint: coin.mint, amount },
+      }));
+      return [createDraft(collect, group, { ...fees, vaults }, wanted, later)];
+    });
+    const leftMs = Math.min(...waits.filter((ms) => ms > 0));
+    if (drafts.length === 0 && leftMs < Infinity && composer.choosePart(account, fees.sweeps, fees.vaults))
+      throw new CollectError({ kind: "coins-backing-off", leftMs });
+    return drafts;
   };
 }
 

@@ -12,29 +12,13 @@ import {
   type Composer,
   type TransactionTerms,
 } from "../message/composer.ts";
-import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
-
-/** What a simulated transaction did. */
-export interface Simulated extends Omit<
-  Awaited<ReturnType<Rpc["simulateTransaction"]>>,
-  "accounts" | "payerBefore"
-> {
-  /** Those of the simulated transaction. */
-  readonly simulatedTerms: TransactionTerms;
-  /** The lamports of a vault, or of the fee payer, afterwards; undefined when unknown. */
-  after(address: string): Lamports | undefined;
-  /** What the AMM leaves in each of its vaults that the parts empty, in lamports, by the vault's address. */
-  readonly leftInAmm: ReadonlyMap<string, Lamports>;
-  /** What the fee payer lost besides the base fee; undefined when unknown. */
-  readonly rent: Lamports | undefined;
-}
-
-/** The terms of a transaction, without a guard. */
-export type Price = Omit<TransactionTerms, "guard">;
+import { MAX_UNIT_LIMIT, toTransaction, type MessageBudget } from "../message/message.ts";
 
 const UNIT_LIMIT_MARGIN = 1.2;
 
 export type Simulator = ReturnType<typeof createSimulator>;
+/** What a simulated transaction did. */
+export type Simulated = Awaited<ReturnType<Simulator["simulate"]>>;
 
 /** Simulates transactions of one or several accounts, and chooses their terms. */
 export function createSimulator(
@@ -48,11 +32,11 @@ export function createSimulator(
   const { rpc, floors, composer } = needs;
   const feePayer = needs.feePayer.toBase58();
 
-  async function simulate(parts: readonly CollectPart[]): Promise<Simulated> {
+  async function simulate(parts: readonly CollectPart[]) {
     const sweeps = parts.flatMap((part) => part.sweeps);
     const distributions = distributionsOf(sweeps);
     const budget = { version: composer.version(), price: 0n, unitLimit: MAX_UNIT_LIMIT };
-    const simulatedTerms = { ...budget, guard: 1n };
+    const simulatedTerms: TransactionTerms = { ...budget, guard: 1n };
     const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
     const ammVaults = [
       ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
@@ -73,13 +57,18 @@ export function createSimulator(
     ]);
     const { accounts, payerBefore, ...result } = simulated;
     const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
-    const after = (address: string) => found.get(address)?.lamports;
+    /** The lamports of a vault, or of the fee payer, afterwards; undefined when unknown. */
+    const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
     const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
     return {
       ...result,
       simulatedTerms,
       after,
-      leftInAmm: new Map(ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)])),
+      /** What the AMM leaves in each of its vaults that the parts empty, in lamports, by the vault's address. */
+      leftInAmm: new Map<string, Lamports>(
+        ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
+      ),
+      /** What the fee payer lost besides the base fee; undefined when unknown. */
       rent:
         before !== undefined && left !== undefined
           ? saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS))
@@ -94,7 +83,7 @@ export function createSimulator(
   async function termsOf(
     parts: readonly CollectPart[],
     { unitsConsumed, simulatedTerms: { version } }: Simulated,
-  ): Promise<Price> {
+  ): Promise<MessageBudget> {
     const units = Math.ceil((unitsConsumed || MAX_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
     const unitLimit = Math.min(Math.max(units, leastUnitsOf(parts)), MAX_UNIT_LIMIT);
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };

@@ -1,6 +1,8 @@
-import type { LRUCache } from "lru-cache";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import type { Logger } from "../../../observability/log.ts";
 import { memoize } from "../../../store/memoize.ts";
+import { createBatcher } from "../../batcher.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import { priorityFee } from "../../priority-fee.ts";
@@ -8,18 +10,19 @@ import type { Rpc } from "../../rpc/rpc-client.ts";
 import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../sweeps.ts";
-import { AccountsRefused, type AccountCost, type FeePayer } from "../fee-payer.ts";
-import type { StoredTransaction } from "../claims.ts";
+import { storeUnderAll, type StoredTransaction } from "../claims.ts";
+import type { AccountCost, FeePayer } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";
+import type { MessageBudget } from "../message/message.ts";
 import type { VersionChoice } from "../message/message-version.ts";
-import type { createDrafts, Draft } from "./draft.ts";
-import type { Candidate } from "./prospect.ts";
-import type { Price, Simulated, Simulator } from "./simulator.ts";
+import { POLL_MS } from "../send-and-confirm.ts";
+import type { Draft } from "./draft.ts";
+import type { Simulated, Simulator } from "./simulator.ts";
 
 /** A transaction that this replica signed, for one of its accounts. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
-  /** The most that the transaction can cost besides rent; 0 for all its accounts but the first. */
+  /** The most that the transaction can cost besides rent; 0 for all its accounts but one. */
   readonly fee: Lamports;
   readonly hasSweeps: boolean;
   /** The mints of the coins that made it fail with `err`, each once; empty if none can be named. */
@@ -27,13 +30,26 @@ export interface SignedCollect extends AccountCost {
   /** The lamports at the address that its owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
-  /** Call once, with whether the transaction is stored for the account. Resolves to whether it is for all its accounts. */
-  isStoredForAll(isStored: boolean): Promise<boolean>;
 }
 
-/** What became of a candidate: undefined when too little would move. */
-export type PlanResult = SignedCollect | undefined | Error;
+/**
+ * What became of a draft: undefined when too little would move, `lost` when another replica has taken one of its claims
+ * meanwhile, so that its transaction must not be sent.
+ */
+type Planned = SignedCollect | "lost" | undefined;
+type PlanResult = Planned | Error;
 
+/** This many accounts without the AMM's part fit into a transaction of version 1. */
+const MAX_ACCOUNTS = 30;
+/** Transactions that are being prepared at once: a call that hangs must not hold up the others. */
+const MAX_PREPARING = 32;
+/** The longest that an account waits for others while transactions are being prepared. */
+const MAX_WAIT_MS = 50;
+/** How long accounts gather first while transactions are in flight. */
+const GATHER_MS = 100;
+/** How long an account that disturbed a shared transaction gets its own from the start. */
+const APART_MS = 600_000;
+const MAX_APART = 10_000;
 /**
  * The part of the time between two polls for a landed transaction in which signed transactions share a blockhash.
  * Less than 1, so that an account's next transaction never has the same bytes as its last.
@@ -44,55 +60,60 @@ const MAX_ATTEMPTS = 3;
 /** An account whose price is more than this many times the lowest of the others gets its own transaction. */
 const MAX_PRICE_RATIO = 4n;
 
+export type Planner = ReturnType<typeof createPlanner>;
+
 /**
- * Returns a function that plans and signs a transaction for a list of candidates, usually one: drafts what it does for
- * each, simulates it once for all, leaves out what fails, and chooses the price. Candidates that do not fit together get
- * several transactions.
+ * Plans and signs the transactions of collects: simulates what each account's draft does, once for all that fit into a
+ * transaction, leaves out what fails, chooses the price, signs, and stores the transaction under the claims.
  *
- * A transaction is all or nothing, so an account must not be able to fail the others. One of several gets its own
- * transaction, and is added to `apart`, if it fails the simulation, would move too little, or needs a far higher price.
+ * Collects of different accounts that are ready at the same moment are planned together. A collect that finds no
+ * transaction in flight or being prepared does not wait; otherwise collects gather for a moment. A transaction is all or
+ * nothing, so an account must not be able to fail the others: one that fails the simulation, would move too little, or
+ * needs a far higher price gets its own transaction, for the next ten minutes from the start. So does one with sweeps.
  */
 export function createPlanner(needs: {
   rpc: Pick<Rpc, "getLatestBlockhash">;
-  createDraft: ReturnType<typeof createDrafts>;
   simulator: Simulator;
   composer: Composer;
   versions: VersionChoice;
   feePayer: FeePayer;
   priorityFeeFloorMicrolamports: bigint;
   /** Between two polls for a landed transaction. */
-  pollMs: number;
-  /** By address. */
-  apart: LRUCache<string, true>;
+  pollMs?: number | undefined;
   log: Logger;
 }) {
-  const {
-    rpc,
-    createDraft,
-    simulator,
-    composer,
-    versions,
-    feePayer,
-    priorityFeeFloorMicrolamports,
-    pollMs,
-    apart,
-    log,
-  } = needs;
+  const { rpc, simulator, composer, versions, feePayer, priorityFeeFloorMicrolamports, log } = needs;
+  const { pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
+  /** By address. */
+  const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
+  /** Resolves at the same moment for all calls within `GATHER_MS`. */
+  const gather = memoize(() => sleep(GATHER_MS), GATHER_MS);
+  const batcher = createBatcher<Draft, Planned>({
+    ask: planAll,
+    // An account has at most one collect in flight.
+    idOf: ({ address }) => address,
+    maxKeys: MAX_ACCOUNTS,
+    maxCalls: MAX_PREPARING,
+    maxWaitMs: MAX_WAIT_MS,
+  });
 
-  /** Signs the transaction for all drafts. Throws {@link AccountsRefused}, or as the fee payer does. */
+  /**
+   * Signs the transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
+   */
   async function sign(
     drafts: readonly Draft[],
     parts: readonly CollectPart[],
     simulated: Simulated,
-    terms: Price,
+    terms: MessageBudget,
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
-  ): Promise<SignedCollect[]> {
+  ): Promise<Planned[]> {
     const left = simulated.after(feePayer.publicKey.toBase58());
-    const { rentMinimum } = drafts[0]!.candidate.prospect.fees.vaults;
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const spendable =
-      left === undefined ? undefined : left - priorityFee(terms.price, terms.unitLimit) - rentMinimum;
+      left === undefined
+        ? undefined
+        : left - priorityFee(terms.price, terms.unitLimit) - drafts[0]!.rentMinimum;
     const allTerms = { ...terms, guard: feePayer.guardOf(spendable) };
     const sweeps = parts.flatMap((part) =>
       part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
@@ -106,38 +127,47 @@ export function createPlanner(needs: {
         spendable,
         rent: hasSweeps && rent > expectedRent ? rent : expectedRent,
         sweeps,
-        accounts: drafts.map(({ candidate, movedBy }, i) => ({
+        accounts: drafts.map(({ collect, movedBy }, i) => ({
           moved: movedBy(parts[i]!, simulated),
-          payers: candidate.payers,
+          payers: collect.payers,
         })),
       },
     );
-    const isStoredForAll = createBarrier(drafts.length);
-    return drafts.map((draft, i) => ({
-      ...costs[i]!,
-      transaction: {
-        ...{ base64, signature, lastValidBlockHeight, isShared: drafts.length > 1 },
-        sweptMints: hasSweeps ? [...new Set(sweeps.map(({ mint }) => mint))] : undefined,
-      },
-      fee: i === 0 ? fee : toLamports(0),
-      hasSweeps,
-      findCulprits(err) {
-        const culprits = composer.findCulprits(parts, allTerms, err);
-        // A distribution has several steps.
-        return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
-      },
-      unwithdrawable: draft.candidate.prospect.fees.unwithdrawable,
-      remaining: draft.remaining(parts[i]!),
-      isStoredForAll,
-    }));
+    const transaction: StoredTransaction = {
+      ...{ base64, signature, lastValidBlockHeight, isShared: drafts.length > 1 },
+      sweptMints: hasSweeps ? [...new Set(sweeps.map(({ mint }) => mint))] : undefined,
+    };
+    for (const { collect } of drafts) collect.onSigned();
+    const held = drafts.map((draft, i) => draft.claimsOf(parts[i]!));
+    const mayBeSent = await storeUnderAll(held, transaction);
+    const firstSent = mayBeSent.indexOf(true);
+    return drafts.map((draft, i) => {
+      if (!mayBeSent[i]) {
+        costs[i]!.close({ refund: firstSent < 0 });
+        return "lost";
+      }
+      return {
+        ...costs[i]!,
+        transaction,
+        fee: i === firstSent ? fee : toLamports(0),
+        hasSweeps,
+        findCulprits(err) {
+          const culprits = composer.findCulprits(parts, allTerms, err);
+          // A distribution has several steps.
+          return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
+        },
+        unwithdrawable: draft.unwithdrawable,
+        remaining: draft.remaining(parts[i]!),
+      };
+    });
   }
 
-  /** Calls `answer` once for each candidate, as soon as it is known. Never rejects. */
-  return async (
-    candidates: readonly Candidate[],
+  /** Calls `answer` once for each draft, as soon as its result is known. Never rejects. */
+  async function planAll(
+    all: readonly Draft[],
     answer: (index: number, result: PlanResult) => void,
-  ): Promise<void> => {
-    const open = new Map(candidates.map((candidate, i) => [createDraft(candidate), i]));
+  ): Promise<void> {
+    const open = new Map(all.map((draft, i) => [draft, i]));
 
     function settle(draft: Draft, result: PlanResult): void {
       const i = open.get(draft);
@@ -159,9 +189,9 @@ export function createPlanner(needs: {
       await Promise.all(groups.map((group) => plan(group, attempts)));
     }
 
-    async function tryPlan(all: readonly Draft[], attempts: number): Promise<void> {
+    async function tryPlan(wanted: readonly Draft[], attempts: number): Promise<void> {
       const parts: CollectPart[] = [];
-      const drafts = all.filter((draft) => {
+      const drafts = wanted.filter((draft) => {
         const timedOut = isLate(draft) ? new CollectError({ kind: "timed-out" }) : undefined;
         const part = timedOut ? undefined : draft.choosePart();
         if (part) parts.push(part);
@@ -195,7 +225,10 @@ export function createPlanner(needs: {
       if (!simulated) return plan(drafts, attempts);
       const { err, simulatedTerms } = simulated;
       if (err !== null) {
-        assertFeePayerPays(err);
+        if (isFeePayerShort(err)) {
+          const detail = `the simulation failed: ${JSON.stringify(err)}`;
+          throw new CollectError({ kind: "fee-payer-short", detail });
+        }
         const steps = composer.findCulprits(parts, simulatedTerms, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
         // Any of them may be the reason.
@@ -216,7 +249,8 @@ export function createPlanner(needs: {
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
       const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
-        if (error instanceof AccountsRefused) return error.reasons as Error[];
+        // Of several accounts, the budget refuses those with an error.
+        if (error instanceof AggregateError) return error.errors as Error[];
         throw error;
       });
       for (const [i, draft] of drafts.entries()) if (results[i]) settle(draft, results[i]);
@@ -227,26 +261,25 @@ export function createPlanner(needs: {
     }
 
     await plan([...open.keys()]);
+  }
+
+  /**
+   * Simulates and signs the collect of an account, by itself or together with others, and stores its transaction.
+   * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+   */
+  return async (draft: Draft, { isAlone }: { isAlone: boolean }): Promise<Planned> => {
+    let result: PlanResult;
+    if (isAlone || draft.wanted.sweeps.length > 0 || apart.has(draft.address)) {
+      await planAll([draft], (_, each) => {
+        result = each;
+      });
+    } else {
+      if (feePayer.hasInFlight()) await gather();
+      [result] = await batcher.load([draft]);
+    }
+    if (result instanceof Error) throw result;
+    return result;
   };
 }
 
-/** Returns a function that resolves, after `count` calls, to whether all were called with true. */
-function createBarrier(count: number): (isOk: boolean) => Promise<boolean> {
-  const all = Promise.withResolvers<boolean>();
-  let called = 0;
-  let areOk = true;
-  return (isOk) => {
-    areOk &&= isOk;
-    if (++called === count) all.resolve(areOk);
-    return all.promise;
-  };
-}
-
-const isLate = ({ candidate }: Draft): boolean => performance.now() > candidate.endsAt;
-
-/** Throws {@link CollectError} `fee-payer-short` if that is why a simulation failed. */
-function assertFeePayerPays(err: TransactionError): void {
-  if (!isFeePayerShort(err)) return;
-  const detail = `the simulation failed: ${JSON.stringify(err)}`;
-  throw new CollectError({ kind: "fee-payer-short", detail });
-}
+const isLate = ({ collect }: Draft): boolean => performance.now() > collect.endsAt;
