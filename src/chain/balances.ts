@@ -14,7 +14,7 @@ import {
   withLeftInAmm,
   type Sweep,
   type Vaults,
-} from "./sweeps.ts";
+} from "./choose-sweeps.ts";
 import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 /** The uncollected fees of an account: in its vaults, and on its coins. */

@@ -2,7 +2,7 @@ import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import { reasonOf, type Coin, type CoinFees, type UncollectableReason } from "./launchpad/coin-fees.ts";
 import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
 import { ALL_BPS, type Shareholder, type SharingConfig } from "./launchpad/sharing-config.ts";
-import { growthRentOf, type Distribution } from "./sweeps.ts";
+import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /** The fees of a coin that an account shares with others: an entry for each place, as of a coin of its own. */

@@ -10,7 +10,7 @@ import type { Rent } from "./rent.ts";
 import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "./rpc/read-accounts.ts";
 import type { Account } from "./rpc/rpc-results.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
-import { toVaults, type Vaults } from "./sweeps.ts";
+import { toVaults, type Vaults } from "./choose-sweeps.ts";
 import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */

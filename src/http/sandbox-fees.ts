@@ -8,7 +8,7 @@ import { parseJson } from "../contract/parse-json.ts";
 import type { Handler } from "./router.ts";
 
 const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
-const Body = z.object({ socialId: z.unknown(), source: z.enum(SOURCES) });
+const Body = z.object({ socialId: z.unknown().optional(), source: z.enum(SOURCES) });
 
 /** Lets trading happen in the sandbox. Returns undefined for an id that none of its accounts has. */
 export type SandboxTrade = (

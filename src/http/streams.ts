@@ -1,3 +1,4 @@
+import { serviceBusy } from "../contract/service-busy.ts";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
@@ -90,14 +91,13 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
       const wideBlock = toWideBlock(block);
       if (isClosed) {
         const message = "The service is stopping. Connect again.";
-        refuse("stopping", new ContractError("SERVICE_BUSY", { message, retryAfterSeconds: 1 }));
+        refuse("stopping", serviceBusy(message, { retryAfterSeconds: 1 }));
       }
       limitTo(streamsPerAddress, "address", "one address", caller);
       limitTo(limitOf(BLOCK_SHARE), "block", "one IPv4 /24 or IPv6 /48", block);
       if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "block", "one IPv6 /32", wideBlock);
       if (all.size >= streamsMax) {
-        const message = "Too many streams are open. Try again in 30 seconds.";
-        refuse("total", new ContractError("SERVICE_BUSY", { message }));
+        refuse("total", serviceBusy("Too many streams are open. Try again in 30 seconds."));
       }
 
       const ended = new AbortController();

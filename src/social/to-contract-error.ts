@@ -1,3 +1,4 @@
+import { serviceBusy } from "../contract/service-busy.ts";
 import { ContractError } from "../contract/contract-error.ts";
 import { isOperatorProblem, SocialError } from "./social-error.ts";
 
@@ -26,12 +27,12 @@ export function toContractError(error: Error): Error {
         retryAfterSeconds: failure.retryAfterSeconds,
       });
     case "queue-full":
-      return new ContractError("SERVICE_BUSY");
+      return serviceBusy();
     case "budget-used":
-      return new ContractError("SERVICE_BUSY", {
-        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
-        extensions: { scope: failure.scope },
-      });
+      return serviceBusy(
+        `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
+        { extensions: { scope: failure.scope } },
+      );
     case "circuit-open": {
       const { retryAfterSeconds } = failure;
       if (retryAfterSeconds === undefined) return new ContractError("SOCIAL_API_UNAVAILABLE");

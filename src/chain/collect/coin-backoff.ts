@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Sweep } from "../sweeps.ts";
+import type { Sweep } from "../choose-sweeps.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;

@@ -5,7 +5,7 @@ import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Floors } from "../slots/stale-balances.ts";
-import { distributionsOf } from "../sweeps.ts";
+import { distributionsOf } from "../choose-sweeps.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CoinBackoff } from "./coin-backoff.ts";

@@ -6,7 +6,7 @@ import type { LandedTransaction } from "../rpc/transactions.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
-import type { WaitingFees } from "../sweeps.ts";
+import type { WaitingFees } from "../choose-sweeps.ts";
 import type { Claim, Landing, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { CoinBackoff } from "./coin-backoff.ts";

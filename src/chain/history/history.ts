@@ -1,6 +1,6 @@
+import { serviceBusy } from "../../contract/service-busy.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import { ContractError } from "../../contract/contract-error.ts";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
@@ -86,7 +86,7 @@ export function createHistory(needs: {
       metrics.refused("history_calls", shortage.scope, 1);
     }
     const { message, extensions } = budgetRefusal(shortage!, "budget of calls for histories", "page");
-    throw new ContractError("SERVICE_BUSY", { message, extensions });
+    throw serviceBusy(message, { extensions });
   }
 
   return {

@@ -1,4 +1,4 @@
-import { ContractError } from "../../contract/contract-error.ts";
+import { serviceBusy } from "../../contract/service-busy.ts";
 import { createSemaphore, type Blocks, type Task } from "../../fairness/semaphore.ts";
 
 /** Who reads a history. */
@@ -22,10 +22,7 @@ export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean
   const addTask = createSemaphore<T>({
     maxRunning: MAX_IN_FLIGHT,
     maxWaiting: MAX_WAITING,
-    refuse: () =>
-      new ContractError("SERVICE_BUSY", {
-        message: "Too many histories are being read. Try again in 30 seconds.",
-      }),
+    refuse: () => serviceBusy("Too many histories are being read. Try again in 30 seconds."),
   });
   /** The reads that others can join. */
   const tasks = new Map<string, Task<T>>();

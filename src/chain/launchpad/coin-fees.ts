@@ -1,6 +1,6 @@
 import type { Rent } from "../rent.ts";
 import type { Accounts } from "../rpc/read-accounts.ts";
-import { toVaults, type Vaults } from "../sweeps.ts";
+import { toVaults, type Vaults } from "../choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";

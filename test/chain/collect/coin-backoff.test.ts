@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCoinBackoff } from "../../../src/chain/collect/coin-backoff.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import type { Sweep } from "../../../src/chain/sweeps.ts";
+import type { Sweep } from "../../../src/chain/choose-sweeps.ts";
 import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 import { newMint } from "../../support/new-mint.ts";
 

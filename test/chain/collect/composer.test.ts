@@ -7,7 +7,7 @@ import { messageOf, readMessage, toTransaction } from "../../../src/chain/collec
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
-import type { Distribution, PlaceSweep } from "../../../src/chain/sweeps.ts";
+import type { Distribution, PlaceSweep } from "../../../src/chain/choose-sweeps.ts";
 import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 
 const programs = {

@@ -25,7 +25,7 @@ import {
   type Distribution,
   type Sweep,
   type Vaults,
-} from "../../sweeps.ts";
+} from "../../choose-sweeps.ts";
 import {
   budgetInstructions,
   compileMessage,

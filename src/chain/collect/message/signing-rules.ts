@@ -6,7 +6,7 @@ import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
 import type { Instruction, Launchpad } from "../../launchpad/instructions.ts";
 import { DerivedCreator } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
-import type { Sweep } from "../../sweeps.ts";
+import type { Sweep } from "../../choose-sweeps.ts";
 import { guardInstruction } from "./composer.ts";
 import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 

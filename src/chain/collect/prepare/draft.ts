@@ -20,7 +20,7 @@ import {
   type Distribution,
   type Sweep,
   type WaitingFees,
-} from "../../sweeps.ts";
+} from "../../choose-sweeps.ts";
 import type { WalletWithCoins } from "../../wallets.ts";
 import type { Claim } from "../claims.ts";
 import type { CoinBackoff, Group } from "../coin-backoff.ts";

@@ -9,7 +9,7 @@ import { priorityFee } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
-import { rentOf, type WaitingFees } from "../../sweeps.ts";
+import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
 import type { CollectPart, Composer } from "../message/composer.ts";

@@ -3,7 +3,7 @@ import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts
 import { BASE_FEE_LAMPORTS, choosePrice, type PricePolicy } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
-import { distributionsOf } from "../../sweeps.ts";
+import { distributionsOf } from "../../choose-sweeps.ts";
 import { readWrappedSol } from "../../token-accounts.ts";
 import {
   leastUnitsOf,
