@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { createLruCache } from "../store/lru-cache.ts";
 import { deriveAddress } from "./derive-address.ts";
 import { DerivedCreator, type Creator, type VaultPrograms } from "./launchpad/vaults.ts";
 
@@ -24,8 +24,7 @@ export function createAddresses(
   ids: VaultPrograms & { escrowProgramId: string; escrowSeed: string },
 ): AddressesOf {
   const { escrowProgramId, escrowSeed } = ids;
-  const cache = new LRUCache<string, AccountAddresses, undefined>({
-    max: MAX_CACHED_ACCOUNTS,
+  const cache = createLruCache<string, AccountAddresses>(MAX_CACHED_ACCOUNTS, {
     memoMethod: (socialId) => new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId), ids),
   });
   return (socialId) => cache.memo(socialId);

@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { createLruCache } from "../store/lru-cache.ts";
 import type { UncollectableReason } from "./launchpad/coin-fees.ts";
 
 const REMEMBERED_MS = 3_600_000;
@@ -18,7 +18,7 @@ export type CoinFindings = ReturnType<typeof createCoinFindings>;
  */
 export function createCoinFindings() {
   /** By the coin's mint, or the vault's address. */
-  const findings = new LRUCache<string, Finding>({ max: MAX_COINS, ttl: REMEMBERED_MS });
+  const findings = createLruCache<string, Finding>(MAX_COINS, { ttl: REMEMBERED_MS });
   return {
     /**
      * Undefined if no collect has tried within the hour, if the last one could distribute the fees, or if they are more

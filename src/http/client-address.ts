@@ -1,7 +1,7 @@
+import { createLruCache } from "../store/lru-cache.ts";
 import type { IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
-import { LRUCache } from "lru-cache";
 import proxyAddr from "proxy-addr";
 
 /** The source of a request: the socket's address and the header `X-Forwarded-For`. */
@@ -82,8 +82,7 @@ function isPublic(address: string): boolean {
 }
 
 function memoized(contains: (address: string, distance: number) => boolean): (address: string) => boolean {
-  const cache = new LRUCache<string, boolean, undefined>({
-    max: MAX_ADDRESSES,
+  const cache = createLruCache<string, boolean>(MAX_ADDRESSES, {
     memoMethod: (address) => contains(address, 0),
   });
   return (address) => cache.memo(address);

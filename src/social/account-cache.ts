@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { createLruCache } from "../store/lru-cache.ts";
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
@@ -65,7 +65,7 @@ export function createAccountCache({
   socialCacheSeconds: number;
   redis?: Redis | undefined;
 }) {
-  const entries = new LRUCache<AccountKey, CachedAccount>({ max: MAX_ENTRIES, perf: performance });
+  const entries = createLruCache<AccountKey, CachedAccount>(MAX_ENTRIES, { perf: performance });
   const toRedisKey = (key: AccountKey) =>
     (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));
   const maxAgeMs = (isFound: boolean) =>

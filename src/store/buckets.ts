@@ -1,3 +1,4 @@
+import { createLruCache } from "./lru-cache.ts";
 /**
  * The rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
  * `msPerUnit`. So no hour takes more than `burst` and what an hour refills. Its whole state is one number: the time at
@@ -5,7 +6,6 @@
  *
  * The rule is here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
  */
-import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { redisKeys } from "./redis-keys.ts";
 import type { Redis, Script } from "./redis.ts";
@@ -55,7 +55,7 @@ export function hourlyBucket(name: string, perHour: number, burst: number): Buck
 
 /** Buckets in the memory of this process. */
 export function createMemoryBuckets() {
-  const full = new LRUCache<string, number>({ max: MAX_BUCKETS });
+  const full = createLruCache<string, number>(MAX_BUCKETS);
 
   return {
     take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Answer {

@@ -1,6 +1,6 @@
+import { createLruCache } from "../../store/lru-cache.ts";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
 import type { Redis, Script } from "../../store/redis.ts";
@@ -252,10 +252,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     string,
     { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<unknown> }
   >();
-  const collects = new LRUCache<string, LastCollect>({ max: MAX_COLLECTS });
-  const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
-    max: MAX_BACKOFFS,
-  });
+  const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
+  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_BACKOFFS);
 
   /** Waits while another replica prepares its transaction. Undefined when Redis is down. */
   async function takeInRedis(keys: string[], token: string, endsAt: number, onWait: OnWait) {

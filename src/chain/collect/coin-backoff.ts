@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { createLruCache } from "../../store/lru-cache.ts";
 import type { Sweep } from "../choose-sweeps.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
@@ -40,17 +40,13 @@ export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
  */
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
-  const backoffs = new LRUCache<string, { readonly ms: number; readonly endsAt: number }>({
-    max: MAX_ENTRIES,
-  });
+  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_ENTRIES);
   /** The group of each coin that is apart, by the same keys, and when it was last tried; by address that of the rest. */
-  const apart = new LRUCache<string, { readonly id: symbol; readonly triedAt: number }>({
-    max: MAX_ENTRIES,
+  const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(MAX_ENTRIES, {
     ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
   });
   /** When an account's coins failed because of one address block, by address and block: the last three times. */
-  const failuresOfBlocks = new LRUCache<string, readonly number[]>({
-    max: MAX_ENTRIES,
+  const failuresOfBlocks = createLruCache<string, readonly number[]>(MAX_ENTRIES, {
     ttl: 2 * COIN_FAILURES_MS,
   });
 

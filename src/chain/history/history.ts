@@ -1,6 +1,6 @@
+import { createLruCache } from "../../store/lru-cache.ts";
 import { serviceBusy } from "../../contract/service-busy.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
@@ -62,7 +62,7 @@ export function createHistory(needs: {
   const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics } = needs;
   const { rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
-  const cache = new LRUCache<string, { readonly transfer: Transfer | undefined }>({ max: MAX_CACHED });
+  const cache = createLruCache<string, { readonly transfer: Transfer | undefined }>(MAX_CACHED);
   // A list must be newer than its request, so nobody joins one in flight.
   const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
   const shareTransaction = createSharedReads<Transfer | undefined>({ joinsInFlight: true });

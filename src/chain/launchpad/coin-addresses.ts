@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { createLruCache } from "../../store/lru-cache.ts";
 import { deriveAddress, toKeyBytes } from "../derive-address.ts";
 import { tokenAccountOf, WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { DerivedCreator, type Creator, type VaultPrograms } from "./vaults.ts";
@@ -21,8 +21,7 @@ interface Programs extends VaultPrograms {
 
 /** Derives the addresses of coins, each on first use, and caches them. */
 export function createCoinAddresses(programs: Programs): CoinAddressesOf {
-  const cache = new LRUCache<string, CoinAddresses, undefined>({
-    max: MAX_CACHED_COINS,
+  const cache = createLruCache<string, CoinAddresses>(MAX_CACHED_COINS, {
     memoMethod: (mint) => new DerivedCoinAddresses(mint, programs),
   });
   return (mint) => cache.memo(mint);

@@ -1,6 +1,6 @@
+import { createLruCache } from "../../store/lru-cache.ts";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram, type TransactionInstruction } from "@solana/web3.js";
-import { LRUCache } from "lru-cache";
 import { deriveAddress } from "../derive-address.ts";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
@@ -60,8 +60,7 @@ export type Launchpad = ReturnType<typeof createLaunchpad>;
  */
 export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
   /** The creator vault's account of wrapped SOL, which a sweep names but does not use. */
-  const vaultTokens = new LRUCache<string, string, undefined>({
-    max: MAX_CACHED_VAULTS,
+  const vaultTokens = createLruCache<string, string>(MAX_CACHED_VAULTS, {
     memoMethod: (vault) => tokenAccountOf(vault),
   });
   const launchpad = deriveAccounts(programs.launchpadProgramId, "global");
