@@ -12,7 +12,7 @@ export interface Vaults {
   readonly creatorVault: Lamports;
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
-  /** What the payer of the first sweep to a vault pays if the vault is missing, or below its rent-exempt minimum. */
+  /** The rent that the first sweep to a vault costs its payer: above 0 if the vault is missing or below its minimum. */
   readonly missingRent: Readonly<Record<SweptVault, Lamports>>;
   /** The rent-exempt minimum of the creator vault, which stays there. */
   readonly rentMinimum: Lamports;
@@ -22,7 +22,7 @@ export interface Vaults {
   readonly ammMinimum: Lamports;
 }
 
-/** Less is not worth its part of a transaction: anyone can send it, and the AMM's part makes transactions larger. */
+/** Less is not worth the AMM's transfer, which makes transactions larger: anyone can send a few lamports. */
 const AMM_MINIMUM = toLamports(5_000);
 
 /** Decodes the vaults of an account, or of a sharing config. */
@@ -49,42 +49,42 @@ export function toVaults(
   };
 }
 
-/** Vaults of which the AMM was seen to leave `left` where it was; undefined if it was not. */
+/** Raises `ammMinimum` above the `left` lamports that the AMM was last seen to leave in its vault, if any. */
 export function withLeftInAmm(vaults: Vaults, left: bigint | undefined): Vaults {
   return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
 }
 
-/** The fees that wait in one place of a coin, which a sweep can move to the account's vaults. */
+/** A sweep of a coin's curve or pool. It moves the fees that wait there to the account's vaults. */
 export interface PlaceSweep {
   readonly coin: CoinAddresses;
   readonly stage: Stage;
   readonly amount: Lamports;
-  /** What the payer pays to grow an account of an earlier layout. */
+  /** The rent that the payer pays to grow an account of an older, shorter layout. */
   readonly growthRent: Lamports;
 }
 
-/** The fees of a coin that an account shares with others: sweeps of all its places, then a distribution to all. */
+/** Sweeps of a shared coin's curve and pool, then a distribution of the fees to all shareholders. */
 export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
-  /** What arrives at the account. Only this justifies what the collect costs. */
+  /** What the account receives. The collect's cost is weighed against this amount only. */
   readonly amount: Lamports;
-  /** What the payer pays to grow accounts, and for missing vaults. */
+  /** The rent that the payer pays to grow accounts, and for missing vaults. */
   readonly growthRent: Lamports;
-  /** What arrives at all shareholders together, and what rounding leaves. */
+  /** What all shareholders together receive, plus the remainder of rounding. */
   readonly distributable: Lamports;
   /** In the order in which the distribution names them. */
   readonly shareholders: readonly Shareholder[];
-  /** Whether it sweeps the curve, also if nothing waits there: a trade can happen at any moment. */
+  /** Whether the curve is swept. It is swept even if no fees wait there: a trade can add some at any moment. */
   readonly withCurve: boolean;
-  /** Whether it sweeps the coin's pool, and moves what is in the AMM's vault of the sharing config. */
+  /** Whether the coin's pool is swept, and the sharing config's AMM vault emptied. */
   readonly withPool: boolean;
-  /** The same without the pool, if this has it: it is smaller, and may need less rent. */
+  /** If the pool is swept: the same distribution without the pool, which is smaller and may need less rent. */
   readonly withoutPool?: Distribution | undefined;
 }
 
 export type Sweep = PlaceSweep | Distribution;
 
-/** A sweep that a collect does, and all that its payer pays. */
+/** A sweep that a collect does, with all rent that its payer pays. */
 export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
 /** Fees that wait on a coin. */
@@ -101,7 +101,7 @@ export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
   return rent * MIN_AMOUNT_PER_RENT <= amount;
 }
 
-/** What the payer pays to add `bytes` to an account. Rent is linear in the size. */
+/** Returns the rent to add `bytes` to an account. Rent is linear in the size. */
 export function growthRentOf(
   bytes: number,
   { rentMinimum, tokenRentMinimum }: Pick<Vaults, "rentMinimum" | "tokenRentMinimum">,
@@ -111,9 +111,9 @@ export function growthRentOf(
 }
 
 /**
- * Chooses the sweeps that a collect does, the largest first as far as they `fit` together. Balances use it too, so
- * that they promise what collects move. Chooses a sweep only if its rent is acceptable and at most `maxRentLamports`; the
- * first chosen sweep to a vault pays for that vault. Chooses none to the AMM's vault if the AMM would not move the sum.
+ * Chooses the sweeps of a collect, the largest first, as long as they `fit` together. Balances use this function too,
+ * so that they show what a collect would move. A sweep's rent must be acceptable and at most `maxRentLamports`; the
+ * first sweep to a vault pays for that vault. Omits sweeps to the AMM's vault if it would stay below `ammMinimum`.
  */
 export function chooseSweeps(
   sweeps: readonly Sweep[],
@@ -136,7 +136,7 @@ export function chooseSweeps(
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
-  // Once a sweep has paid for a vault, larger ones that could not may be cheap enough.
+  // Try again: once a sweep has paid for a vault, a sweep that was too expensive before may be acceptable.
   for (let before = Infinity; left.length < before;) {
     before = left.length;
     left = left.filter(
@@ -149,19 +149,19 @@ export function chooseSweeps(
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
-/** The lamports that the AMM moves to the creator vault after the sweeps; 0 if they are too few for the AMM. */
+/** Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 below the AMM's minimum. */
 export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
   const amount = ammVault + amountInto("ammVault", sweeps);
   return toLamports(amount >= ammMinimum ? amount : 0n);
 }
 
-/** What a transaction that does the sweeps and collects moves to the address. */
+/** Returns the lamports that a collect with these sweeps moves to the address. */
 export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
   const shared = sweeps.reduce((sum, { stage, amount }) => (stage === "SHARED" ? sum + amount : sum), 0n);
   return toLamports(inVaultsWith(sweeps, vaults) + shared);
 }
 
-/** The part of {@link collectableWith} that comes from the account's own vaults. */
+/** Returns the part of {@link collectableWith} that comes from the account's own vaults. */
 export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
   const swept = amountInto("creatorVault", sweeps);
   const paid = swept > 0n ? vaults.missingRent.creatorVault : 0n;
@@ -171,27 +171,25 @@ export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports
   );
 }
 
-/** What the payer of the sweeps pays besides the fee. */
+/** Returns the rent that the payer of the sweeps pays. */
 export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
   return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
 }
 
-/** The vault of the account to which a sweep moves fees; undefined for a distribution. */
+/** Returns the account's vault to which a sweep moves fees; undefined for a distribution. */
 export function vaultOf({ stage }: Sweep): SweptVault | undefined {
   return stage === "SHARED" ? undefined : PLACES[stage].vault;
 }
 
-/** The sweeps that move fees to a vault. */
 export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly S[]): (S & PlaceSweep)[] {
   return sweeps.filter((sweep): sweep is S & PlaceSweep => vaultOf(sweep) === vault);
 }
 
-/** The sweeps that a collect can do without the AMM's part. */
+/** Returns the sweeps that work without the AMM's transfer. */
 export function withoutPools(sweeps: readonly Sweep[]): Sweep[] {
   return sweeps.filter((sweep) => vaultOf(sweep) !== "ammVault");
 }
 
-/** The distributions among sweeps. */
 export function distributionsOf<S extends Sweep>(sweeps: readonly S[]): (S & Distribution)[] {
   return sweeps.filter((sweep): sweep is S & Distribution => sweep.stage === "SHARED");
 }

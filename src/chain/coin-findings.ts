@@ -2,7 +2,7 @@ import { createLruCache } from "../store/lru-cache.ts";
 import type { UncollectableReason } from "./launchpad/coin-fees.ts";
 
 const REMEMBERED_MS = 3_600_000;
-/** Each takes a simulated collect, and some 200 bytes. */
+/** An entry takes some 200 bytes. Adding one requires a simulated collect. */
 const MAX_COINS = 10_000;
 
 interface Finding {
@@ -13,31 +13,31 @@ interface Finding {
 export type CoinFindings = ReturnType<typeof createCoinFindings>;
 
 /**
- * Remembers for an hour why the last collect that tried could not distribute a coin's shared fees, or move what is in a
- * vault of the AMM: reading the accounts does not show that. It is only shown, so the next collect tries again.
+ * Remembers for an hour why the last collect that tried could not distribute a coin's shared fees, or empty a vault of
+ * the AMM. The accounts themselves do not show this. Only lookups use these findings: the next collect tries again.
  */
 export function createCoinFindings() {
   /** By the coin's mint, or the vault's address. */
   const findings = createLruCache<string, Finding>(MAX_COINS, { ttl: REMEMBERED_MS });
   return {
     /**
-     * Undefined if no collect has tried within the hour, if the last one could distribute the fees, or if they are more
-     * now than was too little.
+     * Returns why the fees cannot be distributed. Undefined if no collect tried within the hour, if the last try
+     * succeeded, or if `distributable` now exceeds the amount that was too little.
      */
     reasonOf(mint: string, distributable: bigint): UncollectableReason | undefined {
       const { reason, tooLittle = distributable } = findings.get(mint) ?? {};
       return distributable <= tooLittle ? reason : undefined;
     },
     /**
-     * What a simulation or a landed transaction shows; undefined if it distributes the fees. `tooLittle`: the lamports of
-     * which it distributes nothing, if more may be enough.
+     * Records what a simulation or a landed transaction shows. `reason`: undefined if the fees are distributed.
+     * `tooLittle`: the lamports that are not distributed, if a larger amount may be.
      */
     found(mint: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
       findings.set(mint, reason && { reason, tooLittle });
     },
-    /** What the AMM left in its vault when the last collect tried; undefined if none has within the hour, or it moved all. */
+    /** Returns the lamports that the AMM last left in its vault; undefined if none, or not tried within the hour. */
     leftInAmm: (ammVault: string) => findings.get(ammVault)?.tooLittle,
-    /** The wrapped SOL that the AMM leaves in its vault in a simulation. */
+    /** Records how much wrapped SOL the AMM leaves in its vault in a simulation, in lamports. */
     foundInAmm(ammVault: string, left: bigint): void {
       findings.set(ammVault, left > 0n ? { reason: "BELOW_AMM_MINIMUM", tooLittle: left } : undefined);
     },

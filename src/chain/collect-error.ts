@@ -3,23 +3,23 @@ import type { Shortage } from "../fairness/budget.ts";
 import { budgetRefusal } from "./budget-refusal.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
-/** What a kind of failure means to the log, to the caller, to the operator and to the metrics. */
+/** How one kind of failure appears in the log, to the caller, to the operator and in the metrics. */
 interface Failure<Details> {
   /** For the log. */
   readonly text: (details: Details) => string;
-  /** For the caller: what differs from the code's default message, and when to try again. */
+  /** For the caller: replaces the error code's default message, and says when to retry. */
   readonly answer?: (details: Details) => ErrorDetails;
-  /** For the operator, if there may be something to do. */
+  /** What the operator can do, if anything. */
   readonly hint?: string;
-  /** The collect itself logs the hint, once instead of once per caller. */
+  /** True if the collect itself logs the hint: once, instead of once per caller. */
   readonly isLoggedOnce?: boolean;
   /** `COLLECT_FAILED` if absent. */
   readonly code?: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
-  /** In the metrics: the code if absent. */
+  /** The result in the metrics; the code if absent. */
   readonly result?: "refused";
 }
 
-/** Infers the details of a kind from its texts. */
+/** Infers the type of a row's details from the row's functions. */
 const failure = <Details = object>(row: Failure<Details>): Failure<Details> => row;
 
 interface Signed {
@@ -37,8 +37,8 @@ const inAMinute = (what: string) => () => ({
 });
 
 /**
- * Why a caller receives no result. For the kinds of the first group, the collect never started or has ended, and no
- * transaction that this replica sent can still land.
+ * The reasons why a caller receives no result. In the first group, up to `timed-out`, the collect never started or has
+ * ended, and no transaction that this replica sent can still land.
  */
 export const COLLECT_FAILURES = {
   "not-started": failure({
@@ -49,12 +49,12 @@ export const COLLECT_FAILURES = {
     text: () => "too many collects are in flight",
     answer: inAMinute("Too many collects are in flight."),
   }),
-  /** Another replica was still preparing its transaction at this collect's deadline. */
+  /** At this collect's deadline, another replica was still preparing a transaction for the account. */
   "lease-not-acquired": failure({
     text: () => "another replica held the account's lock until the collect's deadline",
     hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
   }),
-  /** Another collect of this process was distributing a shared coin's fees at this collect's deadline. */
+  /** At this collect's deadline, another collect of this process was distributing a shared coin's fees. */
   "distribution-in-flight": failure({
     text: () => "another account's collect distributed the coin's shared fees until the collect's deadline",
     answer: say(
@@ -68,7 +68,7 @@ export const COLLECT_FAILURES = {
   }),
   "simulation-failed": failure<{
     readonly err: TransactionError;
-    /** The runtime's last line about a program that failed; undefined if none did, or the node omits its log. */
+    /** The runtime's last log line about a failed program; undefined if no program failed or the node omits logs. */
     readonly programError: string | undefined;
   }>({
     text: ({ err, programError }) =>
@@ -84,7 +84,7 @@ export const COLLECT_FAILURES = {
         "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
       ),
   }),
-  /** Only coins could be collected that back off: their sweeps failed on the chain. */
+  /** Too little is left to collect without the coins that back off because their sweeps failed on the chain. */
   "coins-backing-off": failure<{ readonly leftMs: number }>({
     text: ({ leftMs }) => `the coins back off for ${Math.ceil(leftMs)} ms more`,
     answer: ({ leftMs }) =>
@@ -94,8 +94,8 @@ export const COLLECT_FAILURES = {
       ),
   }),
   /**
-   * The caller's block has used its part of the hour's fees, or the service its budget. Small collects have limits of
-   * their own. Without `retryAfterSeconds`, the budget is too small for this collect.
+   * The caller's address block has used its share of the hourly fee budget, or the service has used all of it. Small
+   * collects have separate limits. Without `retryAfterSeconds`, the budget can never cover this collect.
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     text: ({ scope }) => `the hour's budget for fees is used up: ${scope}`,
@@ -110,14 +110,14 @@ export const COLLECT_FAILURES = {
     hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
   }),
 
-  /** Either no transaction was sent, or it failed on the chain for this reason: see `detail`. */
+  /** No transaction was sent, or the transaction failed on the chain because of the balance: see `detail`. */
   "fee-payer-short": failure<{ readonly detail: string }>({
     text: ({ detail }) => `the fee payer cannot pay: ${detail}`,
     hint: "the fee payer has too little SOL: send it some; /readyz and npm run doctor show its address and balance",
     code: "INSUFFICIENT_FUNDS",
   }),
 
-  /** The caller timed out, the collect continues. With a signature, its transaction is sent and may still land. */
+  /** The caller timed out, but the collect continues. With a signature, a transaction was sent and may still land. */
   "still-running": failure<{ readonly signature: string | undefined }>({
     text: ({ signature }) =>
       signature === undefined
@@ -153,7 +153,7 @@ export const COLLECT_FAILURES = {
   "failed-on-chain": failure<
     Signed & {
       readonly err: TransactionError;
-      /** The mints of the coins of which one or more made it fail; undefined for a transaction without coins. */
+      /** Mints of coins, at least one of which made the transaction fail; undefined if it has no coins. */
       readonly mints?: readonly string[] | undefined;
     }
   >({
@@ -178,12 +178,12 @@ export type CollectFailure = { [K in Kind]: { readonly kind: K } & DetailsOf<K> 
 const codeOf = ({ code = "COLLECT_FAILED" }: Pick<Failure<never>, "code">) => code;
 const resultOf = (row: Pick<Failure<never>, "code" | "result">) => row.result ?? codeOf(row);
 
-/** All that the metrics count as the result of a failed collect. */
+/** The results of failed collects in the metrics. */
 export const FAILURE_RESULTS: ReadonlySet<string> = new Set(
   Object.values<Failure<never>>(COLLECT_FAILURES).map(resultOf),
 );
 
-/** Each kind's row takes the details of its own kind. */
+/** The cast is safe: the row of a kind takes the details of the same kind. */
 const rowOf = ({ kind }: CollectFailure) => COLLECT_FAILURES[kind] as Failure<CollectFailure>;
 
 /** A collect that ended without a result; `failure` says why. */
@@ -192,7 +192,7 @@ export class CollectError extends Error {
   readonly failure: CollectFailure;
   /** The contract's error code. */
   readonly code: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
-  /** What the metrics count. */
+  /** The result in the metrics. */
   readonly result: string;
 
   constructor(failure: CollectFailure, cause?: unknown) {
@@ -203,7 +203,7 @@ export class CollectError extends Error {
     this.result = resultOf(row);
   }
 
-  /** What differs from the code's row in the contract's error for the caller; the cause only with a hint. */
+  /** Returns what replaces the error code's defaults; the cause is included only with a hint for the operator. */
   details(): ErrorDetails {
     const { answer, hint, isLoggedOnce } = rowOf(this.failure);
     return {

@@ -5,7 +5,7 @@ import { ALL_BPS, type Shareholder, type SharingConfig } from "./launchpad/shari
 import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
-/** The fees of a coin that an account shares with others: an entry for each place, as of a coin of its own. */
+/** A coin's fees for one account that shares them. `fees`: an entry per place where fees wait (curve, pool, vaults). */
 export interface SharedFees {
   readonly fees: readonly CoinFees[];
   /** What a collect does for the coin; undefined if it can do nothing. */
@@ -13,19 +13,19 @@ export interface SharedFees {
 }
 
 /**
- * What the config's creator vault must hold for a distribution to pay anything, rent included, in lamports. The launch
- * platform does not publish it, so collects rely on their simulation instead.
+ * The lamports, rent included, that the config's creator vault must hold for a distribution to pay anything. The launch
+ * platform does not publish this minimum, so only lookups use it: collects rely on their simulation.
  */
 const MIN_HELD = 1_781_760n;
 
-/** An account's part of an amount: each of its entries in the config is rounded down, as the launch platform does. */
+/** Returns an account's share of an amount. Rounds down for each entry in the config, as the launch platform does. */
 export function partOf(amount: bigint, shareholders: readonly Shareholder[], address: string): bigint {
   return shareholders
     .filter((shareholder) => shareholder.address === address)
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
 }
 
-/** The fees of a coin for one of the accounts that share them. Only a simulation tells whether the others can be paid. */
+/** Returns a coin's fees for one account that shares them. Only a simulation shows if the others can be paid. */
 export function toSharedFees(
   { addresses: coin, places, vaults }: Coin,
   { isPaused, shareholders }: SharingConfig,
@@ -34,7 +34,7 @@ export function toSharedFees(
     feePayer: string;
     /** The least that is worth a collect. */
     minCollectLamports: Lamports;
-    /** Why the last collect that tried could not distribute that much. */
+    /** Returns why the last collect that tried could not distribute this amount. */
     reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
 ): SharedFees {
@@ -46,17 +46,17 @@ export function toSharedFees(
   const distribution = refusal === null ? toDistribution(curve!) : undefined;
   const blocked = distribution ? reasonNotCounted(distribution) : refusal;
 
-  /** Why no collect can distribute the fees. */
+  /** Returns why no collect can distribute the fees; null if a collect can try. */
   function findReason(): UncollectableReason | null {
-    // The platform looks at the curve, also after the coin has migrated.
+    // The platform checks the curve even after the coin has migrated.
     const ofCurve = curve ? reasonOfPlace(curve) : "OTHER_CREATOR";
     if (ofCurve !== null) return ofCurve;
     if (isPaused) return "PAUSED";
-    // The fee payer must not be an account of what it signs.
+    // The fee payer must not be an account of a distribution that it signs.
     return shareholders.some((each) => each.address === feePayer) ? "SHAREHOLDER_BLOCKED" : null;
   }
 
-  /** Why a lookup does not count the fees, although a collect tries to distribute them. */
+  /** Returns why a lookup does not count the fees, although a collect tries to distribute them. */
   function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
     const isEnough = distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
     return isEnough ? (reasonFound(distributable) ?? null) : "BELOW_SHARING_MINIMUM";
@@ -94,7 +94,7 @@ export function toSharedFees(
     return canUsePool ? { ...compose(true), withoutPool } : withoutPool;
   }
 
-  /** Why a place is not part of the distribution. */
+  /** Returns why a distribution excludes the curve or pool; null if it does not. */
   function reasonOfPlace(account: FeeAccount): UncollectableReason | null {
     const reason = reasonOf(coin, account, coin.sharingConfig.address);
     return reason === "NOTHING_WAITING" ? null : reason;

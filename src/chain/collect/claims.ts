@@ -12,9 +12,9 @@ const STORED_TRANSACTION = z.object({
   base64: z.string(),
   signature: z.string(),
   lastValidBlockHeight: z.int(),
-  /** Whether it collects several accounts. */
+  /** Whether the transaction collects several accounts. */
   isShared: z.boolean().optional(),
-  /** The mints of the coins that it sweeps; from replicas of older releases with repeats and nulls. */
+  /** The mints of the swept coins. Replicas of older releases write repeats and nulls. */
   sweptMints: z.array(z.string().nullable()).readonly().optional(),
 });
 /** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
@@ -26,44 +26,44 @@ const LAMPORTS = z
   .transform((text): Lamports => toLamports(BigInt(text)));
 const LAST_COLLECT = z.object({
   collected: LAMPORTS,
-  /** The withdrawable lamports at the address right after it. */
+  /** The withdrawable lamports at the address right after the collect. */
   newBalance: LAMPORTS,
   signature: z.string(),
-  /** When its block was produced. In milliseconds in Redis. */
+  /** When the transaction's block was produced. In milliseconds in Redis. */
   at: z.int().transform((ms) => new Date(ms)),
 });
 /** What the last successful collect of an account moved. */
 export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
 
-/** A transaction that landed, as far as it matters to later collects of an address. */
+/** What later collects of an address need to know about a landed transaction. */
 export interface Landing {
-  /** 0 if it is unknown. */
+  /** 0 if unknown. */
   readonly slot: number;
-  /** What it moved to the account, if it did. */
+  /** What the transaction moved to the account, if anything. */
   collect?: LastCollect;
-  /** Whether the account backs off, or no longer; undefined if its backoff stays as it is. */
+  /** True starts or doubles the account's backoff, false ends it, undefined leaves it unchanged. */
   hasFailed?: boolean;
 }
 
-/** Says who collects an address: the right to sign its next transaction, or else a transaction to follow. */
+/** Either the right to sign the next transaction for an address, or another collect's transaction to follow. */
 export interface Claim {
   /**
-   * A transaction that another collect signed. A claim with one never gives the right to sign: find out its outcome,
-   * settle the claim, and take it again.
+   * A transaction that another collect signed. If it is set, this claim gives no right to sign: find out the
+   * transaction's outcome, settle the claim, and take a new one.
    */
   readonly openTransaction: StoredTransaction | undefined;
   /**
-   * Whether `openTransaction` was in the claim at once, or another collect of this process has its outcome. If not, it may
-   * still have landed long ago: Redis stores late.
+   * Whether the first read of the claim returned `openTransaction`, or another collect of this process has its outcome.
+   * If false, the transaction may still have landed long ago: a slow Redis can store it long after it was sent.
    */
   readonly isEarlier: boolean;
-  /** False while Redis is down: then another replica may hold the claim. */
+  /** False while Redis is down: another replica may then hold the same claim. */
   readonly isInRedis: boolean;
-  /** The slot in which the address's last transaction landed, or 0 if it is unknown. */
+  /** The slot in which the address's last transaction landed; 0 if unknown. */
   readonly landedSlot: number;
-  /** The account's last collect that this replica knows of; undefined without one in the last hour. */
+  /** Returns the account's last known collect; undefined if there was none in the last hour. */
   lastCollect(): LastCollect | undefined;
-  /** For how many ms the account backs off, because its transactions failed on the chain; 0 if it does not. */
+  /** Returns for how many more ms the account backs off after failures on the chain; 0 if it does not. */
   backsOffMs(): number;
   /**
    * Stores a signed transaction; call this before sending it. Returns false when another replica has taken the claim
@@ -71,18 +71,18 @@ export interface Claim {
    */
   store(transaction: StoredTransaction): Promise<boolean>;
   /**
-   * Takes back a stored transaction that was not sent, and frees the claim. Returns false, and keeps it, if another
-   * replica may have received the transaction.
+   * Deletes a stored transaction that was not sent, and frees the claim. Returns false, and changes nothing, if another
+   * replica may have read the transaction.
    */
   withdraw(): Promise<boolean>;
   /**
-   * Frees the claim: when nothing was signed, or with any outcome, also `unknown`. If the transaction landed, pass what
-   * is known of that; more may follow in a second call.
+   * Frees the claim. Call it when nothing was signed, or after any outcome, `unknown` included. If the transaction
+   * landed, pass `landing`; a second call can add what was not known yet.
    */
   settle(landing?: Landing): void;
 }
 
-/** Called while another collect holds the claim. Returns its transaction, if that is known. */
+/** Called while another collect holds the claim. `transaction` returns that collect's transaction, once known. */
 export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
 
 /** A claim without a transaction expires this long after its last renewal, in case its holder has died. */
@@ -99,18 +99,18 @@ const LANDED_MS = 60_000;
 const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
-/** How long a collect is remembered, from its block on; and how long after its end a backoff still doubles the next one. */
+/** How long a collect is remembered after its block, and a backoff after its end, to double the next. */
 const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** Of about 500 bytes each. With Redis only what was written while it was away depends on them. */
+/** About 500 bytes each. With Redis, these entries matter only for collects that ended while Redis was down. */
 const MAX_COLLECTS = 10_000;
-/** Evicting one takes as many paid failures. */
+/** Evicting an entry takes this many paid failures. */
 const MAX_BACKOFFS = 50_000;
 
 /**
- * KEYS of all scripts: the claim; what is known of the address; and the same two of releases that used `v2:`, for
- * collects that were in flight during the upgrade.
+ * KEYS of all scripts: the claim; the address's last slot, collect and backoff; and the same two keys of releases that
+ * used `v2:`, for collects in flight during the upgrade.
  */
 const keysOf = (feePayer: string, address: string) =>
   [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
@@ -122,10 +122,10 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /**
- * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns the holder's token,
- * its transaction or "", the slot or 0, the last collect or "", the last backoff in ms or 0, and how much of it is left.
+ * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns the holder's token, the
+ * holder's transaction or "", the slot or 0, the last collect or "", the last backoff and its remainder, in ms or 0.
  *
- * A claim that is `done` is free, but a replica that waits for its holder still receives the transaction. Each
+ * A claim that is `done` is free, but a replica that was waiting for its holder still receives the transaction. Each
  * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
  */
 const TAKE: Script<
@@ -175,7 +175,7 @@ return 1
 `,
 };
 
-/** ARGV: the token. Deletes a claim that no other replica has asked for; returns 1, or 0 if one has. */
+/** ARGV: the token. Deletes the claim and returns 1; returns 0 if another replica has asked for the claim. */
 const WITHDRAW: Script<number> = {
   answer: z.int(),
   text: `
@@ -188,8 +188,8 @@ return 1
 
 /**
  * ARGV: the token; the slot or NOT_LANDED, LANDED_MS; the collect or "", the time of its block and its time to live, in
- * ms; the new backoff, 0 to end it, or ""; REMEMBERED_MS. Keeps a claim that another token holds, and a newer slot or
- * collect.
+ * ms; the new backoff in ms, 0 to end the backoff, or ""; REMEMBERED_MS. Leaves a claim of another token, and a newer
+ * slot or collect, unchanged.
  */
 const SETTLE: Script<unknown> = {
   answer: z.unknown(),
@@ -217,7 +217,7 @@ return 1
 `,
 };
 
-/** A collect as it is stored in Redis. */
+/** Serializes a collect for Redis. */
 const toText = ({ collected, newBalance, signature, at }: LastCollect): string =>
   JSON.stringify({
     collected: String(collected),
@@ -225,29 +225,29 @@ const toText = ({ collected, newBalance, signature, at }: LastCollect): string =
     signature,
     at: at.getTime(),
   });
-/** In ms; not positive once the collect is forgotten. */
+/** Returns ms; 0 or less once the collect has expired. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
 export type Claims = ReturnType<typeof createClaims>;
 
 /**
- * Lets one collect at a time sign a transaction for an address: an account, or a sharing config, whose fees one
- * distribution pays to all who share them. Remembers what the last transaction did there.
+ * Lets one collect at a time sign a transaction for an address: an account's, or a sharing config's, because one
+ * distribution pays all its shareholders. Remembers the slot, the amounts and the backoff of the last transaction.
  *
  * A collect takes the claim with a random token, signs, and stores the signed transaction in the claim before it sends
  * it for the first time. A replica that finds the claim held waits until it contains a transaction, then sends and
  * confirms that transaction itself, so it does not matter whether the signer is still alive. The holder renews a claim
- * without a transaction every 5 s; 15 s after the last renewal it expires. A signer that lost it finds another token in
- * the claim when it stores, and does not send. Once a transaction is sent, only its outcome (landed, expired or unknown)
- * settles the claim. Any replica that has the outcome settles it, with the token it read there, so that it cannot free a
- * later claim. A collect of the same process waits until the holder has settled the claim.
+ * without a transaction every 5 s; 15 s after the last renewal the claim expires. A signer that lost the claim finds
+ * another token there when it stores, and does not send. Once a transaction is sent, only its outcome (landed, expired
+ * or unknown) settles the claim. Any replica that has the outcome settles the claim with the token that it read there,
+ * so that it cannot free a later claim. A collect of the same process waits until the holder has settled the claim.
  *
- * Without Redis, or while Redis is down, a claim is of this process alone. The money is still safe: the same fees never
+ * Without Redis, or while Redis is down, a claim binds only this process. The money is still safe: the same fees never
  * move twice, so two replicas that collect an account at the same time only waste one transaction fee, which
  * counts in the budget of one of them.
  */
 export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
-  /** What the collects of this process hold, by address. */
+  /** The claims that collects of this process hold, by address. */
   const holders = new Map<
     string,
     { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<unknown> }
@@ -255,7 +255,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_BACKOFFS);
 
-  /** Waits while another replica prepares its transaction. Undefined when Redis is down. */
+  /** Waits while another replica prepares a transaction. Returns undefined when Redis is down. */
   async function takeInRedis(keys: string[], token: string, endsAt: number, onWait: OnWait) {
     let awaitedHolder = "";
     for (;;) {
@@ -290,7 +290,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
   return {
     /**
-     * Takes the claim of this address; waits while another collect prepares its transaction, and then calls `onWait`.
+     * Takes the claim of this address. While another collect prepares a transaction, calls `onWait` and waits.
      * Throws {@link CollectError} `distribution-in-flight` or `lease-not-acquired` at `endsAt`, a `performance.now()`
      * time, or `stored-transaction-unreadable`.
      */
@@ -336,7 +336,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         clearInterval(renewal);
         const { slot = NOT_LANDED, collect, hasFailed } = landing ?? {};
         let backoff: number | "" = "";
-        // From what it was when the claim was taken: all who know of one failure write the same.
+        // Double the value read with the claim: all replicas that see the same failure then write the same backoff.
         if (hasFailed) backoff = backoffMs > 0 ? Math.min(2 * backoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
         else if (hasFailed === false) backoff = 0;
         if (backoff !== "") rememberBackoff(address, backoff);
@@ -345,7 +345,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        // Until a claim without a transaction expires by itself, settling it spares the next collect the wait.
+        // Without a transaction, the script is useless once the claim, and the collect if any, have expired.
         redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
@@ -385,8 +385,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 }
 
 /**
- * Stores a transaction under the claims of its accounts, given by account. Returns for each account whether to send it. If
- * another replica has taken one of the claims, that is only if a replica may have received it by a claim of the account.
+ * Stores a transaction under the claims of its accounts, one list per account. Returns for each account whether to send
+ * the transaction. Once another replica has taken any claim, that is true only for an account with a claim from which a
+ * replica may already have read the transaction.
  */
 export async function storeUnderAll(
   held: readonly (readonly Claim[])[],
@@ -414,7 +415,7 @@ async function before(endsAt: number, promise: Promise<unknown>): Promise<void> 
   if (first === "late") throw new CollectError({ kind: "distribution-in-flight" });
 }
 
-/** The claim of another collect of this process, whose transaction has an outcome. */
+/** Returns a claim to follow a transaction whose outcome another collect of this process has found. */
 function toFollow(openTransaction: StoredTransaction): Claim {
   return {
     openTransaction,

@@ -5,47 +5,46 @@ const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
 /** How long after its end a backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
-/** So many failures of an account's coins within an hour make a block's collects of it leave coins out for an hour. */
+/** After this many failures for an account in an hour, an address block cannot collect its coins for an hour. */
 const MAX_COIN_FAILURES = 3;
 const COIN_FAILURES_MS = 3_600_000;
 /** Evicting all takes 2,500 paid failures of twenty coins each. */
 const MAX_ENTRIES = 50_000;
 
-/** Stands for all accounts of a coin: one distribution pays all that share its fees. */
+/** The address in keys that concern all accounts of a coin: one distribution pays everyone who shares its fees. */
 const ANY_ACCOUNT = "";
 
 /** Sweeps that may share a transaction. */
 export interface Group {
-  /** Differs from that of every other group, and is the same as long as the group is. */
+  /** Unique, and stable as long as the group exists. */
   readonly id: symbol;
   readonly sweeps: readonly Sweep[];
-  /** Whether they are apart from the rest, because they failed together. */
+  /** Whether the group is kept apart from all other coins, because a transaction with it failed or expired. */
   readonly isApart: boolean;
 }
 
-/** The group of the coins that are not apart. */
+/** The group of all coins that are not kept apart. */
 const REST = Symbol("the rest");
 
 export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 
 /**
- * Backs off coins that fail on the chain although their simulation succeeds: each such failure costs a fee, and anyone who
- * can cause one can repeat it. The backoff is one minute and doubles with each further failure in a row, up to an hour.
+ * Backs off coins that fail on the chain although their simulation succeeds: each such failure costs a fee, and anyone
+ * who can cause one can repeat it. The backoff is one minute and doubles with each consecutive failure, up to an hour.
  *
- * Anyone can name a coin whose sweep fails, so after a transaction with coins not the account, only the coins that made it
- * fail back off. If none can be named, nothing does: its coins are apart from all
- * others, and from each other in two halves, until one fails by itself. A coin that failed is apart from the rest until it
- * succeeds, so that it fails nothing else. An address block that repeats failures can name no more coins of the account
- * for a while.
+ * Anyone can request a coin whose sweep fails. So when a transaction with coins fails, only the coins that made it fail
+ * back off, not the account. If those coins are unknown, nothing backs off: the transaction's coins are kept apart from
+ * all others and split into halves, until one coin fails by itself. A failed coin is kept apart until it succeeds, so
+ * that it fails no other coins. An address block that repeats failures cannot request the account's coins for an hour.
  */
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_ENTRIES);
-  /** The group of each coin that is apart, by the same keys, and when it was last tried; by address that of the rest. */
+  /** The group of each coin that is kept apart, by the same keys, and of the rest, by address; and when last tried. */
   const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(MAX_ENTRIES, {
     ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
   });
-  /** When an account's coins failed because of one address block, by address and block: the last three times. */
+  /** The times of the last three failures that an address block caused for an account, by address and block. */
   const failuresOfBlocks = createLruCache<string, readonly number[]>(MAX_ENTRIES, {
     ttl: 2 * COIN_FAILURES_MS,
   });
@@ -59,13 +58,13 @@ export function createCoinBackoff() {
     backoffs.set(key, { ms, endsAt: performance.now() + ms }, { ttl: ms + REMEMBERED_MS });
   }
 
-  /** Puts each of these coins in a group of its own, or all in one. */
+  /** Puts all these coins in the group `id`; without `id`, puts each in its own group. */
   function setApart(address: string, mints: readonly string[], id?: symbol): void {
     const triedAt = performance.now();
     for (const mint of mints) apart.set(keyOf(address, mint), { id: id ?? Symbol(mint), triedAt });
   }
 
-  /** How long a block's collects of the account leave out coins. */
+  /** Returns for how many more ms the address block's collects of the account leave out all coins. */
   function leftMsOfBlock(address: string, block: string | undefined): number {
     if (block === undefined) return 0;
     const times = failuresOfBlocks.get(keyOf(address, block)) ?? [];
@@ -76,18 +75,18 @@ export function createCoinBackoff() {
 
   return {
     /**
-     * For how many ms collects of the account that this block asks for leave out the sweep of a coin: while the coin
-     * backs off, or the block has caused too many failures. Not positive if they do not.
+     * Returns for how many more ms collects that this address block requests leave out the sweep: while its coin backs
+     * off, or the address block has caused too many failures. 0 or less if they include the sweep.
      */
     leftOutMs: (address: string, { coin: { mint } }: Sweep, block: string | undefined): number =>
       Math.max(leftMs(keyOf(address, mint)), leftMs(keyOf(ANY_ACCOUNT, mint)), leftMsOfBlock(address, block)),
 
-    /** Whether the block's collects of the account do not leave out all coins. */
+    /** Whether collects that the address block requests may include the account's coins. */
     mayNameCoins: (address: string, block: string | undefined): boolean => leftMsOfBlock(address, block) <= 0,
 
     /**
-     * The groups of an account's sweeps, in the order in which to try them: all take turns. The rest, to which the vaults
-     * belong, comes after a group that collects them too, because that group can be left out, and the vaults not.
+     * Returns the groups of an account's sweeps, the one tried longest ago first. The rest, which always collects the
+     * vaults, comes after all groups that collect the vaults too: those groups can be left out, the vaults cannot.
      */
     inTurn(address: string, sweeps: readonly Sweep[]): Group[] {
       const entries = sweeps.map(
@@ -106,14 +105,14 @@ export function createCoinBackoff() {
         .sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.triedAt - b.triedAt);
     },
 
-    /** A transaction for the rest is signed, while other groups wait for their turns. */
+    /** Records that a transaction for the rest was signed while other groups wait for their turns. */
     restTried(address: string): void {
       apart.set(address, { id: REST, triedAt: performance.now() });
     },
 
     /**
-     * A transaction with these coins failed because of the `culprits` among them, if any can be named. It counts for the
-     * block that named the coins, if that is known.
+     * Records that a transaction with these coins failed. `culprits`: the coins that made it fail; empty if unknown.
+     * The failure counts against `block`, the address block that requested the coins, if known.
      */
     coinsFailed(
       address: string,
@@ -135,12 +134,12 @@ export function createCoinBackoff() {
       failuresOfBlocks.set(keyOf(address, block), [...times, performance.now()].slice(-MAX_COIN_FAILURES));
     },
 
-    /** A transaction that distributes the fees of these coins did not land: another shareholder may be the reason. */
+    /** Records that a distribution of these coins' fees did not land: another shareholder may be the reason. */
     expired(mints: readonly string[]): void {
       setApart(ANY_ACCOUNT, mints);
     },
 
-    /** Forgets the failures of the coins in a transaction of the account. */
+    /** Forgets the failures of coins whose transaction succeeded. */
     succeeded(address: string, mints: readonly string[]): void {
       for (const key of mints.flatMap((mint) => [keyOf(address, mint), keyOf(ANY_ACCOUNT, mint)])) {
         backoffs.delete(key);
@@ -150,5 +149,5 @@ export function createCoinBackoff() {
   };
 }
 
-/** Whether a sweep moves fees to the account's vaults, so that its transaction collects these too. */
+/** Whether a sweep moves fees to the account's vaults: its transaction then collects the vaults too. */
 const isOwn = ({ stage }: Sweep): boolean => stage !== "SHARED";

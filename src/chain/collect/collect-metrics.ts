@@ -18,8 +18,8 @@ const RESULTS = ["collected", "nothing", ...FAILURE_RESULTS];
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
 /**
- * Metrics of collects and of the fee payer, whose balance `readBalance` reads, and the warning about a fee payer
- * that can pay for few collects.
+ * Creates the metrics of collects and of the fee payer, and warns the operator when the fee payer can pay for few
+ * collects. `readBalance` reads the fee payer's balance.
  */
 export function createCollectMetrics(
   needs: MetricsWaits & {

@@ -8,13 +8,12 @@ import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
-/** Who asks for a collect. */
 export interface CollectCaller {
-  /** Whose part of the fee budget pays. */
+  /** The address block whose share of the fee budget pays. */
   readonly addressBlock: string;
   /**
-   * Whose coins are collected together, and whose failures count together: the block of the person who asks, which differs
-   * from `addressBlock` behind a trusted caller. Undefined if that is unknown: then failures count for nobody.
+   * The end user's address block; differs from `addressBlock` behind a trusted caller. The coins of one such block are
+   * collected together, and its failures are counted together. Undefined if unknown: failures are then not counted.
    */
   readonly visitorBlock: string | undefined;
 }
@@ -24,11 +23,11 @@ interface AccountCollect {
   readonly task: Task<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
-  /** Of the callers who name its coins. */
+  /** The end-user address block ({@link CollectCaller.visitorBlock}) of all callers who add to `coins`. */
   readonly visitorBlock: string | undefined;
-  /** The coins that it collects, by mint. While it is in the queue, its block's callers add theirs. */
+  /** The coins to collect, by mint. While the collect is in the queue, callers of `visitorBlock` add their coins. */
   readonly coins: Map<string, CoinAddresses>;
-  /** False if it leaves them out because of failures that the block caused. */
+  /** False if the collect leaves out all coins, because `visitorBlock` caused too many failures. */
   readonly mayName: boolean;
   readonly payers: Payers;
 }
@@ -38,7 +37,7 @@ const MAX_COINS = 19;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
-/** The most collects that wait until fewer are in flight. */
+/** The most collects in the queue. */
 const MAX_WAITING = 1_000;
 
 export type Collector = ReturnType<typeof createCollector>;
@@ -46,10 +45,10 @@ export type Collector = ReturnType<typeof createCollector>;
 /**
  * Moves accounts' fees from their vaults to their addresses. The only part of the service that spends money.
  *
- * No transaction is lost or doubled. An account has at most one in flight within this process, and on all replicas
- * while Redis is up; all its callers share its outcome. It is signed once, and the same bytes are resent until it
- * lands or expires. A collect in flight has its own deadline and continues after all callers have left. When too many
- * are in flight, others wait in a queue, in which each address block has an equal part.
+ * No transaction is lost or doubled. An account has at most one transaction in flight in this process, and on all
+ * replicas while Redis is up; all callers share its outcome. A transaction is signed once, and the same bytes are
+ * resent until it lands or expires. A collect in flight has its own deadline and continues after all callers have left.
+ * When too many collects are in flight, others wait in a queue that treats all address blocks equally.
  */
 export function createCollector(needs: CollectNeeds) {
   const { backoff, metrics, collectTimeoutMs } = needs;
@@ -94,8 +93,8 @@ export function createCollector(needs: CollectNeeds) {
   }
 
   /**
-   * Waits for a collect until the caller times out. Undefined when the fee budget does not allow the other blocks to pay,
-   * and this caller joined too late to be asked, or when the transaction may have landed before this caller asked.
+   * Waits for a collect until the caller times out. Returns undefined if the collect is no result for this caller: the
+   * budget refused all payers before this caller joined, or the transaction may have landed before this caller asked.
    */
   async function join(
     collect: AccountCollect,
@@ -128,13 +127,13 @@ export function createCollector(needs: CollectNeeds) {
 
   return {
     /**
-     * Collects the fees of an account and its coins, or joins the account's collect in flight. If that does not cover
-     * the coins, another follows for all of the caller's block. Those who wait are woken in the order in which they asked,
-     * and the first starts the next collect: blocks take turns, so that nobody's coins fail another block's. The cost
-     * counts in the part of `addressBlock`, unless it joins a collect that another block pays for.
-     * Settles within `collectTimeoutMs` of `startedAt` (`performance.now()` at the request's start, so that all collects of a
-     * request share one timeout); the collect continues. What the collect logs goes to `log` of a caller who waits for it.
-     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * Collects the fees of an account and its coins, or joins the account's collect in flight. If the joined collect
+     * does not cover the coins, another collect follows for all waiting callers of the same `visitorBlock`. Waiting
+     * callers wake in the order of their requests, and the first one starts the next collect. Address blocks thus take
+     * turns, and no block's coins fail another block's. The cost counts against the budget share of `addressBlock`,
+     * unless another block already pays. Settles within `collectTimeoutMs` of `startedAt` (`performance.now()` at the
+     * request's start, so that all collects of a request share one timeout); the collect itself continues. A collect
+     * logs to its first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
@@ -145,7 +144,7 @@ export function createCollector(needs: CollectNeeds) {
       const { addressBlock, visitorBlock } = caller;
       const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      /** Set after another block's collect failed or left out a coin of this caller, perhaps because of its own coins. */
+      /** Set after another block's collect, perhaps because of that block's coins, failed or left out this caller's. */
       let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + collectTimeoutMs) {
@@ -163,7 +162,7 @@ export function createCollector(needs: CollectNeeds) {
             : coins.length === 0 && !isApart;
         const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
           if (!isOfCoins(error)) throw error;
-          // Coins that others named must not fail this caller.
+          // Coins that other address blocks requested must not fail this caller.
           isApart ||= !isOfBlock;
           const { failure } = error;
           const isOfOthers = "mints" in failure && !failure.mints?.some((mint) => own.has(mint));
@@ -175,7 +174,7 @@ export function createCollector(needs: CollectNeeds) {
         const left = outcome.kind === "collected" ? outcome.remaining.map(({ mint }) => mint) : [];
         const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];
         isApart ||= !isOfBlock && missed.some((mint) => own.has(mint));
-        // Fees may have arrived after it read the vaults, and before this caller asked.
+        // Fees may have arrived after the joined collect read the vaults, but before this caller asked.
         const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
         if (isCovered && !mayHaveMissed && (isOfBlock || !isApart))
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
@@ -193,7 +192,7 @@ export function createCollector(needs: CollectNeeds) {
   };
 }
 
-/** The error for a caller who times out: what the account's collect in flight has done by now. */
+/** Returns the error for a caller who times out. It says what the account's collect in flight has done so far. */
 function timeoutErrorOf(collect: AccountCollect | undefined): CollectError {
   return collect?.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" });
 }

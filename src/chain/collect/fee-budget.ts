@@ -6,8 +6,8 @@ import type { Lamports } from "../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 
 /**
- * The address blocks whose shares of the budget may pay for a collect, in the order in which they asked, each with why
- * its share is not enough once that is known. Blocks that join while a fee is being reserved are added at the end.
+ * The address blocks that may pay for a collect, in the order of their requests. The value is why the block's share of
+ * the budget is not enough, once known. Blocks that join while a fee is being reserved are added at the end.
  */
 export type Payers = Map<string, Shortage | undefined>;
 
@@ -15,17 +15,17 @@ export type Payers = Map<string, Shortage | undefined>;
 export interface Cost {
   readonly fee: Lamports;
   readonly rent: Lamports;
-  /** What it moves to the account's address. */
+  /** What the transaction moves to the account's address. */
   readonly moved: Lamports;
 }
 
-/** Returns `unused` lamports to the budget; only what was certainly not spent. Negative: charges more. */
+/** Gives `unused` lamports, which were certainly not spent, back to the budget. A negative amount charges more. */
 export type ReservedFee = (unused: Lamports) => void;
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 /**
- * The shares of the budget. With the default of 50,000,000 lamports a block can use 6,055,000 at once, and then 107,000
+ * Shares of the budget. With the default of 50,000,000 lamports a block can use 6,055,000 at once, and then 107,000
  * a minute: enough for 20 collects a minute at up to 5,350 lamports.
  */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 4, trusted: 1 / 2 };
@@ -35,9 +35,9 @@ const SMALL_SHARES = { all: 1 / 2, block: 1 / 20, wideBlock: 1 / 8, trusted: 1 /
 const FEES_MOVED = 50n;
 
 /**
- * Limits the fees and rents of all transactions of a fee payer in any hour to `feeBudgetLamportsPerHour`, over all replicas
- * while Redis is up. Rent comes after fees: it only fits while the budget holds that much besides the half for blocks
- * that have collected little.
+ * Limits the fees and rents that a fee payer pays in any hour to `feeBudgetLamportsPerHour`, over all replicas while
+ * Redis is up. Half of the budget is kept for the fees of address blocks that have collected little; rent must fit into
+ * the other half.
  */
 export function createFeeBudget(needs: {
   feePayer: string;
@@ -65,8 +65,8 @@ export function createFeeBudget(needs: {
 
   return {
     /**
-     * Reserves the cost of a collect at the expense of the first of the payers whose share is enough: a block that has
-     * used its share must not make a collect fail for the callers who join it. Throws {@link CollectError} `budget-spent`.
+     * Reserves the cost of a collect in the share of the first payer whose share is enough: a block with no share left
+     * must not fail the collect for the callers who join it. Throws {@link CollectError} `budget-spent`.
      */
     async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee> {
       const isSmall = moved < FEES_MOVED * fee;

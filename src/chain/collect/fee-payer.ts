@@ -13,7 +13,7 @@ import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 const FEW_COLLECTS = 100n;
 
-/** Whether a fee payer (base58) can pay for enough collects, and a text that says for how many. */
+/** Returns for how many collects a fee payer (base58) can pay, whether these are enough, and a text that says so. */
 export function describeBalance(
   feePayer: string,
   lamports: Lamports,
@@ -24,7 +24,7 @@ export function describeBalance(
   return { collects, isEnough: collects >= FEW_COLLECTS, text };
 }
 
-/** The lamports that a message moves to an account's address, and who pays the account's part of the cost. */
+/** The lamports that a message moves to an account's address, and who pays the account's share of the cost. */
 export interface CollectedAccount {
   readonly moved: Lamports;
   readonly payers: Payers;
@@ -45,30 +45,30 @@ interface Spending {
 export interface SignedTransaction {
   readonly base64: string;
   readonly signature: string;
-  /** The most it can cost besides rent, whether it succeeds or fails. */
+  /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
   readonly fee: Lamports;
   /** In the order of the accounts. */
   readonly costs: readonly AccountCost[];
 }
 
-/** An account's part of the cost of a transaction. */
+/** An account's share of a transaction's cost. */
 export interface AccountCost {
   /**
-   * Call once: when the transaction will certainly not be sent, or is no longer in flight. Until then the fee
-   * payer sets its fee and rent aside. With `refund` they also return to the budget: only if the transaction
-   * was never sent, or never landed.
+   * Call once, when the transaction will certainly not be sent or is no longer in flight. Until then the fee payer
+   * reserves the cost. `refund` also returns the cost to the budget: pass true only if the transaction was never
+   * sent, or never landed.
    */
   close(options: { refund: boolean }): void;
-  /** Corrects the budget once it is known what a landed transaction cost besides the fee. */
+  /** Corrects the budget once the rent that a landed transaction paid is known. */
   correctRent(paid: Lamports): void;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * The only holder of the fee payer's key, and of the budget that all its transactions share. Signs a message only if
- * it is safe to sign (see {@link createSigningRules}), and the fee payer can pay for it besides the transactions in
- * flight.
+ * Creates the only holder of the fee payer's key and of the budget that all its transactions share. It signs a message
+ * only if the message is safe to sign (see {@link createSigningRules}), and the balance covers the message's cost on
+ * top of the transactions in flight.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
@@ -87,10 +87,9 @@ export function createFeePayer(needs: {
   let openCosts = 0n;
 
   /**
-   * The least that the fee payer must hold at the end of a transaction with sweeps. Other transactions may
-   * land before it, those of other replicas included; all of them together cost at most the hour's budget.
-   * Never 0, because a transfer of 0 lamports succeeds even if a program has taken ownership of the fee
-   * payer's account.
+   * Returns the lamports that the fee payer must at least hold at the end of a transaction with sweeps. Other
+   * transactions, also of other replicas, may land first; together they cost at most the hourly budget. Never 0,
+   * because a transfer of 0 lamports succeeds even if a program has taken ownership of the fee payer's account.
    */
   function guardOf(spendable: bigint | undefined): bigint {
     const least = (spendable ?? 0n) - feeBudgetLamportsPerHour;
@@ -123,10 +122,10 @@ export function createFeePayer(needs: {
     hasInFlight: () => openCosts > 0n,
 
     /**
-     * Reserves the message's fee and rent in the budget, then signs it. Throws {@link CollectError} `budget-spent`
-     * (if there are several accounts an AggregateError of each one's error, undefined for those that are not refused; then
-     * nothing is reserved), or `fee-payer-short` when `spendable` does not cover the
-     * transactions in flight, and any other error when the message, given by its bytes, is not safe to sign.
+     * Reserves the message's fee and rent in the budget, then signs the message. Throws {@link CollectError}
+     * `fee-payer-short` if `spendable` does not cover the transactions in flight, `budget-spent` if the budget refuses
+     * the cost, and another error if the message is not safe to sign. With several accounts, an AggregateError replaces
+     * `budget-spent`: one entry per account, undefined for those not refused; nothing is then reserved.
      */
     async sign(
       message: Uint8Array,
@@ -167,7 +166,7 @@ export function createFeePayer(needs: {
   };
 }
 
-/** The key for node:crypto, which signs about twenty times as fast as web3.js. */
+/** Converts the key for node:crypto, which signs about twenty times as fast as web3.js. */
 function toPrivateKey({ secretKey, publicKey }: Keypair): KeyObject {
   const base64url = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
   const jwk = {

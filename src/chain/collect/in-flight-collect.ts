@@ -50,13 +50,13 @@ export interface CollectNeeds extends ConfirmationWaits {
 /** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
 export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
 
-/** One endpoint alone may lie about an expired transaction, to raise spending. */
+/** A single endpoint could falsely report a transaction as expired; a false refund lets the service overspend. */
 const ENDPOINTS_FOR_REFUND = 2;
 
 /**
- * Returns a function that starts a collect of an account and its coins, at the expense of the first of the payers whose
- * part of the fee budget is enough. `block`: the address block that named the coins. `log` is that of the request that
- * starts it. Start at most one per account at a time.
+ * Returns a function that starts a collect of an account and its coins. The first of `payers` whose share of the fee
+ * budget is enough pays. `block`: the address block that requested the coins. `log`: the logger of the request that
+ * starts the collect. Start at most one collect per account at a time.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
@@ -69,34 +69,34 @@ export function createStartCollect(needs: CollectNeeds) {
     const startedAt = performance.now();
     const endsAt = startedAt + collectTimeoutMs;
     const proofs = createLandingProofs(needs.rpc);
-    /** Whether a transaction may be in flight that was signed before a caller who asks now. */
+    /** Whether a transaction may be in flight that was signed before a caller joins now. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
     /**
-     * The transaction that it sends, or waits for, which decides the error for a caller who times out. Its signature is
-     * undefined while another collect prepares it. `hasLanded`: it is confirmed, and its amounts are being read.
+     * The transaction that this collect sends or waits for. Decides the error for a caller who times out. `signature`
+     * returns undefined while another collect prepares the transaction. `hasLanded`: its amounts are being read.
      */
     let inFlight: { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
     /** The account's last collect. */
     let lastCollect: Claim["lastCollect"] = () => undefined;
-    /** Set after a transaction of several accounts has failed. */
+    /** Whether this account needs a transaction of its own, because one of several accounts has failed. */
     let isAlone = false;
-    /** The transaction that the outcome is about. */
+    /** The transaction that produced this collect's outcome. */
     let reported: SeenTransaction | undefined;
-    /** Another collect's transaction, if it is a success for the caller who started this one. */
+    /** Another collect's transaction and its outcome, if a success for the caller who started this collect. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
-    /** Another collect's transaction of unknown outcome, which may have paid the account. */
+    /** The signature of another collect's transaction, if its outcome is unknown: it may have paid the account. */
     let unknown: string | undefined;
 
-    /** Another transaction may be in flight, which this collect has not seen yet. */
+    /** Called while this collect waits for a claim: a transaction that it has not seen may be in flight. */
     function wait(): void {
       mayBeInFlight = true;
       proofs.readSlot();
     }
 
     /**
-     * Follows another collect's transaction until it has an outcome. `held`: the claim that it is in, of the account or of
-     * a sharing config.
+     * Follows another collect's transaction until its outcome is known. `held`: the claim that contains the
+     * transaction, of the account or of a sharing config.
      */
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
@@ -107,7 +107,7 @@ export function createStartCollect(needs: CollectNeeds) {
           if (isOwn) throw error;
         });
       const found = held.isEarlier ? await find() : undefined;
-      // Statuses are of the node's newest slot, in which the transaction may still land.
+      // The statuses are as of the node's newest slot, in which the transaction may still land.
       if (found && !found.landed) proofs.add(askedAt, found.slot - 1);
       if (found?.landed) floors.require(address, found.landed.slot);
       const outcome = found?.landed ?? (await land(held, transaction));
@@ -118,7 +118,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
       if (isRead) {
-        // If it is not the caller's, it is only remembered as the last collect, and one attempt to read it is enough.
+        // A transaction that is no result for the caller is only remembered as the last collect: read it once.
         const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
         const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
           (error: unknown) => {
@@ -131,13 +131,13 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = undefined;
     }
 
-    /** Takes the claims of a draft's distributions, or returns that of another collect which does one of them. */
+    /** Takes the claims of a draft's distributions. Returns a claim with another collect's transaction, if any. */
     async function claimDistributions(
       { wanted }: Draft,
       held: Map<string, Claim>,
     ): Promise<Claim | undefined> {
       const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
-      // In the same order for all.
+      // All collects take the claims in the same order, so that they cannot deadlock.
       for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
         const taken = await claims.take(sharingConfig.address, endsAt, (transaction) => {
           wait();
@@ -150,14 +150,14 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     /**
-     * Reads what the account can collect, and simulates, signs and stores a transaction, whose distributions are claimed in
-     * `held`. Throws as the planner does.
+     * Reads what the account can collect, then simulates, signs and stores a transaction. `held` receives the claims of
+     * the distributions. Throws as the planner does, or {@link CollectError} `backing-off` or `coins-backing-off`.
      */
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
       const collect: PendingCollect = {
         ...{ wallet, claim, distributions: held, payers, block, leftOut, endsAt, onSigned },
       };
-      /** The groups of which too little would move. */
+      /** The groups that would move too little. */
       const tried = new Set<symbol>();
       let missing: Lamports | undefined;
       for (;;) {
@@ -180,7 +180,7 @@ export function createStartCollect(needs: CollectNeeds) {
           if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
           return { kind: "signed", signed } as const;
         }
-        // Without the coins that it left out, others may fit into the transaction.
+        // Without the coins that the planner left out, others may fit into the transaction.
         if (leftOut.size > size) continue;
         tried.add(draft.id);
         missing ??= draft.missing;
@@ -203,7 +203,7 @@ export function createStartCollect(needs: CollectNeeds) {
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
         let signedAt = 0;
-        /** The claims of the sharing configs whose fees it distributes, by the coin's mint. */
+        /** The claims of the sharing configs whose fees the transaction distributes, by the coin's mint. */
         const distributions = new Map<string, Claim>();
         const prepared = await prepare(claim, distributions, () => {
           mayBeInFlight = true;
@@ -216,7 +216,7 @@ export function createStartCollect(needs: CollectNeeds) {
         if (prepared.kind !== "signed") {
           settleAll(distributions);
           claim.settle();
-          // What another replica signs, it signs after it took the claim from this collect.
+          // The replica that took the claim from this collect signs its transaction after `takenAt`.
           if (prepared.kind === "lost" && claim.isInRedis) proofs.add(takenAt, landedBefore);
           if (prepared.kind === "other") await follow(claim, prepared.other, prepared.other.openTransaction!);
           if (prepared.kind !== "nothing") continue;
@@ -236,10 +236,10 @@ export function createStartCollect(needs: CollectNeeds) {
           settleAll(distributions);
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
-        // Equal bytes, which have one signature, may have landed before.
+        // An earlier transaction with the same bytes, and so the same signature, may be the one that landed.
         proofs.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
         reported = { hasAccount: true, outcome };
-        // After a failure, the collects that wait must see that the coin backs off.
+        // Settle afterwards: the collects that wait for these claims must see which coins back off.
         const result = await readOutcome(
           { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },
           log,
@@ -254,13 +254,13 @@ export function createStartCollect(needs: CollectNeeds) {
       }
     }
 
-    /** Sends a stored transaction until it has landed or no longer can; if it did not land, settles the claim. */
+    /** Sends a stored transaction until its outcome is known. Settles the claim unless the transaction landed. */
     async function land(claim: Claim, transaction: StoredTransaction): Promise<TransactionOutcome> {
       const { signature } = transaction;
       inFlight = { signature: () => signature, hasLanded: false };
       const outcome = await confirm(transaction, { maybeSent: claim.openTransaction !== undefined });
       if (outcome.kind === "landed") {
-        // Its coins too: all who share their fees see them.
+        // Also for the swept coins: lookups of all their shareholders show them.
         const swept = coins.filter(({ mint }) => transaction.sweptMints?.includes(mint));
         for (const changed of [address, ...swept.map(({ curve }) => curve)]) {
           floors.require(changed, outcome.slot);
@@ -282,18 +282,18 @@ export function createStartCollect(needs: CollectNeeds) {
       outcome: run().then((outcome): CollectOutcome =>
         outcome.kind === "nothing" ? { ...outcome, lastCollect: lastCollect() } : outcome,
       ),
-      /** The mints of the coins that it has left out so far, because they fail or cost too much. */
+      /** The mints of the coins left out so far, because they fail or cost too much. */
       leftOut: leftOut as ReadonlySet<string>,
-      /** The signature of the transaction that it sends, or waits for. */
+      /** Returns the signature of the transaction that this collect sends or waits for, if known. */
       signature,
-      /** Call when a caller joins it. */
+      /** Call when a caller joins this collect. */
       asked() {
         if (mayBeInFlight) proofs.readSlot();
       },
-      /** Once it has collected: whether that is a success for a caller who asked at this `performance.now()` time. */
+      /** Whether the finished collect is a success for a caller who asked at this `performance.now()` time. */
       isSuccessFor: async (askedAt: number) =>
         reported !== undefined && (await proofs.resultFor(askedAt, reported)) === "landed",
-      /** The error for a caller who times out now. */
+      /** Returns the error for a caller who times out now. */
       timeoutError() {
         const current = signature();
         return inFlight?.hasLanded && current !== undefined
@@ -304,7 +304,7 @@ export function createStartCollect(needs: CollectNeeds) {
   };
 }
 
-/** Frees claims, all or some, of transactions that are not sent. */
+/** Settles, without a landing, and removes the claims that `isUnneeded` selects: by default all. */
 function settleAll(held: Map<string, Claim>, isUnneeded: (mint: string) => boolean = () => true): void {
   for (const [mint, claim] of held) {
     if (!isUnneeded(mint)) continue;

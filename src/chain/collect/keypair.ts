@@ -14,7 +14,7 @@ const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
  * Reads a keypair from the path of a file as `solana-keygen` writes it, or from the file's content: a JSON
  * array of 64 bytes, or the same bytes in base58.
  *
- * @throws {Error} with a message that never quotes the file, and of `text` only a path.
+ * @throws {Error} with a message that never quotes the file's content, and quotes `text` only if that is a path.
  */
 export function readKeypair(text: string): Keypair {
   const problem = describeMistake(text);
@@ -33,7 +33,7 @@ function readKeyFile(path: string): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown";
-    // A key in base64 has no point, and few paths have none.
+    // Quote only a text with a dot: most paths have one, a key in base64 has none.
     const tried = path.includes(".") && path.includes("/") ? ` ${path}` : "";
     const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";
     throw new Error(
@@ -42,7 +42,7 @@ function readKeyFile(path: string): string {
   }
 }
 
-/** What is wrong with a value that is meant as a key and is none; undefined if it may be a key or a path. */
+/** Returns what is wrong with a value that looks like a key; undefined if the value may be a key or a path. */
 function describeMistake(text: string): string | undefined {
   const bytes = decodeBytes(text.trim());
   if (!bytes || bytes.length === SECRET_KEY_BYTES) return undefined;
@@ -55,7 +55,7 @@ function decodeSecretKey(text: string): Uint8Array | undefined {
   return data && Uint8Array.from(data);
 }
 
-/** The members of a JSON array, or the bytes of base58; undefined for other text. */
+/** Returns the members of a JSON array, or the bytes of base58; undefined for other text. */
 function decodeBytes(text: string): unknown[] | undefined {
   try {
     const bytes: unknown = text.startsWith("[") ? JSON.parse(text) : [...getBase58Encoder().encode(text)];

@@ -22,27 +22,27 @@ export type CollectOutcome =
       /** The withdrawable lamports at the address right after the transaction. */
       readonly newBalance: Lamports;
       readonly signature: string;
-      /** The fees that still wait on coins that the collect was about, and that another collect would move. */
+      /** The fees that still wait on the collect's coins, and that another collect would move. */
       readonly remaining: readonly WaitingFees[];
     }
   | {
       readonly kind: "nothing";
-      /** What is missing until the address can receive the fees; undefined if that is not the reason. */
+      /** The lamports by which the fees fall short of the rent that an empty address needs, if that is why. */
       readonly missing?: Lamports | undefined;
       /** The account's last collect, if within the last hour. */
       readonly lastCollect?: LastCollect | undefined;
     };
 
-/** A transaction that landed, for one of its accounts. */
+/** A landed transaction, from the view of one of its accounts. */
 interface LandedForAccount {
   readonly account: AccountAddresses;
-  /** The account's, which is settled. */
+  /** The account's claim. Reading the outcome settles it. */
   readonly claim: Claim;
   readonly transaction: StoredTransaction;
   readonly outcome: Landed;
-  /** How long its amounts may take to read. */
+  /** How long the transaction's amounts may take to read. */
   readonly timeoutMs: number;
-  /** What is known of it if this replica signed it; `block` asked for its coins. */
+  /** Set if this replica signed the transaction. `block`: the address block that requested the coins. */
   readonly signed?: (SignedCollect & { readonly block: string | undefined }) | undefined;
 }
 
@@ -81,7 +81,7 @@ export function createReadOutcome(needs: {
     return { kind: "collected", collected, newBalance, signature, remaining: signed?.remaining ?? [] };
   }
 
-  /** Counts what a landed transaction cost. */
+  /** Counts a landed transaction's fee and rent in the metrics, and corrects the budget's rent. */
   function countCosts(signed: SignedCollect, landed: LandedTransaction | undefined): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
@@ -93,10 +93,10 @@ export function createReadOutcome(needs: {
   }
 
   /**
-   * Settles the account's claim with the result. The `err` of the outcome counts only if the transaction itself cannot be
-   * read. The replica that signed it counts the fee, and can name the coins that made it fail. `failed-together`: it
-   * failed and was about several accounts; any of them may be the reason. Throws {@link CollectError} `fee-payer-short`,
-   * `failed-on-chain` or `landed-unreadable`.
+   * Settles the account's claim with the result. `outcome.err` counts only if the transaction itself cannot be read.
+   * Only the replica that signed the transaction counts the fee, and knows which coins made the transaction fail.
+   * Returns `failed-together` if a transaction of several accounts failed: any account may be the reason. Throws
+   * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
    */
   return async (all: LandedForAccount, log: Logger): Promise<CollectOutcome | "failed-together"> => {
     const { account, claim, transaction, outcome, timeoutMs, signed } = all;
@@ -109,7 +109,7 @@ export function createReadOutcome(needs: {
       if (signed) countCosts(signed, landed);
       const mints = toMints(transaction);
       if (err === null) {
-        // The account's own transactions failed, not another account's distribution.
+        // Only the account's own transactions end its backoff, not another account's distribution.
         if (signed || claim.openTransaction) landing.hasFailed = false;
         backoff.succeeded(address, mints);
         const feePayerBalance = landed?.balances.get(feePayer)?.after;
@@ -125,7 +125,7 @@ export function createReadOutcome(needs: {
       const culprits = signed?.findCulprits(err) ?? [];
       if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: signed?.block });
       else landing.hasFailed = true;
-      // Otherwise the sharing may have been paused meanwhile.
+      // With another error, the sharing may just have been paused since the simulation.
       if (isReceiverBelowRent(err)) for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
       const named = culprits.length > 0 ? culprits : mints;
       throw new CollectError({
@@ -137,12 +137,12 @@ export function createReadOutcome(needs: {
   };
 }
 
-/** The mints of the coins that a transaction sweeps, each once. */
+/** Returns the mints of the coins that a transaction sweeps, each once. */
 function toMints({ sweptMints = [] }: StoredTransaction): string[] {
   return [...new Set(sweptMints.filter((mint) => mint !== null))];
 }
 
-/** A block's time, in seconds since 1970, but not ahead of this machine's clock; `ifUnknown` if it is not known. */
+/** Converts a block's time (seconds since 1970), at most to now; returns `ifUnknown` if the block's time is unknown. */
 function toTime(blockTime: number | undefined, ifUnknown: Date | undefined): Date | undefined {
   return blockTime === undefined ? ifUnknown : new Date(Math.max(0, Math.min(blockTime * 1000, Date.now())));
 }

@@ -21,9 +21,9 @@ export interface Landed {
 /** A transaction's outcome. */
 export type TransactionOutcome =
   | Landed
-  /** It never landed and never can; nothing was moved. `agreeing`: the number of endpoints that said so. */
+  /** The transaction did not land and never can; nothing was moved. `agreeing`: how many endpoints reported this. */
   | { readonly kind: "expired"; readonly agreeing: number }
-  /** Its blockhash has expired, but the endpoints do not agree, or too few answer, on whether it landed before. */
+  /** The blockhash has expired, but too few endpoints agree, or answer, on whether the transaction landed before. */
   | { readonly kind: "unknown" };
 
 /** Tests pass shorter waits than production's, which are the defaults. */
@@ -42,7 +42,7 @@ export interface ConfirmationWaits {
 export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
-/** How many endpoints must agree that a transaction expired, if that many are configured. */
+/** How many endpoints must agree that a transaction landed or expired, if that many are configured. */
 const MIN_AGREEING = 2;
 const AGREE_MS = 20_000;
 
@@ -51,14 +51,13 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
 /**
  * Gets signed transactions confirmed.
  *
- * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is
- * harmless, because the chain executes a signature once. A new transaction may replace it only when it can
- * never land; otherwise both could land and cost a fee each. It landed if an endpoint returns the transaction itself,
- * or if two endpoints report it as confirmed with the same error or none; with only one endpoint configured, its status
- * is enough. To show that it did not land, at least two endpoints, if several are configured, must each prove it
- * (`getExpiryReports`), and none may contradict it, so that no endpoint decides alone. If they do not agree
- * within 20 s, the outcome is unknown: an endpoint that is stuck or silent must not keep an account locked.
- * Failed calls prove nothing and are retried.
+ * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless, because
+ * the chain executes a signature once. A new transaction may replace the old one only when the old one can never land;
+ * otherwise both could land and cost a fee each. A transaction has landed if an endpoint returns the transaction
+ * itself, or if two endpoints report it as confirmed with the same error or none. It has expired if two endpoints each
+ * prove that it did not land (`getExpiryReports`), and no endpoint contradicts them. If only one endpoint is
+ * configured, its report is enough. If the endpoints do not agree within 20 s, the outcome is unknown: an endpoint that
+ * is stuck or silent must not keep an account locked. Failed calls prove nothing and are retried.
  */
 export function createConfirmation(
   needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice; log: Logger },
@@ -66,15 +65,15 @@ export function createConfirmation(
   const { rpc, versions, log } = needs;
   const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
   /**
-   * What to call when an open transaction is confirmed, by signature. Not promises: one that never settles would keep the
-   * handlers of everyone who waits for it.
+   * Callbacks for when an open transaction is confirmed, by signature. Not promises: a promise that never settles would
+   * retain the handlers of all its waiters.
    */
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
   const confirming = new Map<string, Promise<TransactionOutcome>>();
   const reading = new Map<string, Promise<LandedTransaction | undefined>>();
 
-  /** Undefined for a failed call, which the caller retries. */
+  /** Returns undefined if the call fails; the caller then retries. */
   async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
     try {
       return await call;
@@ -103,8 +102,8 @@ export function createConfirmation(
   }
 
   /**
-   * Whether a transaction landed that one endpoint reports as confirmed; undefined while nothing else supports that. One
-   * attempt, which reads the transaction itself first.
+   * Checks one endpoint's report that a transaction is confirmed. Returns undefined if neither the transaction itself,
+   * which is read first, nor a second endpoint's status supports the report. Makes one attempt.
    */
   async function supportStatus(
     { base64, signature }: StoredTransaction,
@@ -121,11 +120,11 @@ export function createConfirmation(
     return agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) };
   }
 
-  /** Returns a function that asks all endpoints for the outcome; undefined while there is none yet. */
+  /** Returns a function that asks all endpoints for the outcome, and returns undefined while there is none. */
   function createOutcomeCheck(transaction: StoredTransaction) {
     const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = messageOf(base64)?.recentBlockhash;
-    /** Whether each endpoint has reported that the blockhash has expired, and not taken it back. */
+    /** By endpoint: whether its last report, silence aside, says that the blockhash has expired. */
     const isPast: boolean[] = [];
     let giveUpAt: number | undefined;
 
@@ -169,7 +168,7 @@ export function createConfirmation(
       });
     });
     void poll();
-    /** What `promise` resolves to, or the outcome as soon as the transaction is confirmed. */
+    /** Resolves like `promise`, or with the outcome as soon as the transaction is confirmed. */
     const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
       new Promise((resolve) => {
         wake = resolve;
@@ -190,7 +189,7 @@ export function createConfirmation(
     }
   }
 
-  /** One attempt. If it fails, it ends when the next one may start. */
+  /** Makes one attempt. A failed attempt ends only when the next one may start. */
   async function readOnce(signature: string, accountKeys: readonly string[]) {
     const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
     if (!transaction) await sleep(rereadMs);
@@ -202,7 +201,7 @@ export function createConfirmation(
 
   return {
     /**
-     * Whether a transaction has landed, as far as the endpoints know now, and the chain's slot. Throws {@link RpcError}.
+     * Returns whether the endpoints now report a transaction as landed, and the slot. Throws {@link RpcError}.
      */
     async findLanded(transaction: StoredTransaction): Promise<{ landed: Landed | undefined; slot: number }> {
       const options = { searchTransactionHistory: true };
@@ -212,17 +211,17 @@ export function createConfirmation(
     },
 
     /**
-     * Sends a transaction, however long it takes, until its outcome is known or the endpoints cannot agree on it. With
-     * `maybeSent`, it waits two seconds for the transaction to land before sending it. The accounts of a transaction
-     * share one confirmation. Never rejects.
+     * Resends a transaction, without a time limit, until its outcome is known or the endpoints cannot agree on one.
+     * With `maybeSent`, waits two seconds for the transaction to land before the first send. The accounts of a
+     * transaction share one confirmation. Never rejects.
      */
     confirm: (transaction: StoredTransaction, options: { maybeSent: boolean }): Promise<TransactionOutcome> =>
       joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
-     * A landed transaction with its balances. Retries, because a node may return it only some time after it is
-     * confirmed; undefined after `timeoutMs`. Its `err` is more certain than the one of its status. All who read a
-     * transaction share the attempts.
+     * Reads a landed transaction with its balances. Retries, because a node may return a transaction only some time
+     * after confirming it; returns undefined after `timeoutMs`. The transaction's `err` is more certain than that of
+     * its status. Concurrent reads of a transaction share the attempts.
      */
     async readLanded(
       { base64, signature }: StoredTransaction,
@@ -250,7 +249,7 @@ function joinInFlight<T>(pending: Map<string, Promise<T>>, key: string, start: (
   return promise;
 }
 
-/** Whether an account is one of those of a transaction. */
+/** Whether a transaction names an account. */
 export function hasAccount({ base64 }: StoredTransaction, address: string): boolean {
   return accountKeysOf(base64)?.includes(address) ?? false;
 }

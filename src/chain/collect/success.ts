@@ -3,27 +3,26 @@ import type { TransactionOutcome } from "./send-and-confirm.ts";
 
 /** A transaction that a collect signed or followed. */
 export interface SeenTransaction {
-  /** Whether the account is one of those that it names. */
+  /** Whether the transaction names the account. */
   readonly hasAccount: boolean;
   readonly outcome: TransactionOutcome;
 }
 
-/** Shows that what lands above `slot` landed after all callers asked who asked until `at`, in `performance.now()` time. */
+/** Proves that a transaction above `slot` landed after all requests made until `at`, in `performance.now()` time. */
 interface LandingProof {
   readonly at: number;
   readonly slot: number;
 }
 
 /**
- * What a transaction is to a caller of a collect. `landed`: its result, a success if it did not fail. `unknown`: it may be
- * that. `nothing`: it is not.
+ * Decides what a transaction means to a caller of a collect. `landed`: the caller's result, a success if the
+ * transaction did not fail. `unknown`: perhaps the caller's result. `nothing`: not the caller's result.
  *
- * A landed transaction is the caller's if it landed after the caller asked. The collect that the caller started or
- * joined knows that of what it signed itself, if the caller asked before. Any other transaction, or for a later caller,
- * must have landed above the slot of a chain read that began after the caller asked: Redis can give another replica's
- * transaction long after it has landed. Callers who join are compared separately. If in doubt, for example because the
- * slot cannot be read, it is not the caller's, who hears of it as the account's last collect instead: a false success
- * would be counted twice.
+ * A transaction is the caller's result if it landed after the caller asked. A collect knows this of a transaction that
+ * it signed itself after the caller asked. Any other transaction must have landed above the slot of a chain read that
+ * began after the caller asked: Redis can return another replica's transaction long after it has landed. Each caller
+ * who joins is compared by its own time. In doubt, for example without a readable slot, the answer is `nothing` and the
+ * caller learns of the transaction as the account's last collect: a false success would be counted twice.
  *
  * A transaction of unknown outcome may have paid the caller, whenever it was signed.
  */
@@ -41,7 +40,7 @@ export function resultFor(
 export function createLandingProofs(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
   const proofs: LandingProof[] = [];
   let running = Promise.resolve();
-  /** Begins when `running` ends, so that all who ask meanwhile share it. */
+  /** The next read. It begins when `running` ends, so that all callers until then share it. */
   let next: Promise<void> | undefined;
 
   async function readSlot(): Promise<void> {
@@ -54,7 +53,7 @@ export function createLandingProofs(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
   }
 
   return {
-    /** Call when someone asks, or the collect must wait, while another transaction may be in flight. */
+    /** Call when a caller asks, or the collect must wait, while another transaction may be in flight. */
     readSlot(): void {
       next ??= running.then(() => (running = readSlot()));
     },
@@ -63,7 +62,7 @@ export function createLandingProofs(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
       proofs.push({ at, slot });
     },
 
-    /** {@link resultFor}, once the read in flight has ended. */
+    /** Waits for the read in flight, then returns {@link resultFor}. */
     async resultFor(askedAt: number, transaction: SeenTransaction) {
       await (next ?? running);
       return resultFor(askedAt, transaction, proofs);

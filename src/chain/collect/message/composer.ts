@@ -36,7 +36,7 @@ import {
   type MessageVersion,
 } from "./message.ts";
 
-/** What a transaction does for one account: distributions, sweeps, the AMM's part, then the collect. */
+/** What a transaction does for one account: distributions, sweeps, the AMM's transfer, then the collect. */
 export interface CollectPart {
   readonly account: AccountAddresses;
   readonly sweeps: readonly ChosenSweep[];
@@ -51,7 +51,7 @@ export interface TransactionTerms extends MessageBudget {
   readonly guard: bigint;
 }
 
-/** One instruction of a part: for a sweep, the AMM's part, or the collect itself. */
+/** One instruction of a part: of a sweep, the AMM's transfer, or the collect itself. */
 export interface Step {
   readonly part: CollectPart;
   readonly kind: "sweep" | "amm" | "collect";
@@ -60,16 +60,16 @@ export interface Step {
 }
 
 /**
- * The lowest limits of a part's compute units. An instruction uses less when its vault is empty, the AMM's almost none:
- * the simulation may see it empty, and fees may arrive before the transaction lands. On the sandbox a collect
- * uses 5,000 to 12,000 units, depending on the addresses, and the AMM's part about 25,000 more.
+ * The least compute units to request for a part. The simulation may measure too few: an instruction uses less while its
+ * vault is empty (the AMM's uses almost none), and fees may arrive before the transaction lands. On the sandbox a
+ * collect uses 5,000 to 12,000 units, depending on the addresses, and the AMM's transfer about 25,000 more.
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;
 /** `npm run bench:shared-coins`: up to 52,000, and 112,000 with the pool. */
 const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
 const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
-/** What a sweep of one place uses at most, to count how many fit. */
+/** The most compute units that a sweep of a curve or pool uses. Limits how many sweeps fit into a transaction. */
 const MOST_UNITS_OF_SWEEP = 50_000;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
@@ -83,8 +83,8 @@ const SOME_BUDGET = {
 export type Composer = ReturnType<typeof createComposer>;
 
 /**
- * Chooses what fits into the messages of collects, whose fees `feePayer` pays, composes them, and finds out what made
- * them fail. `version`: that of new messages.
+ * Chooses what fits into a collect's message, composes the message, and finds out what made a transaction fail.
+ * `feePayer` pays the fees. `version` returns the version of new messages.
  */
 export function createComposer(needs: {
   launchpad: Launchpad;
@@ -99,9 +99,9 @@ export function createComposer(needs: {
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
-   * The steps of a part in order. Sweeps to the creator vault come first, so that they pay for it if it is
-   * missing, as `collectableWith` expects; those to the AMM's vault come before the AMM's part, which moves what they
-   * swept.
+   * Returns the steps of a part in order. Sweeps to the creator vault come before sweeps to the AMM's vault, so that
+   * they pay for the creator vault if it is missing, as `collectableWith` expects. Next, the AMM's transfer moves what
+   * was swept to the AMM's vault.
    */
   function stepsOf(part: CollectPart): Step[] {
     const { account, sweeps, withAmm, withVaults } = part;
@@ -117,7 +117,7 @@ export function createComposer(needs: {
     return steps;
   }
 
-  /** A distribution fails while fees wait on the curve. */
+  /** Sweeps before the distribution, because a distribution fails while fees wait on the curve. */
   function distribute({ coin, shareholders, withCurve, withPool }: Distribution): Instruction[] {
     const { sharingConfig } = coin;
     return [
@@ -135,7 +135,7 @@ export function createComposer(needs: {
     ];
   }
 
-  /** Transactions with sweeps end with a guard against paying for more than they cost. */
+  /** Adds `guard` if there are sweeps: it limits what they can take from the fee payer. */
   function instructionsOf(
     parts: readonly CollectPart[],
     budget: readonly Instruction[],
@@ -157,7 +157,7 @@ export function createComposer(needs: {
     return compileMessage(feePayerAddress, instructions, terms, blockhash);
   }
 
-  /** Whether the parts fit into one transaction. Counted instead of compiled, which takes a hundred times as long. */
+  /** Whether the parts fit into one transaction. Counts, because compiling takes a hundred times as long. */
   function fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
     const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
     const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
@@ -173,8 +173,8 @@ export function createComposer(needs: {
     fits,
 
     /**
-     * The largest sweeps that fit into a transaction, and whose rent is not too high; undefined when a collect with them
-     * would move less than `minCollectLamports`.
+     * Chooses the largest sweeps that fit into a transaction and whose rent is not too high. Returns undefined if a
+     * collect with them would move less than `minCollectLamports`.
      */
     choosePart(account: AccountAddresses, sweeps: readonly Sweep[], vaults: Vaults): CollectPart | undefined {
       const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
@@ -189,8 +189,8 @@ export function createComposer(needs: {
     },
 
     /**
-     * What made a transaction fail with `err`: one step, or all that can have left an account below its rent-exempt
-     * minimum. Empty if none can be named, as when the compute units were used up: any may have used too many.
+     * Returns what made a transaction fail with `err`: one step, or all steps that can have left an account below its
+     * rent-exempt minimum. Empty if unknown, as when the compute units ran out: any step may have used too many.
      */
     findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
       const steps = parts.flatMap(stepsOf);
@@ -211,7 +211,7 @@ export function createComposer(needs: {
   };
 }
 
-/** The least compute units that a transaction with these parts requests. */
+/** Returns the least compute units to request for a transaction with these parts. */
 export function leastUnitsOf(parts: readonly CollectPart[]): number {
   return parts
     .flatMap(({ withAmm, sweeps }) => [
@@ -227,15 +227,15 @@ function accountsOf({ account }: CollectPart): string[] {
   return [account.address, account.creatorVault, account.ammVaultAuthority, account.ammVault];
 }
 
-/** The other accounts that a distribution pays. */
+/** Returns the other accounts that a distribution pays; none for other sweeps. */
 function othersPaidBy(sweep: Sweep, { account }: CollectPart): string[] {
   if (sweep.stage !== "SHARED") return [];
   return sweep.shareholders.map(({ address }) => address).filter((address) => address !== account.address);
 }
 
 /**
- * The accounts by which a part's price is chosen: those that it writes, without the fee payer, and without other
- * shareholders, who could raise the price with accounts that many write to.
+ * Returns the accounts by which a part's price is chosen: the accounts that the part writes, except the fee payer and
+ * other shareholders. A shareholder could raise the price with an account that many transactions write to.
  */
 export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [
@@ -246,7 +246,7 @@ export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart
   ];
 }
 
-/** The accounts that a sweep writes, without those that it pays. */
+/** Returns the accounts that a sweep writes, except the accounts that it pays. */
 function writtenBy(sweep: Sweep): string[] {
   const { coin, stage } = sweep;
   if (stage !== "SHARED") return [coin[PLACES[stage].account]];
@@ -254,7 +254,7 @@ function writtenBy(sweep: Sweep): string[] {
   return [...[curve, sharingConfig.creatorVault], ...(sweep.withPool ? [pool, sharingConfig.ammVault] : [])];
 }
 
-/** Fails the transaction if `feePayer` holds less than `lamports` when it runs, and moves nothing otherwise. */
+/** Returns a transfer of `feePayer` to itself: moves nothing, but fails if `feePayer` holds less than `lamports`. */
 export function guardInstruction(feePayer: PublicKey, lamports: bigint): Instruction {
   return fromTransactionInstruction(
     SystemProgram.transfer({ fromPubkey: feePayer, toPubkey: feePayer, lamports }),

@@ -1,7 +1,7 @@
 import type { Logger } from "../../../observability/log.ts";
 import type { MessageVersion } from "./message.ts";
 
-/** How long messages stay legacy once the cluster does not seem to accept version 1. */
+/** How long messages stay legacy once the cluster seems to reject version 1. */
 const LEGACY_MS = 3_600_000;
 /** One transaction may expire for other reasons, such as a low price. */
 const MAX_EXPIRED_IN_A_ROW = 2;
@@ -9,8 +9,8 @@ const MAX_EXPIRED_IN_A_ROW = 2;
 export type VersionChoice = ReturnType<typeof createVersionChoice>;
 
 /**
- * Chooses the version of new messages: 1, or legacy for an hour after all endpoints that answer have refused version 1,
- * or two transactions of version 1 in a row have expired, as happens if nodes take them and leaders drop them.
+ * Chooses the version of new messages: 1, or legacy for an hour after all endpoints that answer refuse version 1, or
+ * two transactions of version 1 in a row expire. They expire if nodes accept version 1 but leaders drop it.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
   let legacyUntil = -Infinity;
@@ -29,12 +29,12 @@ export function createVersionChoice({ log }: { log: Logger }) {
   return {
     current,
 
-    /** All endpoints that answer refused a simulation for its version. */
+    /** Records that all endpoints that answer refused a simulation because of its version. */
     refused(): void {
       useLegacy("all chain endpoints that answer refuse transactions of version 1");
     },
 
-    /** A transaction of version 1 has this outcome. */
+    /** Records the outcome of a version 1 transaction. */
     ended(outcome: "landed" | "expired"): void {
       expiredInARow = outcome === "expired" ? expiredInARow + 1 : 0;
       if (expiredInARow >= MAX_EXPIRED_IN_A_ROW)

@@ -7,10 +7,10 @@ import { ComputeBudgetProgram, VersionedMessage, VersionedTransaction } from "@s
 import { fromTransactionInstruction, type Instruction } from "../../launchpad/instructions.ts";
 import { priorityFee } from "../../priority-fee.ts";
 
-/** The versions of messages that this service builds and signs. It reads both, whatever it builds. */
+/** The message versions that this service builds and signs. It always reads both. */
 export type MessageVersion = "legacy" | 1;
 
-/** What a message may use, and what it offers for that. */
+/** A message's compute-unit limit and the price that it offers. */
 export interface MessageBudget {
   readonly version: MessageVersion;
   readonly unitLimit: number;
@@ -24,15 +24,15 @@ type Address = KitMessage["feePayer"]["address"];
 /** The most compute units of a transaction. */
 export const MAX_UNIT_LIMIT = 1_400_000;
 /**
- * The chain's limit, which legacy messages have by default. A smaller one would let anyone fail a transaction by making
- * one of its accounts larger.
+ * The chain's limit in bytes, and the default of legacy messages. With a smaller limit, anyone could fail a transaction
+ * by enlarging one of its accounts.
  */
 export const LOADED_DATA_LIMIT = 64 * 1024 * 1024;
-/** Of a transaction's accounts, all of which are locked while it runs. Version 1 also limits its instructions to that. */
+/** The chain's limit of accounts that one transaction locks. Version 1 limits instructions to the same number. */
 const MAX_ACCOUNTS = 64;
 /**
- * Sizes in bytes. `fixed`: the signature and, of legacy messages, the count of signatures, the header and the blockhash; of
- * version 1 also its number, the budget with its mask, and the counts of instructions and accounts. Sources:
+ * Sizes in bytes. `fixed`: the signature, the header, the blockhash and, for legacy messages, the count of signatures;
+ * for version 1, the version, the budget with its mask, and the counts of instructions and accounts. Sources:
  * https://solana.com/docs/core/transactions/transaction-structure, SIMD-0385.
  */
 const SIZES = {
@@ -43,7 +43,7 @@ const KEY_BYTES = 32;
 
 const encoder = getCompiledTransactionMessageEncoder();
 
-/** The instructions with which a message begins: version 1 has fields for its budget instead. */
+/** Returns the instructions that begin a legacy message; version 1 has fields for the budget instead. */
 export function budgetInstructions({ version, unitLimit, price }: MessageBudget): Instruction[] {
   if (version === 1) return [];
   return [
@@ -52,7 +52,7 @@ export function budgetInstructions({ version, unitLimit, price }: MessageBudget)
   ].map(fromTransactionInstruction);
 }
 
-/** The bytes of a message that only `feePayer` signs, and that begins with its {@link budgetInstructions}. */
+/** Encodes a message that only `feePayer` signs. `instructions` must begin with the {@link budgetInstructions}. */
 export function compileMessage(
   feePayer: string,
   instructions: readonly Instruction[],
@@ -71,7 +71,7 @@ export function compileMessage(
       data,
     })),
     version,
-    // What is not set is 0.
+    // Fields that are not set are 0.
     ...(version === 1 && {
       config: {
         computeUnitLimit: unitLimit,
@@ -83,7 +83,7 @@ export function compileMessage(
   return Uint8Array.from(encoder.encode(compileTransactionMessage(message as unknown as KitMessage)));
 }
 
-/** Whether a message with these instructions, of which legacy ones include its budget's, fits into a transaction. */
+/** Whether a message fits into a transaction. `instructions` include the {@link budgetInstructions}. */
 export function fitsMessage(
   feePayer: string,
   instructions: readonly Instruction[],
@@ -103,12 +103,12 @@ export function fitsMessage(
   return bytes <= max && keys.size <= MAX_ACCOUNTS && instructions.length <= MAX_ACCOUNTS;
 }
 
-/** The bytes of a compact-u16. */
+/** Returns how many bytes a length takes as a compact-u16. */
 function lengthBytes(length: number): number {
   return length < 0x80 ? 1 : 2;
 }
 
-/** A transaction in base64. Without its signature it can only be simulated. */
+/** Encodes a transaction in base64. Without `signature`, it can only be simulated. */
 export function toTransaction(message: Uint8Array, feePayer: string, signature?: Uint8Array): string {
   return getBase64EncodedWireTransaction({
     messageBytes: message,
@@ -116,16 +116,16 @@ export function toTransaction(message: Uint8Array, feePayer: string, signature?:
   } as unknown as Transaction);
 }
 
-/** Decodes the bytes of a message with another library than builds them. Throws if they are not exactly one. */
+/** Decodes a message, not with the library that encodes it. Throws if the bytes are not exactly one message. */
 export function readMessage(bytes: Uint8Array): VersionedMessage {
   const message = VersionedMessage.deserialize(bytes);
-  // Of version 1, the library itself refuses trailing bytes.
+  // For version 1, the library itself refuses trailing bytes.
   if (message.version !== 1 && !Buffer.from(message.serialize()).equals(bytes))
     throw new Error("the message has other bytes than its contents");
   return message;
 }
 
-/** The message of a transaction in base64; undefined if it is unreadable. */
+/** Returns the message of a transaction in base64; undefined if the transaction is unreadable. */
 export function messageOf(base64: string): VersionedMessage | undefined {
   try {
     return VersionedTransaction.deserialize(Buffer.from(base64, "base64")).message;

@@ -12,28 +12,27 @@ import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
-  /** The sweeps, each by the address of the account that collects, the mint and the place of the fees. */
+  /** The allowed sweeps: the collecting account's address, the coin's mint, and where the fees wait. */
   readonly sweeps: readonly {
     readonly address: string;
     readonly mint: string;
     readonly stage: Sweep["stage"];
   }[];
-  /** The guard with which a message with sweeps must end, in lamports. */
+  /** The lamports of the {@link guardInstruction} that must end a message with sweeps. */
   readonly guard: bigint;
 }
 
 const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
-// The first byte of its instructions.
+// The first byte of the program's instructions.
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 
 type CompiledInstruction = Message["compiledInstructions"][number];
 
 /**
- * Returns a function that returns the fee of a message, given by its bytes, that is safe to sign, and throws for any
- * other. It must be a legacy message or one of version 1. It may call the launch platform's two programs and, if it is a
- * legacy one, the compute budget program. The fee payer may be an account only of the given sweeps, whose every account
- * is derived here, and of the guard.
+ * Returns a function that throws unless a message is safe to sign, and returns the message's fee. The message must be
+ * legacy or of version 1. It may call the launch platform's two programs and, if legacy, the compute budget program.
+ * Only the allowed sweeps, all of whose accounts are derived here, and the guard instruction may name the fee payer.
  */
 export function createSigningRules(needs: {
   feePayer: PublicKey;
@@ -53,7 +52,7 @@ export function createSigningRules(needs: {
   } = needs;
   const feePayerAddress = feePayer.toBase58();
 
-  /** A distribution has no payer, and the sweeps before it move fees to the coin's sharing config. */
+  /** Returns a sweep's instructions that name the fee payer. For a distribution, only its sweeps to the config do. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
     const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address, needs);
@@ -106,7 +105,7 @@ export function createSigningRules(needs: {
   };
 }
 
-/** Decodes a message of a version that the rules know, and nothing else. */
+/** Decodes a legacy or version 1 message; throws for anything else. */
 function read(bytes: Uint8Array): Message | MessageV1 {
   try {
     const message = readMessage(bytes);
@@ -117,7 +116,7 @@ function read(bytes: Uint8Array): Message | MessageV1 {
   }
 }
 
-/** The priority fee of a legacy message, by its instructions of the compute budget program. */
+/** Returns the priority fee of a legacy message, given its compute budget instructions. */
 function priorityOf(instructions: readonly CompiledInstruction[]): bigint {
   let unitLimit: number | undefined;
   let price = 0n;
@@ -130,7 +129,7 @@ function priorityOf(instructions: readonly CompiledInstruction[]): bigint {
   return priorityFee(price, unitLimit);
 }
 
-/** The priority fee of a message of version 1. */
+/** Returns the priority fee of a version 1 message. */
 function priorityIn({ transactionConfig }: MessageV1): bigint {
   const { computeUnitLimit, loadedAccountsDataSizeLimit, heapSize, priorityFee } = transactionConfig;
   if (!computeUnitLimit) throw new Error("refused to sign: no compute-unit limit is set");
@@ -140,7 +139,7 @@ function priorityIn({ transactionConfig }: MessageV1): bigint {
   return BigInt(priorityFee ?? 0);
 }
 
-/** An instruction's program, accounts and data. */
+/** Serializes an instruction's program, accounts and data for comparison. */
 function textOf({ program, accounts, data }: Instruction): string {
   return [program, ...accounts.map(({ address }) => address), data.toString("hex")].join();
 }

@@ -32,22 +32,22 @@ import type { Simulated } from "./simulator.ts";
 /** A collect whose transaction is being prepared. */
 export interface PendingCollect {
   readonly wallet: WalletWithCoins;
-  /** The account's. */
+  /** The account's claim. */
   readonly claim: Claim;
-  /** Those of sharing configs, by the coin's mint. Only what is claimed is distributed. */
+  /** The claims of sharing configs, by the coin's mint. Only claimed fees are distributed. */
   readonly distributions: ReadonlyMap<string, Claim>;
   readonly payers: Payers;
-  /** The address block that asks for the coins. */
+  /** The address block that requested the coins. */
   readonly block: string | undefined;
-  /** The mints of the coins that it leaves out are added here. */
+  /** Drafts add the mints of the coins that they leave out. */
   readonly leftOut: Set<string>;
-  /** Nothing is signed after this. In `performance.now()` time. */
+  /** The time after which nothing is signed, in `performance.now()` time. */
   readonly endsAt: number;
-  /** Called when a transaction is signed, before anyone else can know it. */
+  /** Called when a transaction is signed, before any other collect can read it. */
   readonly onSigned: () => void;
 }
 
-/** Once so many simulations have failed, all sweeps are left out. Enough to try each coin of a request by itself. */
+/** After this many failed simulations, all sweeps are left out. Enough to try each coin of a request by itself. */
 const MAX_FAILED = 12;
 
 export type ReadDrafts = ReturnType<typeof createReadDrafts>;
@@ -55,12 +55,12 @@ export type ReadDrafts = ReturnType<typeof createReadDrafts>;
 export type Draft = Awaited<ReturnType<ReadDrafts>>[number];
 
 /**
- * Returns a function that reads an account's fees, and drafts a transaction for each group of sweeps with which a collect
- * would move at least `minCollectLamports`, in order. Throws {@link CollectError} `coins-backing-off` if there are none,
- * but would be one with the coins that back off.
+ * Returns a function that reads an account's fees, and drafts a transaction for each group of sweeps, in the order in
+ * which to try them. Skips groups that would move less than `minCollectLamports`. Throws {@link CollectError}
+ * `coins-backing-off` if there is no draft, but would be one without the backoff of coins.
  *
  * A draft leaves out what makes a simulation fail, or costs too much: a sweep, or the AMM's vault if the creator vault
- * alone has enough. If no sweep can be named, it tries half of them, then the other half.
+ * alone has enough. If the failing sweep is unknown, the draft tries half of the sweeps, then the other half.
  */
 export function createReadDrafts(needs: {
   balances: Pick<Balances, "getUncollectedFees">;
@@ -75,8 +75,8 @@ export function createReadDrafts(needs: {
   const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
-   * The sweep to leave out because the simulation shows more rent than expected. The sum does not show which
-   * sweep costs more, so all of it must be acceptable for the smallest one.
+   * Returns the smallest sweep, to leave it out, if the simulation shows too much rent and more than expected. The
+   * total does not show which sweep costs more, so the whole rent must be acceptable for the smallest sweep.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
@@ -85,8 +85,8 @@ export function createReadDrafts(needs: {
   }
 
   /**
-   * The distributions that pay the account less than a collect must move, or less than the transaction costs. Remembers
-   * of which the launch platform pays nobody: that is so for all who share the fees.
+   * Returns the distributions that pay the account less than a collect must move, or less than the transaction costs.
+   * Also records for all shareholders of a coin whether the launch platform distributes its fees.
    */
   function findUnpaid(
     { account, sweeps }: CollectPart,
@@ -98,7 +98,7 @@ export function createReadDrafts(needs: {
     return distributionsOf(sweeps).filter(({ coin, shareholders, distributable, rent }) => {
       const { creatorVault, ammVault } = coin.sharingConfig;
       const held = after(creatorVault);
-      // Below its minimum, the launch platform leaves all of it.
+      // Below its minimum, the launch platform leaves everything in the vault.
       const inVault = held === undefined ? distributable : saturatingSubtract(held, rentMinimum);
       const left = toLamports(inVault + (leftInAmm.get(ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
@@ -108,7 +108,7 @@ export function createReadDrafts(needs: {
     });
   }
 
-  /** `wanted`: what it does if all is claimed. `later`: what waits on coins that another transaction collects. */
+  /** `wanted`: what the draft does once all is claimed. `later`: the fees left to another transaction. */
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
@@ -123,12 +123,12 @@ export function createReadDrafts(needs: {
     const missing = saturatingSubtract(missingRent, collectableWith(wanted.sweeps, before));
     let vaults = before;
     let sweeps = ofGroup.filter(isClaimed);
-    /** Sweeps to try, the last first, once nothing is left of `sweeps`. */
+    /** The sweeps to try once `sweeps` is used up, the last list first. */
     let others: Sweep[][] = [];
     let hasGivenUp = false;
     let failure: CollectError | undefined;
     let failed = 0;
-    /** Why something is left out, for one line in the log: the last reason. */
+    /** The last reason why something was left out; logged once. */
     let logged: Error | undefined;
     let hasLoggedAmm = false;
 
@@ -153,7 +153,7 @@ export function createReadDrafts(needs: {
       leaveOut(some, error);
     }
 
-    /** The sweeps make a simulation fail, but none by itself is known to. */
+    /** Keeps half of the sweeps and queues the other half, because the sweep that failed the simulation is unknown. */
     function leaveOutHalf(some: readonly Sweep[], error: Error, err: TransactionError): void {
       const mints = [...new Set(some.map(({ coin }) => coin.mint))];
       if (mints.length < 2) {
@@ -167,7 +167,7 @@ export function createReadDrafts(needs: {
       sweeps = first;
     }
 
-    /** What a simulated transaction moves for the account. */
+    /** Returns the lamports that a simulated transaction moves for the account. */
     function movedBy(part: CollectPart, { after, leftInAmm }: Simulated): Lamports {
       // Compare what the vaults and coins lose, not what the address gains: its owner may withdraw at any moment.
       const left = part.withVaults ? (after(creatorVault) ?? rentMinimum) : rentMinimum;
@@ -183,12 +183,12 @@ export function createReadDrafts(needs: {
     return {
       ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
-      /** What is missing until the address can receive the fees: an empty one cannot receive less than its rent. */
+      /** The lamports missing to pay out the fees: an empty address cannot receive less than its rent. */
       missing: missing > 0n ? missing : undefined,
 
       /**
-       * Chooses what it does now; undefined if nothing is left, or less than a collect must move. The version of messages
-       * may have changed since the last choice, so it is made anew for each simulation.
+       * Chooses what the draft does now. Returns undefined if too little is left. Call it again for each simulation,
+       * because the version of messages may have changed since the last choice.
        */
       choosePart(): CollectPart | undefined {
         while (!hasGivenUp) {
@@ -199,18 +199,18 @@ export function createReadDrafts(needs: {
         return undefined;
       },
 
-      /** Why nothing is left; undefined if the reason is that too little would move. */
+      /** Returns why nothing is left; undefined if too little would move. */
       failure: () => failure,
 
       movedBy,
 
-      /** The claims of all that a part moves. */
+      /** Returns the claims that a part needs: the account's, and those of its distributions. */
       claimsOf: ({ sweeps }: CollectPart): Claim[] => [
         claim,
         ...distributionsOf(sweeps).map(({ coin }) => distributions.get(coin.mint)!),
       ],
 
-      /** Leaves out what made a simulation fail, or all if it must not be tried again. `steps`: the culprits, if known. */
+      /** Leaves out what made a simulation fail, or all after too many failures. `steps`: what failed, if known. */
       leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
         const error = new CollectError({
           ...{ kind: "simulation-failed", err: err!, programError: lastProgramError(logs) },
@@ -229,8 +229,8 @@ export function createReadDrafts(needs: {
       },
 
       /**
-       * Whether a transaction that succeeds in the simulation is not yet the one to sign: the draft has changed, because
-       * something of it costs too much, or pays or moves too little.
+       * Leaves out what costs too much, or pays or moves too little, although the simulation succeeded. Returns whether
+       * the draft has changed, and must be simulated again.
        */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
         const { rent, leftInAmm } = simulated;
@@ -252,7 +252,7 @@ export function createReadDrafts(needs: {
         return true;
       },
 
-      /** What another collect would move, after the part is done. */
+      /** Returns the fees that another collect would move after this part. */
       remaining(part: CollectPart): readonly WaitingFees[] {
         const unclaimed = ofGroup.filter((sweep) => !isClaimed(sweep));
         const all = chooseSweeps([...sweeps, ...others.flat(), ...unclaimed], vaults, maxRentLamports);
@@ -286,7 +286,7 @@ export function createReadDrafts(needs: {
     const ready = fees.sweeps.filter((_, i) => waits[i]! <= 0);
     const drafts = backoff.inTurn(account.address, ready).flatMap((group) => {
       const { isApart, sweeps } = group;
-      // The account's vaults are left to another transaction.
+      // A group that only distributes leaves the account's vaults to another transaction.
       const isOnlyShared = isApart && distributionsOf(sweeps).length === sweeps.length;
       const nothing = { creatorVault: toLamports(0), ammVault: toLamports(0) };
       const vaults = isOnlyShared ? { ...fees.vaults, ...nothing } : fees.vaults;
@@ -305,7 +305,7 @@ export function createReadDrafts(needs: {
   };
 }
 
-/** Whether a distribution failed because of who its shareholders are, as reading their accounts does not show. */
+/** Whether a distribution failed because of a shareholder. A read of the shareholders' accounts cannot show that. */
 function isOfShareholders(err: TransactionError): boolean {
   return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
 }
@@ -316,7 +316,7 @@ function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   );
 }
 
-/** The runtime's last line about a program that failed. The programs' own lines may be many, and hold anything. */
+/** Returns the runtime's last log line about a failed program. Ignores what programs log: it may be anything. */
 function lastProgramError(logs: readonly string[]): string | undefined {
   return logs.findLast((line) => /^Program \w+ failed: /.test(line));
 }

@@ -19,13 +19,13 @@ import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
 import type { Simulated, Simulator } from "./simulator.ts";
 
-/** A transaction that this replica signed, for one of its accounts. */
+/** A transaction that this replica signed, from the view of one of its accounts. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent; 0 for all its accounts but one. */
   readonly fee: Lamports;
   readonly hasSweeps: boolean;
-  /** The mints of the coins that made it fail with `err`, each once; empty if none can be named. */
+  /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
   findCulprits(err: TransactionError): readonly string[];
   /** The lamports at the address that its owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
@@ -33,29 +33,29 @@ export interface SignedCollect extends AccountCost {
 }
 
 /**
- * What became of a draft: undefined when too little would move, `lost` when another replica has taken one of its claims
- * meanwhile, so that its transaction must not be sent.
+ * The result of planning a draft: undefined if too little would move; `lost` if another replica has taken one of the
+ * draft's claims meanwhile, so that the transaction must not be sent.
  */
 type Planned = SignedCollect | "lost" | undefined;
 type PlanResult = Planned | Error;
 
-/** This many accounts without the AMM's part fit into a transaction of version 1. */
+/** This many accounts without the AMM's transfer fit into a transaction of version 1. */
 const MAX_ACCOUNTS = 30;
-/** Transactions that are being prepared at once: a call that hangs must not hold up the others. */
+/** How many transactions are prepared at once: a call that hangs must not hold up the others. */
 const MAX_PREPARING = 32;
 /** The longest that an account waits for others while transactions are being prepared. */
 const MAX_WAIT_MS = 50;
-/** How long accounts gather first while transactions are in flight. */
+/** How long a collect waits for others to plan together with it, while transactions are in flight. */
 const GATHER_MS = 100;
-/** How long an account that disturbed a shared transaction gets its own from the start. */
+/** How long an account gets its own transactions after it disturbed a shared one. */
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
 /**
- * The part of the time between two polls for a landed transaction in which signed transactions share a blockhash.
- * Less than 1, so that an account's next transaction never has the same bytes as its last.
+ * How long signed transactions share a blockhash, as a fraction of the time between two polls for a landed transaction.
+ * Less than 1: once a poll has confirmed an account's transaction, the next one gets a newer blockhash and other bytes.
  */
 const BLOCKHASH_MAX_AGE = 3 / 4;
-/** How many times several accounts are tried together; then each gets its own transaction, so that none waits longer. */
+/** How often several accounts are tried together. Then each gets its own transaction, so that none waits longer. */
 const MAX_ATTEMPTS = 3;
 /** An account whose price is more than this many times the lowest of the others gets its own transaction. */
 const MAX_PRICE_RATIO = 4n;
@@ -63,13 +63,13 @@ const MAX_PRICE_RATIO = 4n;
 export type Planner = ReturnType<typeof createPlanner>;
 
 /**
- * Plans and signs the transactions of collects: simulates what each account's draft does, once for all that fit into a
- * transaction, leaves out what fails, chooses the price, signs, and stores the transaction under the claims.
+ * Plans and signs the transactions of collects: simulates all drafts that fit into one transaction together, leaves out
+ * what fails, chooses the price, signs, and stores the transaction under the claims.
  *
  * Collects of different accounts that are ready at the same moment are planned together. A collect that finds no
- * transaction in flight or being prepared does not wait; otherwise collects gather for a moment. A transaction is all or
- * nothing, so an account must not be able to fail the others: one that fails the simulation, would move too little, or
- * needs a far higher price gets its own transaction, for the next ten minutes from the start. So does one with sweeps.
+ * transaction in flight or being prepared does not wait; otherwise collects gather for a moment. A transaction is all
+ * or nothing, so an account must not be able to fail the others: an account that fails the simulation, would move too
+ * little or needs a far higher price gets its own transactions for ten minutes, and a collect with sweeps always does.
  */
 export function createPlanner(needs: {
   rpc: Pick<Rpc, "getLatestBlockhash">;
@@ -85,7 +85,7 @@ export function createPlanner(needs: {
   const { rpc, simulator, composer, versions, feePayer, priorityFeeFloorMicrolamports, log } = needs;
   const { pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
-  /** By address. */
+  /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
   /** Resolves at the same moment for all calls within `GATHER_MS`. */
   const gather = memoize(() => sleep(GATHER_MS), GATHER_MS);
@@ -99,7 +99,7 @@ export function createPlanner(needs: {
   });
 
   /**
-   * Signs the transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
+   * Signs one transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
    */
   async function sign(
     drafts: readonly Draft[],
@@ -153,7 +153,7 @@ export function createPlanner(needs: {
         hasSweeps,
         findCulprits(err) {
           const culprits = composer.findCulprits(parts, allTerms, err);
-          // A distribution has several steps.
+          // A distribution has several steps, so its mint can repeat.
           return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
         },
         unwithdrawable: draft.unwithdrawable,
@@ -206,7 +206,7 @@ export function createPlanner(needs: {
       const singles = drafts.map((draft) => [draft]);
       if (drafts.length > 1 && attempts >= MAX_ATTEMPTS) return planEach(singles);
 
-      /** Plans again without some of the drafts, each of which gets its own transaction. */
+      /** Plans each of `some` drafts in its own transaction, and the other drafts together again. */
       async function separate(some: readonly Draft[], reason: string): Promise<void> {
         if (drafts.length === 1) return plan(drafts);
         for (const { address } of some) {
@@ -221,7 +221,7 @@ export function createPlanner(needs: {
         if (!isOfVersion(error)) throw error;
         versions.refused();
       });
-      // As legacy.
+      // Try again with a legacy message.
       if (!simulated) return plan(drafts, attempts);
       const { err, simulatedTerms } = simulated;
       if (err !== null) {
@@ -231,7 +231,7 @@ export function createPlanner(needs: {
         }
         const steps = composer.findCulprits(parts, simulatedTerms, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
-        // Any of them may be the reason.
+        // Any of the accounts may be the reason.
         if (i === -1) return planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
         return separate([drafts[i]!], "it fails the simulation");
@@ -249,7 +249,7 @@ export function createPlanner(needs: {
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
       const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
-        // Of several accounts, the budget refuses those with an error.
+        // With several accounts: one entry per account, undefined unless the budget refuses the account.
         if (error instanceof AggregateError) return error.errors as Error[];
         throw error;
       });

@@ -51,20 +51,20 @@ export function createSimulator(
     const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
     const [simulated, [read] = []] = await Promise.all([
       rpc.simulateTransaction(base64, addresses, minSlot),
-      // Without sweeps nothing uses the fee payer's account. For nodes that do not say what it held: this may be in
-      // another slot, so that the fees of other collects count as rent.
+      // Only sweeps cost the fee payer rent. For nodes that do not report its balance before the simulation: this read
+      // may be of another slot, and the fees of other collects then count as rent.
       sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
     ]);
     const { accounts, payerBefore, ...result } = simulated;
     const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
-    /** The lamports of a vault, or of the fee payer, afterwards; undefined when unknown. */
+    /** Returns the lamports of a vault, or of the fee payer, after the transaction; undefined if unknown. */
     const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
     const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
     return {
       ...result,
       simulatedTerms,
       after,
-      /** What the AMM leaves in each of its vaults that the parts empty, in lamports, by the vault's address. */
+      /** The lamports that the AMM leaves in each AMM vault that the parts empty, by the vault's address. */
       leftInAmm: new Map<string, Lamports>(
         ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
       ),
@@ -76,7 +76,7 @@ export function createSimulator(
     };
   }
 
-  /** The price per compute unit for a transaction with these parts. Never rejects. */
+  /** Returns the price per compute unit, in micro-lamports, for a transaction with these parts. Never rejects. */
   const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
     choosePrice(rpc, parts.flatMap(writableOf), unitLimit, needs);
 
