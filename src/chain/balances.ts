@@ -20,17 +20,17 @@ import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 /** The uncollected fees of an account: in its vaults, and on its coins. */
 export interface UncollectedFees {
   readonly vaults: Vaults;
-  /** The sweeps that the launch platform would do, whatever they cost. */
+  /** The sweeps that the launch platform allows, whatever their rent. */
   readonly sweeps: readonly Sweep[];
   /** The lamports at the address that its owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
-  /** What the address needs to be rent-exempt: it cannot receive less. */
+  /** What the address lacks to be rent-exempt: it cannot receive less. */
   readonly missingRent: Lamports;
 }
 
 /** An account's balance: what a collect would move, and what its owner can withdraw. */
 export interface Balance {
-  /** What collects that name the same coins would move now. */
+  /** What a collect that names the same coins would move now. */
   readonly vault: Lamports;
   /** The lamports at the account's address that its owner can withdraw. */
   readonly pda: Lamports;
@@ -38,7 +38,7 @@ export interface Balance {
   readonly coins: readonly CoinFees[];
 }
 
-/** The balance of an account with some of the coins that it was read with, all from one read. */
+/** Returns an account's balance with some of the coins of the same read. */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
 interface FeesWithSweep {
@@ -51,7 +51,7 @@ export type Balances = ReturnType<typeof createBalances>;
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: {
   readWallets: ReadWallets;
-  /** Balances show what is found. Collects try all the same. */
+  /** Balances show these findings. Collects ignore them and try again. */
   findings: Pick<CoinFindings, "reasonOf" | "leftInAmm">;
   escrowProgramId: string;
   /** The fee payer's address. */
@@ -81,7 +81,7 @@ export function createBalances(needs: {
     });
   }
 
-  /** Vaults with what simulations show of the AMM's. */
+  /** Adds what simulations showed of the AMM's vault. */
   const withFindings = (vaults: Vaults, ammVault: string): Vaults =>
     withLeftInAmm(vaults, findings.leftInAmm(ammVault));
 
@@ -97,7 +97,7 @@ export function createBalances(needs: {
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
       const coins = named.flatMap(({ mint }) => all.filter(({ fees }) => fees.mint === mint));
-      // All places of a shared coin have one distribution.
+      // All entries of a shared coin have the same distribution.
       const sweeps = new Set(
         coins.flatMap(({ fees, sweep }) => (fees.reason === null && sweep ? [sweep] : [])),
       );
@@ -146,7 +146,7 @@ export function createBalances(needs: {
       const sweeps = new Set(toFees(wallet.account, state).flatMap(({ sweep }) => sweep ?? []));
       return {
         vaults: state.vaults,
-        // The fees of other shareholders justify nothing.
+        // Other shareholders' fees do not justify the cost of a collect.
         sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports),
         unwithdrawable: unwithdrawableIn(state),
         missingRent: missingRentOf(state),
@@ -154,8 +154,7 @@ export function createBalances(needs: {
     },
 
     /**
-     * The balances of `wallets`, in order, with any of their coins; an Error for each failed read, or the signal's reason
-     * when it aborts.
+     * Reads the balances of `wallets`, in order: an Error for each failed read, or the signal's reason when it aborts.
      */
     async getBalances(
       wallets: readonly WalletWithCoins[],

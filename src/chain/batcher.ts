@@ -5,9 +5,9 @@ type Answer<Value> = Value | Error;
 /** A key that waits or is in flight. */
 interface Entry<Key, Value> {
   readonly key: Key;
-  /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
+  /** When it is sent, unless an earlier call takes it. In `performance.now()` time. */
   readonly dueAt: number;
-  /** Those of its callers. */
+  /** The signals of its callers. */
   readonly signals: (AbortSignal | undefined)[];
   readonly waiters: ((answer: Answer<Value>) => void)[];
   isAnswered: boolean;
@@ -16,14 +16,14 @@ interface Entry<Key, Value> {
 /**
  * Merges the keys that concurrent callers load into few calls. While no call is in flight, a key is sent at the end of
  * the event-loop turn, with the other keys of the turn: a single key does not wait. While calls are in flight, keys
- * gather: the more callers there are, the more keys a call takes. They are sent when they fill a call, when the first
- * has waited `maxWaitMs`, or when the last call ends. At most `maxCalls` calls are in flight. All who load a waiting
- * key get its answer; nobody joins a call that was sent before.
+ * gather: the more callers there are, the more keys a call takes. The gathered keys are sent when they fill a call,
+ * when the first has waited `maxWaitMs`, or when no call is in flight any more. At most `maxCalls` calls are in
+ * flight. All callers of a waiting key get its answer; no caller joins a call in flight.
  */
 export function createBatcher<Key, Value>(options: {
   /**
-   * Calls `answer` once for each key, by its index. Those who wait for a key get its answer at once. When it ends, keys
-   * without an answer get its rejection.
+   * Calls `answer` once for each key, by the key's index, and so answers the key's callers at once. When `ask`
+   * settles, keys without an answer get its rejection.
    */
   ask: (keys: readonly Key[], answer: (index: number, answer: Answer<Value>) => void) => Promise<void>;
   /** Keys are equal if they have the same id. */
@@ -95,11 +95,11 @@ export function createBatcher<Key, Value>(options: {
 
   return {
     /**
-     * Resolves to the value of each key, in order, or to the Error that `ask` answered or threw; when `signal` aborts, to
-     * its reason for each key that has no answer yet. A key whose callers have all left is not sent.
+     * Resolves to each key's value, in order, or to its Error from `ask`. When `signal` aborts, keys without an answer
+     * get the signal's reason. A key whose callers have all left is not sent.
      */
     load(keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> {
-      // Not a promise for each key: every lookup of a balance comes through here.
+      // One promise for all keys saves time: every lookup of a balance runs this code.
       return new Promise((resolve) => {
         const answers = new Array<Answer<Value> | undefined>(keys.length).fill(undefined);
         const leave = () => {

@@ -42,7 +42,7 @@ export async function readPrograms(
   return read;
 }
 
-/** The address of the account with a program's code: the loader derives it from the program's. */
+/** The address of a program's ProgramData account, which the loader derives from the program's address. */
 function programDataOf(id: string): string {
   return deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER);
 }
@@ -53,19 +53,19 @@ function decodeDeploySlot(data: Buffer | undefined): number | undefined {
   return Number(data.readBigUInt64LE(PROGRAM_DATA.slotOffset));
 }
 
-/** Tests pass shorter waits than production's, which are the defaults. */
+/** Tests pass shorter waits. The defaults are for production. */
 export interface DeployWaits {
   readonly deployPeriodMs?: number | undefined;
 }
 
 /**
- * Watches for new deployments of the launch platform's programs, every ten minutes: it upgrades them often, and an
- * upgrade may break collects.
+ * Checks every ten minutes whether the launch platform has deployed its programs again. Upgrades are frequent, and may
+ * break collects.
  */
 export function createDeployWatch(
   needs: DeployWaits & {
     rpc: Pick<Rpc, "readAccounts">;
-    /** Their addresses, in base58, by the names that metrics and the log show. */
+    /** The programs' addresses, in base58, by the names that metrics and the log show. */
     programs: Readonly<Record<string, string>>;
     registry: Registry;
     log: Logger;

@@ -1,17 +1,17 @@
 import { hash } from "node:crypto";
 import { MAX_SEED_LENGTH, PublicKey } from "@solana/web3.js";
 
-/** The hash's input ends with the bump, the program, and this. Source: `createProgramAddressSync` of web3.js. */
+/** The hash's input ends with the bump, the program and this marker. Source: `createProgramAddressSync` of web3.js. */
 const MARKER = Buffer.from("ProgramDerivedAddress");
-/** The prime of the field of ed25519. */
+/** The prime of ed25519's field. */
 const P = 2n ** 255n - 19n;
 /** The d of the curve -x² + y² = 1 + d·x²·y². Source: RFC 8032, section 5.1. */
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /**
- * The program-derived address (PDA) of `program` for `seeds`, which are bytes, or text in UTF-8. Addresses are in base58.
- * Derives as web3.js's `findProgramAddressSync` does: the first hash that is not a point of the curve, with bumps from 255
- * down. Takes less than 100 microseconds.
+ * The program-derived address (PDA) of `program` for `seeds`, which are bytes, or text in UTF-8. Addresses are in
+ * base58. Like web3.js's `findProgramAddressSync`, tries bumps from 255 down and returns the first hash that is not on
+ * the curve. Takes less than 100 µs.
  */
 export function deriveAddress(seeds: readonly (string | Buffer)[], program: string): string {
   const parts = seeds.map((seed) => (typeof seed === "string" ? Buffer.from(seed) : seed));
@@ -22,7 +22,7 @@ export function deriveAddress(seeds: readonly (string | Buffer)[], program: stri
   for (let bump = 255; bump > 0; bump--) {
     input[bumpAt] = bump;
     const address = hash("sha256", input, "buffer");
-    // A flat copy: `toBase58` appends one character at a time, and such a string takes more memory.
+    // Copy the string: `toBase58` appends one character at a time, and such a string takes more memory.
     if (!isOnCurve(address))
       return Buffer.from(new PublicKey(address).toBase58(), "latin1").toString("latin1");
   }
@@ -38,8 +38,8 @@ export function toKeyBytes(address: string): Buffer {
  * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes are y, with the sign
  * of x in the highest bit. Source: RFC 8032, section 5.1.3.
  *
- * The point exists if x² = (y² - 1) / (d·y² + 1) has a solution: if that fraction is a square modulo P. It is one
- * exactly if the product of numerator and denominator is. web3.js computes x instead, which takes much longer.
+ * The point exists if x² = (y² - 1) / (d·y² + 1) has a solution: if the fraction is a square modulo P. The fraction is
+ * a square exactly if the product of its numerator and denominator is. web3.js computes x, which is much slower.
  */
 export function isOnCurve(bytes: Buffer): boolean {
   const hasSign = bytes[31]! >= 0x80;
@@ -62,9 +62,8 @@ function toBigInt(bytes: Buffer): bigint {
 }
 
 /**
- * Whether `value`, from 1 to P - 1, is a square modulo P: whether the Jacobi symbol (value/P) is 1. Computes it as
- * Euclid's algorithm computes the greatest common divisor, and counts how often the sign changes. As P is prime, `a` is
- * never 0 before `n` is 1.
+ * Whether `value`, from 1 to P - 1, is a square modulo P: whether the Jacobi symbol (value/P) is 1. Computes the
+ * symbol with the steps of Euclid's algorithm, and tracks the sign. As P is prime, `a` is never 0 before `n` is 1.
  */
 export function isSquare(value: bigint): boolean {
   let [a, n] = [value, P];

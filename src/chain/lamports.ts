@@ -1,9 +1,9 @@
 /** An amount in the chain's smallest unit, 10^-9 SOL. */
 export type Lamports = bigint & { readonly __unit: "lamports" };
 
-/** Of a SOL in lamports. */
+/** 1 SOL is 10^9 lamports. */
 const DECIMALS = 9;
-/** The last that the contract shows. */
+/** How many decimals of SOL the contract shows. */
 const SHOWN_DECIMALS = 4;
 
 /**

@@ -6,7 +6,7 @@ export const BASE_FEE_LAMPORTS = 5_000n;
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
-/** How the operator wants prices chosen. */
+/** The operator's settings for prices. */
 export interface PricePolicy {
   /** The lowest price, in micro-lamports per compute unit. */
   readonly priorityFeeFloorMicrolamports: bigint;

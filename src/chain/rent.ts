@@ -1,23 +1,23 @@
 import { toLamports, type Lamports } from "./lamports.ts";
 
-/** The account in which the cluster keeps its price of storage. */
+/** The account in which the cluster keeps its rent rate. */
 export const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
 
-/** The cluster's price of storage. The product of both is the lamports per byte of a rent-exempt account. */
+/** The cluster's rent rate: a rent-exempt account holds the product of both values, in lamports, for each byte. */
 export interface Rent {
   readonly lamportsPerByteYear: number;
   readonly exemptionThreshold: number;
 }
 
-/** Every account takes this many bytes besides its data. Source: `ACCOUNT_STORAGE_OVERHEAD` of Solana's rent sysvar. */
+/** The bytes that every account takes besides its data. Source: `ACCOUNT_STORAGE_OVERHEAD` of the rent sysvar. */
 const ACCOUNT_OVERHEAD_BYTES = 128;
-/** Lamports per byte. It was 6,960 until 2026, is 5,080, and 696 is proposed. Another rate is a wrong answer. */
+/** Lamports per byte. The rate was 6,960 until 2026 and is 5,080; 696 is proposed. Beyond these limits it is wrong. */
 const MIN_RATE = 500;
 const MAX_RATE = 14_000;
 /** A u64, an f64 and a u8 that is not used any more. */
 const RENT_BYTES = 17;
 
-/** Decodes the rent sysvar; undefined if its data cannot be true. The rate changes only by a vote of the cluster. */
+/** Decodes the rent sysvar; undefined for impossible data. Only a vote of the cluster changes the rate. */
 export function decodeRent(data: Buffer | undefined): Rent | undefined {
   if (!data || data.length < RENT_BYTES) return undefined;
   const lamportsPerByteYear = Number(data.readBigUInt64LE());

@@ -3,15 +3,15 @@ import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
 /**
- * The caller's error for a failed read: LOOKUP_FAILED for an RpcError. Any other error is returned as it is, because
- * it may be the abort reason of a disconnected caller.
+ * Converts the error of a failed read: to LOOKUP_FAILED for an RpcError. Returns any other error unchanged, because it
+ * may be the abort reason of a disconnected caller.
  */
 export function toLookupContractError(error: unknown): Error {
   return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : (error as Error);
 }
 
 /**
- * The caller's error for a failed collect: INSUFFICIENT_FUNDS or COLLECT_FAILED. It has an `operatorHint` where the
+ * Converts the error of a failed collect: to INSUFFICIENT_FUNDS or COLLECT_FAILED. `operatorHint` is set if the
  * operator may have to act; a cause without a hint marks a bug.
  */
 export function toCollectContractError(error: unknown): ContractError {

@@ -19,7 +19,7 @@ export interface WalletWithCoins {
   readonly coins: readonly CoinAddresses[];
 }
 
-/** Tells wallets with different coins apart. */
+/** Returns an id of the wallet and its coins. */
 export function identityOf({ account, coins }: WalletWithCoins): string {
   // Without coins, reuse the address instead of making a new string for each lookup.
   return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
@@ -42,21 +42,21 @@ export type ReadWallets = (
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
-/** Three calls of wallets without coins are full. */
+/** The most wallets in a batch: without coins, they fill three calls. */
 const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** Batches in flight at once: a call that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
- * The longest that wallets wait for a batch while another is in flight. Until calls are full, this makes at most
- * 50 calls/s to a node that takes 20 ms or longer, which fits the small plans of providers.
+ * How long a wallet waits at most for its batch while another is in flight. Until calls are full, a node that takes 20
+ * ms or longer gets at most 50 calls/s, which fits providers' small plans.
  */
 const MAX_WAIT_MS = 20;
 
 /**
- * Reads wallets for the whole process: gathers those of concurrent callers, asks for them in as few calls as possible,
- * and answers each as soon as its call is answered. The accounts of a wallet and its coins are read in one slot: a
- * collect between them would show a total that never existed. No wallet goes back in time: one that is below its floor is
- * read again, while the others are answered. Caches nothing, and no caller joins a call that was sent before it asked.
+ * Reads wallets for the whole process: merges the wallets of concurrent callers into as few calls as possible, and
+ * answers each wallet as soon as its call returns. Reads a wallet and its coins in one slot, because a collect between
+ * two slots would show a total that never existed. Reads a wallet again if its state is older than one already shown;
+ * the others do not wait. Caches nothing: no caller joins a call that was sent before it asked.
  */
 export function createReadWallets({
   rpc,
@@ -112,7 +112,7 @@ export function createReadWallets({
   return load;
 }
 
-/** As many of the first wallets as one call can read, at least one. */
+/** Takes as many of the first wallets as one call can read, at least one. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {
   const taken: Wallet[] = [];
   let accounts = 0;
@@ -134,7 +134,7 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
   return accounts.slice(from, from + ACCOUNTS_PER_COIN);
 }
 
-/** What can change of a wallet, and of each of its coins, which are known by their curves. */
+/** The amounts that can change: the wallet's by its address, and each coin's by its curve. */
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
   const own = [creatorVault?.lamports, readWrappedSol(ammVault), address?.lamports];
@@ -144,12 +144,12 @@ function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amo
   return [ofWallet, ...ofCoins];
 }
 
-/** Nothing of a coin that does not exist. */
+/** Empty for a coin that does not exist. */
 function toAmountsOfCoin(accounts: Accounts): string[] {
   if (accounts.every((account) => !account)) return [];
   const ofAccounts = accounts.map((account) =>
     account ? `${account.lamports} ${account.data.toString("base64")}` : "",
   );
-  // A digest, because floors keep it.
+  // Floors keep this value, and a digest is small.
   return [hash("sha256", ofAccounts.join(), "base64")];
 }

@@ -21,13 +21,13 @@ export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
 
-/** Checks each endpoint by itself, the programs, and the fee payer's balance. */
+/** Checks each endpoint, the programs, and the fee payer's balance. */
 export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
   /** Receives the fee payer's balance. */
   setFeePayerBalance?: (lamports: Lamports) => void;
-  /** Checks an endpoint further, and reports it with `text`, which says its cluster. */
+  /** Runs further checks of an endpoint. The finding starts with `text`, which names the cluster. */
   examineEndpoint?: (endpoint: Endpoint, text: string) => Promise<Finding>;
 }): Promise<Finding[]> {
   const { config, rpc, setFeePayerBalance, examineEndpoint } = needs;

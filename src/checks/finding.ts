@@ -1,6 +1,6 @@
 /**
- * The result of checking a variable. `poor`: look at it. `bad`: the service cannot work with it now. `text`: what
- * was found, and the fix unless it is good.
+ * The result of checking a variable. `poor`: the operator should look at it. `bad`: the service cannot work with it
+ * now. `text`: what was found and, unless it is good, how to fix it.
  */
 export interface Finding {
   readonly state: "good" | "poor" | "bad";
@@ -8,7 +8,7 @@ export interface Finding {
   readonly text: string;
   /** The service can never work with it. */
   readonly isFatal?: boolean;
-  /** While the service runs, another part warns about it: see `observability/warnings.ts`. */
+  /** The running service warns about it elsewhere: see `observability/warnings.ts`. */
   readonly isReported?: boolean;
 }
 

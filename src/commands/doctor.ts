@@ -24,19 +24,19 @@ const REDIS_INFO = {
   answer: z.string(),
 };
 const LEAST_REDIS_VERSION = 7;
-/** Longer than the service waits: a slow connection from this machine does not make the URL wrong. */
+/** Longer than the service waits, because a slow connection from this machine does not mean that the URL is wrong. */
 const REDIS_TIMEOUT_MS = 5_000;
 const REDIS_RETRY_MS = 200;
 
-/** A quota with less than this fraction left is worth a look. */
+/** A quota is low if a fifth of it or less is left. */
 const LOW_QUOTA = 5;
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /**
  * Checks a configuration against its upstreams, without serving and without spending anything. Returns the lines to
- * print, in the order of the checks, after `warnings`, and the variables at fault. With `id`, they show the address of
- * this social id.
+ * print (`warnings`, then the checks in order), and the variables at fault. With `id`, the lines also show the address
+ * of this social id.
  */
 export async function examine(
   config: Config,

@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError } from "../config.ts";
 
-/** A name that no file has. */
+/** A variable name that no file contains. */
 const PROBE = "TRIBUTARY_BEGINNING_OF_A_LINE";
 
 /**
- * Adds the variables of a file to those of this process, which take precedence. Without a file it does nothing. Returns
- * warnings about lines that may mean something else; none quotes a value.
+ * Adds the variables of a file to this process, whose own variables take precedence. Does nothing without a file.
+ * Returns warnings about lines that may mean something else; no warning quotes a value.
  *
  * @throws {ConfigError} for a file that cannot be read, and for lines that Node would skip silently.
  */
@@ -44,7 +44,7 @@ function warnAboutLines(path: string, text: string): string[] {
   });
 }
 
-/** The numbers of the lines from which Node's parser reads nothing, and of those in the form `NAME: value`. */
+/** Returns the numbers of the lines that Node's parser ignores, and of lines in the form `NAME: value`. */
 export function findBrokenLines(text: string): number[] {
   return text.split("\n").flatMap((line, index) => {
     const isSuspicious = !/^\s*(#|$)/.test(line) && !/^\s*[^=\s:][^=:]*=/.test(line);
@@ -52,7 +52,7 @@ export function findBrokenLines(text: string): number[] {
   });
 }
 
-/** Whether a line begins here; not inside a value of several lines. */
+/** Whether the line starts outside a value of several lines. */
 function isBeginningOfLine(text: string, index: number): boolean {
   return PROBE in parseEnv(text.split("\n").toSpliced(index, 0, `${PROBE}=`).join("\n"));
 }

@@ -12,7 +12,7 @@ import type { CallUpstream } from "../upstream/http.ts";
 /** The limits of providers' cheap plans. */
 const SMALLER_CALLS = [50, 25, 10, 5, 1];
 const NO_DATA = { offset: 0, length: 0 };
-/** How long slots are counted, and how long if there is no new one: a leader may skip its four. */
+/** How long slots are counted. STILL_MS applies without a new slot, because a leader may skip its four slots. */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
 /** Endpoints that differ by more do not serve the same balances. */
@@ -24,7 +24,7 @@ const TRANSACTIONS = {
 };
 const CONFIRMED = { commitment: "confirmed" };
 
-/** An endpoint's slot at a time (`performance.now()`), and how many it makes in a second. */
+/** An endpoint's slot at a time (`performance.now()`), and its slots per second. */
 interface Pace {
   readonly slot: number;
   readonly at: number;
@@ -47,7 +47,7 @@ export function createExamineEndpoints(needs: {
   const paces: Pace[] = [];
 
   return {
-    /** `text` says the endpoint's cluster. */
+    /** `text` names the endpoint's cluster, and starts the finding. */
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
         withDeadline(needs.rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
@@ -81,7 +81,7 @@ export function createExamineEndpoints(needs: {
         : bad("SOLANA_RPC_URL", `${problem}: choose a plan without this limit`);
     },
 
-    /** How far the examined endpoints are from each other; none if they are fewer than two. */
+    /** Reports how many slots the examined endpoints are apart; empty for fewer than two. */
     distance(): Finding[] {
       const [first, ...others] = paces;
       if (!first || others.length === 0) return [];
@@ -107,7 +107,7 @@ async function countSlots(call: Call): Promise<Pace> {
   return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / (last.at - first.at) };
 }
 
-/** Which transactions a node simulates, by one of version 1, which does nothing. */
+/** Simulates an empty transaction of version 1 to find out which versions a node accepts. */
 async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANSACTIONS> {
   const budget = { version: 1, unitLimit: 1_000, price: 0n } as const;
   const transaction = toTransaction(
@@ -124,8 +124,8 @@ async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANS
 }
 
 /**
- * The largest call that an endpoint accepts, of the sizes tried; and whether the service can use the endpoint: it
- * splits only calls whose refusal looks like one for their size.
+ * Finds the largest call that an endpoint accepts, and whether the service can use the endpoint: the service splits a
+ * call only if the refusal looks like one for its size.
  */
 async function findAccountLimit(
   readAccounts: (keys: readonly string[]) => Promise<unknown>,

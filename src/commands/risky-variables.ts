@@ -6,7 +6,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The permission of a file's mode that lets every user of the machine read it. */
 const READABLE_BY_ALL = 0o004;
-/** No deadline is so short. Those that are were probably meant in seconds. */
+/** A shorter deadline was probably meant in seconds. */
 const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
 
 /** Warnings about variables that are valid but probably mistakes. No warning quotes a secret. */
@@ -55,7 +55,7 @@ function hostsIn(urls = ""): Set<string | undefined> {
   return new Set(urls.split(",").map((url) => URL.parse(url.trim())?.hostname));
 }
 
-/** Whether `path`, which may also be a key itself, is such a file. */
+/** Whether every user can read the file at `path`, which may also be a key instead of a path. */
 function isReadableByAll(path: string): boolean {
   try {
     return (statSync(path).mode & READABLE_BY_ALL) !== 0;

@@ -5,8 +5,8 @@ const TYPOS = [
 ];
 
 /**
- * A warning for each variable of `env` that the service does not read but whose name resembles one of `known`: a
- * misspelling, or the same words with some more or fewer. No warning quotes a value.
+ * Warns about each variable of `env` that the service does not read but whose name resembles one of `known`: a
+ * misspelling, or the same words with some added or missing. No warning quotes a value.
  */
 export function warnAboutUnknown(
   env: Readonly<Record<string, string | undefined>>,

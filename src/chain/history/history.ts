@@ -14,40 +14,40 @@ import { budgetRefusal } from "../budget-refusal.ts";
 import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";
 
-/** A part of an account's history, newest first. */
+/** A page of an account's history, newest first. */
 export interface HistoryPage {
   readonly transfers: readonly Transfer[];
   /** The signature of the last transaction looked at; if there was none, the page's `after`. */
   readonly endCursor: string | undefined;
-  /** Whether there are older transactions. They may hold no transfer. */
+  /** Whether there are older transactions. They may contain no transfer. */
   readonly hasNextPage: boolean;
 }
 
 /**
- * The fewest transactions that a page looks at. Others can send dust: more would make a page expensive, fewer would
- * leave small pages empty.
+ * The fewest transactions that a page looks at. Anyone can send dust, so a lower number would leave small pages empty;
+ * a higher one would make pages expensive.
  */
 export const MIN_LOOKED_AT = 30;
 /** The fewest transactions read at once, so that dust is not read one call after the other. */
 const MIN_READ_AT_ONCE = 10;
-/** What finalized transactions did to accounts. An entry takes about 400 bytes. */
+/** The most cached transfers of finalized transactions. An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;
-/** The shares of the hour's calls. */
+/** Fractions of the hourly calls, as in {@link createBudget}. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
 const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
-/** A node may return a transaction only some time after it lists it. */
+/** How often a transaction is read: a node may list it some time before it can return it. */
 const READS = 3;
 const REREAD_MS = 400;
 
 export type History = ReturnType<typeof createHistory>;
 
 /**
- * Reads what arrived at accounts' addresses and what left them. The chain is the only ledger: nothing is stored,
- * but finalized transactions never change, so the last ones read are cached.
+ * Reads the transfers to and from accounts' addresses. The chain is the only ledger: nothing is stored. Finalized
+ * transactions never change, so the transfers read last are cached.
  *
- * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up. One
- * address block may use an eighth of them. A second endpoint's list counts too; other calls to a second endpoint do not.
+ * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up.
+ * One address block may use an eighth of the calls. A list from a second endpoint counts too; its other calls do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -63,7 +63,7 @@ export function createHistory(needs: {
   const { rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
   const cache = createLruCache<string, { readonly transfer: Transfer | undefined }>(MAX_CACHED);
-  // A list must be newer than its request, so nobody joins one in flight.
+  // A list must be newer than its request, so no reader joins a read in flight.
   const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
   const shareTransaction = createSharedReads<Transfer | undefined>({ joinsInFlight: true });
   const budget = createBudget({
@@ -75,7 +75,7 @@ export function createHistory(needs: {
   });
   metrics.watch("history_calls", budget.usedRatio);
 
-  /** Takes one call from the share of the first block that has one left. */
+  /** Takes one call from the budget of the first address block that has one left. */
   async function pay(blocks: Blocks) {
     let shortage: Shortage | undefined;
     // Also visits blocks that are added meanwhile.
@@ -91,8 +91,8 @@ export function createHistory(needs: {
 
   return {
     /**
-     * Up to `first` transfers before the transaction `after`. Looks at {@link MIN_LOOKED_AT} transactions, or at `first`
-     * if that is more, so a page may have fewer transfers, or none, and still not be the last. Undefined if no endpoint
+     * Up to `first` transfers before the transaction `after`. Looks at the larger of {@link MIN_LOOKED_AT} and `first`
+     * transactions, so a page may have fewer transfers, or none, without being the last. Undefined if no endpoint
      * knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
      */
     async readPage(

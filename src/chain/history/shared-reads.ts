@@ -1,10 +1,10 @@
 import { serviceBusy } from "../../contract/service-busy.ts";
 import { createSemaphore, type Blocks, type Task } from "../../fairness/semaphore.ts";
 
-/** Who reads a history. */
+/** A caller that reads a history. */
 export interface HistoryReader {
   readonly signal: AbortSignal;
-  /** Readers in the same block of IP addresses share one part of the calls. */
+  /** Readers in the same block of IP addresses share one budget of calls. */
   readonly addressBlock: string;
 }
 
@@ -15,8 +15,8 @@ const MAX_WAITING = 1_000;
 
 /**
  * Returns a function that reads a key, or joins another reader's read of the same key. A read can be joined while it
- * waits for its turn; with `joinsInFlight`, until it ends. `read` gets the address blocks of its readers. Rejects with the
- * error of the read, ContractError SERVICE_BUSY, or the reader's abort reason.
+ * waits for its turn; with `joinsInFlight`, until it ends. `read` receives its readers' address blocks. Rejects with
+ * the read's error, ContractError SERVICE_BUSY, or the reader's abort reason.
  */
 export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean }) {
   const addTask = createSemaphore<T>({

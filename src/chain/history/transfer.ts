@@ -3,7 +3,7 @@ import { toLamports, type Lamports } from "../lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
 
-/** COLLECTED from the launch platform's vaults, the account's or a sharing config's, by anyone; RECEIVED otherwise; or WITHDRAWN. */
+/** COLLECTED: creator fees from the launch platform, whoever collected them. RECEIVED: all other arrivals. */
 type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
 
 /** What one transaction added to an account's address, or took from it. */
@@ -15,13 +15,10 @@ export interface Transfer {
   readonly at: Date | undefined;
 }
 
-/** Smaller received amounts are left out: anyone can send dust. The smallest amount that prints as more than 0. */
+/** Smaller arrivals are left out: anyone can send dust. This is the smallest amount that prints as more than 0. */
 const MIN_RECEIVED = toLamports(100_000);
 
-/**
- * The transfer that a transaction made at an account's address; undefined if there is none to show. A failed transaction
- * moves nothing.
- */
+/** Returns what a transaction moved to or from an account's address; undefined if there is nothing to show. */
 export function toTransfer(
   transaction: Pick<LandedTransaction, "err" | "blockTime" | "balances" | "instructions">,
   signature: string,
@@ -40,9 +37,9 @@ export function toTransfer(
 }
 
 /**
- * Whether the vault's balance fell, or the launch platform ran an instruction for the vault and the address (a collect
- * that also fills the vault may leave its balance unchanged), or one that distributes a coin's shared fees to the
- * address. The platform checks the accounts of a distribution, so nothing is derived: a transaction can name hundreds.
+ * Whether the vault's balance fell, or an instruction of the launch platform names the address, and either names the
+ * vault too (a collect may also fill the vault, so that its balance stays the same) or distributes shared fees.
+ * Derives no address: the platform checks a distribution's accounts, and a transaction can name hundreds.
  */
 function isCollect(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,

@@ -12,7 +12,7 @@ export type CoinAddressesOf = (mint: string) => CoinAddresses;
 /** An entry with all addresses takes up to 4.2 kB. */
 const MAX_CACHED_COINS = 10_000;
 
-/** A u16: 0. */
+/** The u16 0. */
 const POOL_INDEX = Buffer.alloc(2);
 
 interface Programs extends VaultPrograms {
@@ -27,7 +27,7 @@ export function createCoinAddresses(programs: Programs): CoinAddressesOf {
   return (mint) => cache.memo(mint);
 }
 
-/** The seeds of the pool into which the launch platform migrates a coin. Its creator is a PDA of the platform. */
+/** The seeds of the pool to which the launch platform migrates a coin. The pool's creator is the platform's PDA. */
 export function poolSeedsOf(
   mint: string,
   launchpadProgramId: string,
@@ -74,7 +74,7 @@ class DerivedCoinAddresses {
     return (this.#poolTokens ??= tokenAccountOf(this.pool));
   }
 
-  /** The coin's creator once its fees are shared: the address of its sharing config, with vaults of its own. */
+  /** The sharing config, which has its own vaults: the coin's creator once its fees are shared. */
   get sharingConfig(): Creator {
     return (this.#sharingConfig ??= new DerivedCreator(
       this.#derive("sharing-config", this.#programs.launchpadFeesProgramId),

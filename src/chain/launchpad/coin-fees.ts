@@ -8,7 +8,7 @@ import { ALL_BPS, decodeSharingConfig, type SharingConfig } from "./sharing-conf
 
 const SOL = WRAPPED_SOL_MINT.toBase58();
 
-/** Why a collect for an account does not move the fees of a coin, with a sentence for callers. */
+/** Reasons why a collect does not move a coin's fees to an account, each with a sentence for callers. */
 export const UNCOLLECTABLE = {
   NO_SUCH_COIN: "The launch platform has no coin with this mint.",
   HOLDER_REWARDS: "The coin's creator fees go to its holders.",
@@ -29,18 +29,18 @@ export const UNCOLLECTABLE = {
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
-/** Where fees wait: in a place of the coin, or, as SHARED, in the vaults of its sharing config. */
+/** Where fees wait: on the coin's curve, in its pool, or in the vaults of its sharing config (SHARED). */
 type FeeStage = Stage | "SHARED";
 
-/** The creator fees of a coin that wait in one place. */
+/** The creator fees of a coin that wait in one {@link FeeStage}. */
 export interface CoinFees {
   readonly mint: string;
-  /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like the next. */
+  /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like `quoteMint`. */
   readonly stage: FeeStage | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
   /**
-   * In the smallest unit of the quote mint. The account's share, if it shares the fees. Null for
+   * In the smallest unit of the quote mint. If the fees are shared, only the account's share. Null for
    * {@link UNCOLLECTABLE.NO_SUCH_COIN}, and for a pool that is not read.
    */
   readonly amount: bigint | null;
@@ -50,44 +50,44 @@ export interface CoinFees {
   readonly reason: UncollectableReason | null;
 }
 
-/** The fees in one place of a coin that is not shared. */
+/** The fees on the curve or in the pool of a coin that is not shared. */
 interface OwnFees extends CoinFees {
-  /** By how many bytes a sweep makes the account grow, at the payer's expense. */
+  /** How many bytes a sweep adds to the account, at the payer's expense. */
   readonly missingBytes: number;
 }
 
-/** A place that exists. */
+/** A curve or pool that exists. */
 interface CoinPlace {
   readonly stage: Stage;
-  /** That of the curve, if `isUnread`. */
+  /** The curve's account if `isUnread`. */
   readonly account: FeeAccount;
-  /** The pool of a coin in another currency has another address than the one that is read. */
+  /** A pool in a currency other than SOL: only the address of the SOL pool is read. */
   readonly isUnread: boolean;
 }
 
-/** What the accounts of a coin say. */
+/** A coin, decoded from its accounts. */
 export interface Coin {
   readonly addresses: CoinAddresses;
-  /** In the order in which the coin trades there. */
+  /** The curve, then the pool, as far as they exist. */
   readonly places: readonly CoinPlace[];
-  /** Who shares the fees; undefined unless a place names the coin's sharing config as the creator. */
+  /** Undefined unless the curve or the pool names the coin's sharing config as the creator. */
   readonly sharing: SharingConfig | undefined;
-  /** Those of the sharing config. */
+  /** The vaults of the sharing config. */
   readonly vaults: Vaults;
 }
 
-/** The addresses of the accounts of a coin, from which {@link DecodeCoin} decodes it. */
+/** The addresses of the accounts from which {@link DecodeCoin} decodes a coin. */
 export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): string[] {
   return [curve, pool, sharingConfig.address, sharingConfig.creatorVault, sharingConfig.ammVault];
 }
 
 /**
- * Decodes a coin from its accounts, with {@link COIN_BYTES} of their data, in the order of {@link keysOfCoin}. Undefined
- * if one cannot be used.
+ * Decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES} of their data. Returns
+ * undefined if an account cannot be used.
  */
 export type DecodeCoin = (addresses: CoinAddresses, accounts: Accounts, rent: Rent) => Coin | undefined;
 
-/** The chain alone decides whose a coin's fees are. */
+/** Decodes coins. Only the chain's accounts decide who receives a coin's fees. */
 export function createDecodeCoin(programs: {
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
@@ -113,9 +113,9 @@ export function createDecodeCoin(programs: {
 }
 
 /**
- * The fees of a coin for the account whose address is `creator`, in base58, if it is none of those that share them: an
- * entry for each place that exists, or a single entry if none does. A place where the coin no longer trades has an entry
- * only while fees wait there.
+ * Returns the fees of a coin for the account with the address `creator`, in base58, which must not be a shareholder.
+ * There is one entry for the curve and one for the pool, if they exist, or a single entry if neither does. A completed
+ * curve with a pool has an entry only while fees wait there.
  */
 export function toCoinFees(coin: Coin, creator: string): OwnFees[] {
   const { addresses, places } = coin;
@@ -136,8 +136,8 @@ export function toCoinFees(coin: Coin, creator: string): OwnFees[] {
 }
 
 /**
- * Why the fees of a place do not go to `creator`; null if they do. Checks holder rewards and sharing before the creator:
- * such a coin no longer names the account that launched it.
+ * Why a collect cannot move the fees of a curve or pool to `creator`; null if it can. Checks holder rewards and
+ * sharing first, because such a coin no longer names the account that launched it.
  */
 export function reasonOf(
   { sharingConfig }: CoinAddresses,

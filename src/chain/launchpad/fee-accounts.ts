@@ -3,7 +3,7 @@ import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
-/** An account's vaults to which sweeps move fees, in the order in which they run. */
+/** The vaults of an account to which sweeps move fees, in the order of the sweeps. */
 export const SWEPT_VAULTS = ["creatorVault", "ammVault"] as const;
 
 export type SweptVault = (typeof SWEPT_VAULTS)[number];
@@ -11,9 +11,9 @@ export type SweptVault = (typeof SWEPT_VAULTS)[number];
 /** Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. */
 export type Stage = "CURVE" | "POOL";
 
-/** A place where a coin's creator fees wait. */
+/** Describes a curve or a pool, where a coin's creator fees wait. */
 interface Place {
-  /** Which of the coin's addresses it has. */
+  /** Which of the coin's addresses is its address. */
   readonly account: "curve" | "pool";
   /** Which program owns it. */
   readonly program: "launchpadProgramId" | "launchpadAmmProgramId";
@@ -27,7 +27,7 @@ interface Place {
 /** Offsets of fields in an account's data, discriminator included, and the size of the newest layout. */
 interface Layout {
   readonly discriminator: Buffer;
-  /** Undefined for a pool: a coin trades there for good. */
+  /** Undefined for a pool, which a coin never leaves. */
   readonly isComplete?: number;
   readonly quoteMint: number;
   readonly creator: number;
@@ -39,9 +39,9 @@ interface Layout {
 }
 
 /**
- * The places of a coin in the order in which it trades there. The layouts are those of the launch platform's accounts
- * `BondingCurve` and `Pool`. Older accounts are shorter and read as if zeros followed.
- * Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/instructions/SWEEP_FEES.md.
+ * The curve and the pool, in the order in which a coin trades there. The layouts are those of the launch platform's
+ * accounts `BondingCurve` and `Pool`. Older accounts are shorter and read as if zeros followed. Source:
+ * https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/instructions/SWEEP_FEES.md.
  */
 export const PLACES: Readonly<Record<Stage, Place>> = {
   CURVE: {
@@ -79,7 +79,7 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
 
 export const STAGES = Object.keys(PLACES) as Stage[];
 
-/** How many bytes of the accounts of a coin decoding them needs. */
+/** How many bytes of each of a coin's accounts are needed to decode the coin. */
 export const COIN_BYTES = Math.max(
   SHARING_CONFIG_BYTES,
   ...STAGES.map((stage) => PLACES[stage].layout.bytes),
@@ -87,7 +87,7 @@ export const COIN_BYTES = Math.max(
 
 /** The creator fees of a bonding curve or pool. */
 export interface FeeAccount {
-  /** In base58: who the fees are for. The default key if the account names nobody. */
+  /** Who receives the fees, in base58; the default key if the account names no creator. */
   readonly creator: string;
   /** In base58; the wrapped SOL mint for a coin that trades in SOL. */
   readonly quoteMint: string;
@@ -99,11 +99,11 @@ export interface FeeAccount {
   readonly isCashback: boolean;
   /** The fees go to holders. */
   readonly isHolderReward: boolean;
-  /** By how many bytes a sweep makes the account grow to the newest layout, at the payer's expense. */
+  /** How many bytes a sweep adds to reach the newest layout, at the payer's expense. */
   readonly missingBytes: number;
 }
 
-/** Decodes the account of a place; undefined for any other account. */
+/** Decodes a curve or pool; undefined for any other account. */
 export function decodeFeeAccount(
   stage: Stage,
   account: Pick<Account, "owner" | "data"> | undefined,

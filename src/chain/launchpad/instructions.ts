@@ -43,8 +43,8 @@ interface NamedAccount {
 }
 
 /**
- * An instruction of any program. Addresses are in base58. A collect is sized with many coins before it is built with some
- * of them, and web3.js would decode and encode each key every time.
+ * An instruction of any program. Addresses are strings in base58: a collect is sized with many coins before it is
+ * built with some of them, and web3.js would decode and encode each key every time.
  */
 export interface Instruction {
   readonly program: string;
@@ -156,7 +156,7 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
 
     /**
      * Pays everything above the rent-exempt minimum in the sharing config's creator vault to the shareholders, all or
-     * nothing. Fails while fees wait on the coin's curve. The first version of the instruction, which needs no payer.
+     * nothing. Fails while fees wait on the coin's curve. Uses the instruction's first version, which needs no payer.
      */
     distributeCreatorFees: (
       { mint, curve, sharingConfig }: CoinAddresses,

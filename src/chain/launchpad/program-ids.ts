@@ -13,7 +13,7 @@ export const LAUNCHPAD_AMM_PROGRAM_ID = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FM
 export const LAUNCHPAD_FEES_PROGRAM_ID = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ";
 
 /**
- * Other programs that are no escrow program, base58. Sources: the crate solana-sdk-ids, and
+ * Other programs that cannot be the escrow program, base58. Sources: the crate solana-sdk-ids, and
  * https://www.solana-program.com/docs/token
  */
 const FOREIGN_PROGRAM_IDS = [
@@ -40,7 +40,7 @@ const FOREIGN_PROGRAM_IDS = [
   "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
 ];
 
-/** Programs that cannot withdraw from addresses derived from them: those of the chain, and the launch platform's. */
+/** Programs of the chain and the launch platform: not the escrow program, as they cannot withdraw from its PDAs. */
 export const NO_ESCROW_PROGRAM_IDS: ReadonlySet<string> = new Set([
   LAUNCHPAD_PROGRAM_ID,
   LAUNCHPAD_AMM_PROGRAM_ID,

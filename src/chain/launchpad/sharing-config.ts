@@ -7,7 +7,7 @@ export interface Shareholder {
   readonly bps: number;
 }
 
-/** Who shares the creator fees of a coin. The platform can change it. */
+/** Who shares a coin's creator fees. The launch platform can change this. */
 export interface SharingConfig {
   /** Distributions are paused. */
   readonly isPaused: boolean;
@@ -15,7 +15,7 @@ export interface SharingConfig {
   readonly shareholders: readonly Shareholder[];
 }
 
-/** A share of 1, in ten-thousandths. */
+/** 100%, in ten-thousandths. */
 export const ALL_BPS = 10_000;
 
 const MAX_SHAREHOLDERS = 10;

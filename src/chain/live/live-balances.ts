@@ -8,34 +8,34 @@ import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
 /**
- * Besides each watcher's first read, watching makes at most 60 calls in any minute: one in 1.2 s, and up to
- * 10 sooner.
+ * Besides each watcher's first read, watching makes at most 60 calls in any minute: one per 1.2 s, and a burst of up
+ * to 10.
  */
 const CALL_MS = 1_200;
 const BURST = 10;
-/** A read starts when it may make this many calls. One that makes more delays the next. */
+/** A read starts once this many calls are allowed. A read that makes more delays the next one. */
 const CALLS_PER_READ = 8;
 /** The wait after a failed read, doubled by each further one. */
 const FIRST_BACKOFF_MS = 2_000;
 const MAX_BACKOFF_MS = 15_000;
 
-/** Tests pass shorter waits than production's, which are the defaults. */
+/** Tests pass shorter waits. The defaults are for production. */
 export interface LiveWaits {
   /** How often a wallet is read while few are watched. */
   readonly livePeriodMs?: number | undefined;
-  /** Between two calls, after a burst. */
+  /** The time between two calls, after a burst. */
   readonly liveCallMs?: number | undefined;
 }
 
-/** Who watches a wallet. */
+/** A caller that watches a wallet. */
 export interface Watcher {
   /** Ends the watching. */
   readonly signal: AbortSignal;
-  /** Watchers in the same block share one turn. */
+  /** Watchers in the same block of IP addresses share one turn. */
   readonly addressBlock: string;
 }
 
-/** A wallet that somebody watches. */
+/** A wallet with at least one watcher. */
 interface Watched extends WalletWithCoins {
   /** The number of its watchers, by address block. */
   readonly watchers: Map<string, number>;
@@ -48,17 +48,17 @@ interface Watched extends WalletWithCoins {
   version: number;
   /** Whether the last read failed: the next balance is shown even if it is the same. */
   isStale: boolean;
-  /** Resolves when it has been read again. */
+  /** Resolves after the next successful read. */
   nextRead: PromiseWithResolvers<undefined>;
 }
 
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
- * Watches balances for the whole process. All watchers of a wallet share its reads, and one read is of up to 32 wallets,
- * fewer with coins. Each wallet is read every 2 s, or every 1.2 s times the calls that all of them need: 38 s for 1,000
- * without coins. Then address blocks take turns, each with one wallet. During an outage nothing is shown, and one read at
- * a time probes the chain.
+ * Watches balances for the whole process. All watchers of a wallet share its reads. One read covers up to 32 wallets,
+ * fewer with coins. Each wallet is read every 2 s. Many wallets take longer, 1.2 s for each call (38 s for 1,000
+ * wallets without coins); then address blocks take turns, one wallet each. During an outage nothing is shown, and one
+ * read at a time probes the chain.
  */
 export function createLiveBalances(
   needs: LiveWaits & {
@@ -78,7 +78,7 @@ export function createLiveBalances(
   const changed = new Set<Watched>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
-  /** When a call may be made if the burst is used up. */
+  /** When the next call is allowed once the burst is used up. */
   let nextCallAt = 0;
   let failures = 0;
   let backsOffUntil = 0;
@@ -185,8 +185,8 @@ export function createLiveBalances(
 
   return {
     /**
-     * The balance of an account and its coins as it is now, read for this watcher, and then whenever it changes; after
-     * an outage also if it did not. A watcher that is slow gets the newest. Ends when `signal` aborts.
+     * Yields the current balance of an account and its coins, read for this watcher, then each change; after an outage
+     * also an unchanged balance. A slow watcher gets only the newest balance. Ends when `signal` aborts.
      */
     watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncGenerator<BalanceWith> {
       const joinedAt = performance.now();
@@ -202,7 +202,7 @@ export function createLiveBalances(
       return follow(wallet, joinedAt, signal);
     },
 
-    /** Reads an account soon, if somebody watches it. Call it when its balance has changed. */
+    /** Reads a watched account soon. Call it when the account's balance has changed. */
     refresh({ address }: AccountAddresses): void {
       for (const wallet of wallets.values()) if (wallet.account.address === address) changed.add(wallet);
       schedule();
@@ -210,7 +210,7 @@ export function createLiveBalances(
   };
 }
 
-/** The balances of a wallet that are read from `joinedAt` on: the newest, and then each one that differs. */
+/** Yields a wallet's balances that were read after `joinedAt`: the newest, then each change. */
 async function* follow(wallet: Watched, joinedAt: number, signal: AbortSignal): AsyncGenerator<BalanceWith> {
   let shown: number | undefined;
   while (!signal.aborted) {

@@ -19,7 +19,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** Waits for `promise`, but rejects with the signal's reason as soon as that aborts. */
+/** Waits for `promise`, but rejects with the signal's reason as soon as the signal aborts. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => {

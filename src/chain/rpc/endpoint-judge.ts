@@ -14,14 +14,14 @@ import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 
-/** All that is known of one endpoint. */
+/** The state kept for one endpoint. */
 interface Standing {
   readonly endpoint: Endpoint;
   readonly progress: Progress;
-  /** Its cluster, by the last answer; undefined before the first. */
+  /** The genesis hash that the endpoint last reported; undefined before its first report. */
   genesisHash: string | undefined;
   isForeign: boolean;
-  /** When the genesis hash was read; undefined before, and after each failure. */
+  /** When the genesis hash was last read; undefined before the first read, and after each failure. */
   verifiedAt: number | undefined;
   verifying: Promise<void> | undefined;
   isChecking: boolean;
@@ -44,13 +44,13 @@ const MAX_BACKOFF_MS = 30_000;
 /** While there are calls, an endpoint that has been silent for this long is asked for its state. */
 const CHECK_AFTER_MS = 2_000;
 const VERIFY_AFTER_MS = 60_000;
-/** For how long an answer shows how an endpoint is. */
+/** For this long, an endpoint's last answer describes its state. */
 const KNOWN_MS = 10_000;
-/** After this long below the newest slot, answers become the newest slot. */
+/** When the best endpoint has been below the newest slot for this long, its slot becomes the newest. */
 const LOST_MS = 10_000;
 /** A fault that has not been seen for this long is over. */
 const OVER_MS = 60_000;
-/** The methods whose answers must be current. Other answers, such as a transaction's status, count in any slot. */
+/** The methods whose answers must be current. Other answers, such as a transaction's status, may be of any slot. */
 const OF_NOW: readonly RpcMethod[] = [
   "getMultipleAccounts",
   "simulateTransaction",
@@ -67,23 +67,25 @@ const TEXTS: Readonly<Record<Fault, string>> = {
 export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
 
 /**
- * Decides which endpoints are used and in which order, and which of their answers. `endpoints` are in order of preference.
+ * Decides which endpoints are used, in which order, and which of their answers are accepted. `endpoints`: most
+ * preferred first.
  *
- * - An endpoint that fails, rate limits or is slow backs off for half a second at first and twice as long after each
- *   further failure, up to half a minute; a success resets this.
- * - An endpoint on another cluster is not used: its answers about our accounts look right, and are wrong. A cluster is
- *   known by its genesis hash. The most preferred endpoint that has answered decides which is right. If it later answers
- *   differently, the right one stays as long as another endpoint still reports it: a host name may move to a node of
- *   another cluster. The hash is read before the first use, after a failure, and once a minute.
- * - An endpoint with a {@link Fault} is used only while no other is better. Only its answers decide whether it has one: no
- *   endpoint makes another one worse by claiming to be ahead. While all are old, this machine's clock is wrong.
+ * - An endpoint that fails, rate limits or is slow backs off: for half a second at first, and twice as long after each
+ *   further failure, up to half a minute. A success resets the backoff.
+ * - An endpoint on another cluster is not used: its answers about our accounts look right, but are wrong. The genesis
+ *   hash identifies the cluster. The most preferred endpoint that has answered decides which hash is right. If this
+ *   endpoint later reports another hash, the right hash stays while another endpoint still reports it: a host name may
+ *   move to a node of another cluster. The hash is read before the first use, after a failure, and once a minute.
+ * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own answers decide
+ *   whether it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all look old, this
+ *   machine's clock is wrong.
  *
- * After a failure, an endpoint's genesis hash is read in the background before the endpoint is used again. A caller waits
- * for that only if no other endpoint works. A single endpoint is compared with nothing: it has no fault.
+ * After a failure, an endpoint's genesis hash is read in the background before the endpoint is used again. A caller
+ * waits for this read only if no other endpoint works. A single endpoint is never compared, so it has no fault.
  */
 export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
-  /** Calls an endpoint, whatever it answers. */
+  /** Calls an endpoint without these checks. */
   callEndpoint: CallEndpoint;
   rpcTimeoutMs: number;
   log: Logger;
@@ -102,21 +104,23 @@ export function createEndpointJudge(needs: {
   /** The last answer of the best endpoint. */
   let best = { slot: 0, at: -Infinity };
   let newestSlot = 0;
-  /** Since when the best endpoint's answers have been below the newest slot. */
+  /** When the best endpoint's answers fell below the newest slot; undefined while they are not below it. */
   let belowSince: number | undefined;
 
   const backsOff = ({ backsOffUntil, isForeign }: Standing) => isForeign || backsOffUntil > now();
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
   const isKnown = ({ progress }: Standing) => progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
 
-  /** The endpoint's fault, if another endpoint that answers is better; with `orUnknown`, if another may be. */
+  /**
+   * The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state counts as better.
+   */
   function faultOf(standing: Standing, orUnknown = false): Fault | undefined {
     const { progress } = standing;
     const fault = progress.fault();
     if (!fault) return undefined;
     const isBetter = (other: Standing) =>
       rankOf(other) < rankOf(standing) &&
-      // Where the whole chain stands still, they are at the same slot.
+      // If the whole chain stands still, all endpoints are at the same slot.
       (fault !== "still" || other.progress.slot() > progress.slot() || progress.isOld());
     const others = all.filter((other) => other !== standing && !backsOff(other));
     return others.some((other) => (isKnown(other) ? isBetter(other) : orUnknown)) ? fault : undefined;
@@ -196,16 +200,16 @@ export function createEndpointJudge(needs: {
     progress.take(toState(await withDeadline(rpcTimeoutMs, read), params));
   }
 
-  /** Whether time explains a slot that is not the best endpoint's, such as that of a transaction. */
+  /** Whether the chain can have reached `slot` by now, given the best endpoint's last answer. */
   const isReached = (slot: number) =>
     best.slot === 0 || slot <= best.slot + ((now() - best.at + MAX_AGE_MS) / 1_000) * MOST_RATE;
 
-  /** Takes a slot that another endpoint, or another replica, has reached. */
+  /** Raises the newest slot to one that another endpoint or replica reports, if the chain can have reached it. */
   function takeSlot(slot: number): void {
     if (slot > newestSlot && isReached(slot)) newestSlot = slot;
   }
 
-  /** Takes the state that a call's answer is from. Returns whether the answer may be used. */
+  /** Records an answer's slot and clock. Returns whether the answer may be used. */
   function accept(standing: Standing, state: State): boolean {
     const { progress } = standing;
     const { slot } = state;
@@ -226,8 +230,8 @@ export function createEndpointJudge(needs: {
   }
 
   /**
-   * Makes a call. Of an endpoint that has failed, the genesis hash is read at the same time; of one that was never used,
-   * and before a transaction is sent, first.
+   * Makes a call, and reads the genesis hash of an endpoint that is not verified: before the call if it sends a
+   * transaction, or if the cluster is unknown or wrong; otherwise at the same time.
    */
   async function callVerified<T>(
     standing: Standing,
@@ -251,10 +255,10 @@ export function createEndpointJudge(needs: {
   }
 
   return {
-    /** Whether it comes first, and nothing is wrong with it: it soon reaches what others have reached. */
+    /** Whether the endpoint comes first and is healthy, so that it soon catches up with the others. */
     isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
 
-    /** The endpoints, the best first: those that are verified and have no fault, in order of preference. */
+    /** All endpoints: first the verified ones without a fault, in order of preference. */
     inOrder(): readonly Endpoint[] {
       if (isOnly) return endpoints;
       all.forEach(logFault);
@@ -263,14 +267,14 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
-    /** Takes the error of a call, or "slow". One for another slot, or a version, says nothing about its health. */
+    /** Records a call's error, or "slow". Errors about the slot or the version are no fault of the endpoint. */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy =
         isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));
       if (!isHealthy) fail(of(endpoint), reason);
     },
 
-    /** Takes the success of a call. */
+    /** Records a successful call. */
     succeeded(endpoint: Endpoint): void {
       const standing = of(endpoint);
       if (standing.failuresInARow > 0) log.info({ host: endpoint.host }, "a chain endpoint works again");
@@ -278,8 +282,8 @@ export function createEndpointJudge(needs: {
     },
 
     /**
-     * Calls an endpoint. Throws an {@link RpcError} for an endpoint on another cluster, for an answer that may not be
-     * used, and for one below the requested `minContextSlot`, which some nodes ignore.
+     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, or if its answer may not be
+     * used or is below the requested `minContextSlot`, which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);
@@ -291,7 +295,7 @@ export function createEndpointJudge(needs: {
         const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
         if (accept(standing, state) && state.slot >= minContextSlot) return result;
       } catch (error) {
-        // A node that has not reached the required slot says where it is.
+        // A node that has not reached the required slot reports its own slot.
         if (error instanceof RpcError && error.slot !== undefined) accept(standing, { slot: error.slot });
         throw error;
       }
@@ -299,15 +303,14 @@ export function createEndpointJudge(needs: {
     }) satisfies CallEndpoint,
 
     /**
-     * The newest slot of the answers that were used; 0 before the first. It falls to the best endpoint's answers when they
-     * have been below it for 10 s while they advanced: it was wrong, the cluster was rolled back, or nobody who is as
-     * far answers.
+     * The newest slot of all accepted answers; 0 before the first. Falls to the best endpoint's slot after that has
+     * advanced below it for 10 s: it was wrong, the cluster was rolled back, or no endpoint that far ahead answers.
      */
     newestSlot: () => newestSlot,
     takeSlot,
     isReached,
 
-    /** Asks those endpoints for their state that calls do not ask, and for their cluster those that are due. */
+    /** Reads the state of endpoints that no call has used lately, and the genesis hash where that is due. */
     check(): void {
       if (isOnly) return;
       for (const standing of all) {
@@ -331,7 +334,7 @@ export function createEndpointJudge(needs: {
       }
     },
 
-    /** Reads each endpoint's cluster, in order of preference, and its state, before endpoints are needed. */
+    /** Reads each endpoint's cluster and state, before the first calls. Results are in order of preference. */
     readClusters: () =>
       Promise.all(
         all.map(async (standing): Promise<Cluster> => {
@@ -353,7 +356,7 @@ export function createEndpointJudge(needs: {
   };
 }
 
-/** The state that a result is from. Reads of accounts begin with the clock. */
+/** Returns a result's slot and clock. Reads of accounts begin with the clock sysvar. */
 function toState(result: unknown, [keys]: readonly unknown[]): State {
   if (typeof result === "number") return { slot: result };
   const { context, value } = result as { context: { slot: number }; value: unknown };

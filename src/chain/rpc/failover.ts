@@ -10,7 +10,7 @@ const SLOW_AFTER = 1 / 5;
 const RETRY_MS = [50, 150] as const;
 /** The wait while nodes are behind: a slot or two. */
 const CATCH_UP_MS = [200, 400] as const;
-/** How often a call asks only the best endpoint while that is only behind: for about 1.2 s. */
+/** How many times a call asks only the best endpoint while this endpoint is behind: for about 1.2 s. */
 const TRIES_AT_BEST = 6;
 
 export type Failover = ReturnType<typeof createFailover>;
@@ -18,16 +18,15 @@ export type Failover = ReturnType<typeof createFailover>;
 /**
  * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total.
  *
- * Endpoints are tried in the order of {@link createEndpointJudge}.
- * A call that takes a fifth of the timeout also goes to the next endpoint; the first complete result counts and
- * the other attempts are aborted. After an error about the request itself no further endpoint is tried; the call
- * fails only when all open attempts have failed. When every endpoint has failed, all are tried once more after a
- * short wait; while they are only behind, until the timeout. The best endpoint has about 1.2 s to catch up before the
- * next one is asked. Otherwise an endpoint that claims a high slot would get the reads of each account that was just
- * collected.
+ * Tries endpoints in the order of {@link createEndpointJudge}. A call that takes a fifth of the timeout also goes to
+ * the next endpoint; the first complete result counts, and the other attempts are aborted. After an error about the
+ * request itself, the call tries no further endpoint, and fails once all open attempts have failed. When every
+ * endpoint has failed, the call tries all once more after a short wait; while they are only behind, until the timeout.
+ * The best endpoint has about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that claims a high
+ * slot would receive the reads of every account that was just collected.
  *
- * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none of them
- * has a complete one, it returns the incomplete one without waiting for slow endpoints.
+ * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none returns
+ * a complete result, the call returns the incomplete one without waiting for slow endpoints.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -101,7 +100,7 @@ export function createFailover(needs: {
               judge.failed(endpoint, reason);
               const waits = waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
               if (!isRetryable(reason) || waits) next = candidates.length;
-              // An endpoint that answers for another slot may be right soon.
+              // Keep a failure about the slot: the call is then retried, because the endpoint may soon catch up.
               if (!isRetryable(reason) || !isOfSlot(failure)) failure = reason as Error;
               goOn();
             },
@@ -118,7 +117,7 @@ export function createFailover(needs: {
           settle();
           reject(failure!);
         } else if (isOfSlot(failure) && slow.isSupersetOf(open)) {
-          // The refused answer may be the best there is, so do not wait for these.
+          // Do not wait for slow endpoints: the refused answer may be the best one, and the retry may accept it.
           for (const endpoint of open) judge.failed(endpoint, "slow");
           settle();
           reject(failure!);
@@ -130,8 +129,8 @@ export function createFailover(needs: {
   }
 
   /**
-   * Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. An answer that was
-   * refused may be used once the others have been asked, so the first retry for a slot does not wait.
+   * Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. The first retry
+   * after a failure about the slot does not wait: once the others have been asked, a refused answer may be accepted.
    */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,

@@ -8,25 +8,25 @@ import type { Account } from "./rpc-results.ts";
 /** Accounts in the order of their addresses; undefined for a missing one. */
 export type Accounts = readonly (Account | undefined)[];
 
-/** A group's accounts, the slot in which they were read, and the price of storage in that slot. */
+/** A group's accounts, the slot in which they were read, and the rent rate of that slot. */
 export interface Found {
   readonly accounts: Accounts;
   readonly slot: number;
   readonly rent: Rent;
 }
 
-/** A read of groups of accounts. Groups have indexes, and accounts the order of their addresses. */
+/** A read of groups of accounts. Each group has an index, and its accounts are in the order of its addresses. */
 export interface AccountsRead {
   /** Addresses, in base58, whose accounts must be read in the same slot. */
   readonly groups: readonly (readonly string[])[];
   /** How many bytes of each account's data are needed, from its start. */
   readonly bytes: number;
   /**
-   * Takes a group's accounts. `older`: they are to be read in a newer slot. `unusable`: they cannot be used; this says
-   * nothing about the endpoint.
+   * Receives a group's accounts. `older`: read them again in a newer slot. `unusable`: they cannot be used, which is
+   * no fault of the endpoint.
    */
   readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
-  /** The slot that a group requires now; 0 for any. */
+  /** The oldest slot that is accepted for a group now; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
   /** Called for each call to an endpoint. */
   readonly onCall?: (() => void) | undefined;
@@ -37,7 +37,7 @@ interface Group {
   readonly keys: readonly string[];
 }
 
-/** The indexes of what one call reads, by address, and for whom. */
+/** What one call reads: the index of each address, and the groups that need the addresses. */
 interface Call {
   readonly indexes: ReadonlyMap<string, number>;
   readonly groups: readonly Group[];
@@ -46,7 +46,7 @@ interface Call {
 /** The limit of `getMultipleAccounts`. */
 export const MAX_ACCOUNTS_PER_CALL = 100;
 
-/** What each call reads besides its groups, first: how old the node's state is, and the price of storage. */
+/** Each call reads these accounts first: they show the age of the node's state, and the rent rate. */
 const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
 
 /** The most accounts of groups in one call. */
@@ -54,15 +54,15 @@ export const MAX_KEYS_PER_CALL = MAX_ACCOUNTS_PER_CALL - SYSVARS.length;
 
 /** How long a provider's lower limit is remembered, so that a single odd refusal does not cost calls forever. */
 const LIMIT_MAX_AGE_MS = 3_600_000;
-/** How many times a group that needs several calls is read until all calls answer for the same slot. */
+/** How many times a group of several calls is read until all its calls answer for the same slot. */
 const MAX_READS_OF_GROUP = 3;
 
 /**
- * Reads accounts in groups. The accounts of a group are read by one call, so that they are consistent. What several
- * groups of a call have in common is read once.
+ * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An account in several
+ * groups of a call is read once.
  *
- * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes about half
- * of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
+ * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes about
+ * half of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
  * slot.
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
@@ -74,23 +74,24 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     return limit && performance.now() < limit.forgetAt ? limit.keys : MAX_ACCOUNTS_PER_CALL;
   }
 
-  /** A refusal of a single account is not about the size of the call. */
+  /** Lowers the endpoint's limit; removes it if even a single account is refused, because size is not the reason. */
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
-      // Both halves read the sysvars: two wallets are 8 accounts, one is 5.
+      // Each half reads the sysvars too: two wallets take 8 accounts, one takes 5.
       const half = Math.min(limitOf(endpoint), keys - 1, Math.ceil((keys + SYSVARS.length) / 2));
       limits.set(endpoint, { keys: half, forgetAt: performance.now() + LIMIT_MAX_AGE_MS });
     }
   }
 
   /**
-   * Passes each group's accounts to `take`, in any order. Groups that are `older` are read again, at the next endpoints and until the timeout; `unusable` ones at the next
-   * endpoints. Rejects with an {@link RpcError} if any is not taken: `account` if the others are.
+   * Passes each group's accounts to `take`, in any order. Reads `older` groups again, at the next endpoints and until
+   * the timeout; `unusable` ones only at the next endpoints. Rejects with {@link RpcError} if a group is not taken:
+   * `account` if all such groups are `unusable`.
    */
   return async ({ groups, bytes, take, minSlotOf = () => 0, onCall }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
-    /** The groups that are not taken. */
+    /** The groups that are not taken yet. */
     const open = new Map(groups.map((keys, index) => [index, { index, keys }]));
 
     async function readAt(endpoint: Endpoint, signal: AbortSignal): Promise<RpcError | undefined> {
@@ -117,7 +118,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       }
 
       async function readCall({ indexes, groups }: Call, limit: number): Promise<void> {
-        // No group of the call is refused for the sake of another.
+        // The lowest slot, because a group must not fail if only another group of its call needs a newer slot.
         const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
         const chunks = chunksOf([...indexes.keys()], limit);
         let answers: Awaited<ReturnType<typeof ask>>[] = [];
@@ -129,7 +130,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         const { slot } = answers[0]!;
         const read = answers.flatMap(({ accounts }) => accounts);
         const rent = decodeRent(read[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
-        // An answer with an impossible price of storage is wrong as a whole.
+        // If the rent rate is impossible, the whole answer is wrong.
         if (!rent) {
           const cause = new Error("the rent sysvar cannot be true");
           throw new RpcError("unreadable", method, endpoint.host, { cause });
@@ -177,8 +178,8 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
 }
 
 /**
- * Distributes groups to calls of at most `limit` accounts: the largest first, each to the first call with room. A group
- * that needs more has a call of its own.
+ * Distributes groups to calls of at most `limit` accounts: the largest first, each to the first call with room. A
+ * larger group gets a call to itself.
  */
 function pack(groups: readonly Group[], limit: number): readonly Call[] {
   const calls: { readonly indexes: Map<string, number>; readonly groups: Group[] }[] = [];
@@ -195,12 +196,12 @@ function pack(groups: readonly Group[], limit: number): readonly Call[] {
 const chunksOf = (keys: readonly string[], size: number) =>
   Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));
 
-/** Requires no slot if it is 0, because every node has reached that. */
+/** Omits slot 0, because every node has reached it. */
 export function toMinContextSlot(minContextSlot: number): { minContextSlot?: number } {
   return minContextSlot > 0 ? { minContextSlot } : {};
 }
 
-/** The account with this much data, because some nodes ignore the requested slice. */
+/** Cuts the account's data to `length` bytes, because some nodes ignore the requested slice. */
 function withSlice(account: Account | null, length: number): Account | undefined {
   if (!account) return undefined;
   const { data } = account;

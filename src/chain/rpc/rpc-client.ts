@@ -17,9 +17,9 @@ const VERSION_1 = 0x81;
 const CONFIRMED = { commitment: "confirmed" };
 const FINALIZED = { commitment: "finalized" };
 
-/** Collects share one read of an endpoint's block height. */
+/** How long collects share one read of an endpoint's block height. */
 const HEIGHT_MAX_AGE_MS = 1_000;
-/** A new blockhash is valid for 150 blocks. The rest allows for nodes behind one balancer that differ. */
+/** A new blockhash is valid for 150 blocks. The other 150 allow for a load balancer whose nodes differ in height. */
 const MAX_VALID_BLOCKS = 300;
 
 export type Rpc = ReturnType<typeof createRpc>;
@@ -46,14 +46,14 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** Learns a height only with a blockhash that fits it: after a wrong low height, true ones would seem impossible. */
+  /** Records only heights that the endpoint's blockhash fits: after a false low one, true heights look impossible. */
   const heights = createHeightCheck();
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
     return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
   }
 
-  /** Calls a method with a transaction. A refusal of version 1 is an error of its own. */
+  /** Calls a method with a transaction. Throws {@link RpcError} `version` if the node refuses version 1. */
   async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
     endpoint: Endpoint,
     method: M,
@@ -69,7 +69,7 @@ export function createRpc(
     }
   }
 
-  /** Reads a block height by `method`, which must be possible. */
+  /** Reads a block height by `method`. Throws {@link RpcError} `unreadable` for an impossible height. */
   async function readBlock<M extends "getBlockHeight" | "getEpochInfo">(
     method: M,
     commitment: object,
@@ -119,7 +119,7 @@ export function createRpc(
       return read;
     },
 
-    /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's own. */
+    /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's height. */
     getLatestBlockhash: () =>
       failover.call(async (endpoint, signal) => {
         const [height, { value }] = await Promise.all([
@@ -143,10 +143,10 @@ export function createRpc(
     },
 
     /**
-     * Simulates a transaction (base64, signed or not) on a state at least as new as `minSlot`, with its blockhash
-     * replaced by a fresh one. `accounts` are those of `addresses` afterwards, `payerBefore` what the fee payer held
-     * before, in the same slot; undefined when the node omits them. Throws an error of which {@link isOfVersion} is true
-     * if all endpoints that answer refuse the transaction's version.
+     * Simulates a transaction (base64, signed or not) with a fresh blockhash, on a state at least as new as `minSlot`.
+     * `accounts`: the accounts of `addresses` afterwards. `payerBefore`: the fee payer's lamports before, in the same
+     * slot. Both are undefined when the node omits them. Throws {@link RpcError} `version` if all endpoints that
+     * answer refuse the transaction's version.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
       const options = {
@@ -182,8 +182,8 @@ export function createRpc(
     },
 
     /**
-     * Sends a signed transaction (base64) to every endpoint, because one may accept and drop it, without preflight; the
-     * nodes do not resend it. Fails if all endpoints fail.
+     * Sends a signed transaction (base64) to every endpoint, because a node may accept and then drop it. Skips
+     * preflight; the nodes do not resend. Fails if all endpoints fail.
      */
     async sendTransaction(transaction: string): Promise<void> {
       const options = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
@@ -196,7 +196,7 @@ export function createRpc(
 
     ...statuses,
 
-    /** The newest confirmed slot. Fails whenever other reads fail because no endpoint has a current slot. */
+    /** The newest confirmed slot. Fails, as other reads then do, if no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
   };
 }

@@ -12,7 +12,7 @@ const ENVELOPE = z.object({
     .object({ code: z.int(), data: z.object({ contextSlot: z.int() }).nullish().catch(null) })
     .nullish(),
 });
-/** Above the number of calls that any process makes. */
+/** The first request id is random and below this. The range is so large that two processes hardly share an id. */
 const MAX_FIRST_ID = 2 ** 47;
 
 /** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
@@ -25,7 +25,7 @@ export interface Endpoint {
 /** Makes one attempt of a call at one endpoint; rejects with an {@link RpcError}. */
 export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>;
 
-/** The endpoints of `urls`. A URL that appears twice is one endpoint, because it cannot confirm itself. */
+/** Returns the endpoints of `urls`. A repeated URL counts once, because an endpoint cannot confirm its own answers. */
 export function toEndpoints(urls: readonly URL[]): Endpoint[] {
   const distinct = new Map(urls.map((url) => [url.href, url]));
   return [...distinct.values()].map(toEndpoint);
@@ -51,9 +51,9 @@ export type CallEndpoint = <M extends RpcMethod>(
   signal: AbortSignal,
 ) => Promise<RpcResult<M>>;
 
-/** Calls endpoints, whatever they answer. */
+/** Calls endpoints without checking their cluster, health or slot. */
 export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstream }): CallEndpoint {
-  /** Random, so that the calls of two processes through one proxy have different ids. */
+  /** Starts at random, so that two processes behind one proxy use different ids. */
   let lastId = randomInt(MAX_FIRST_ID);
 
   return async <M extends RpcMethod>(

@@ -2,28 +2,27 @@ import { isTimeout } from "../../upstream/http.ts";
 
 /**
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is not 2xx (`status`),
- * the response is not valid JSON-RPC or cannot be true (`unreadable`), it is for a slot that is too old or that nothing
- * supports (`slot`), the node returned an error (`error`), the endpoint is on another cluster than the others
- * (`cluster`), only some accounts of its answer cannot be used (`account`), or the node refuses a transaction for its
- * version (`version`).
+ * the response is not valid JSON-RPC or cannot be true (`unreadable`), its slot is too old or not credible (`slot`),
+ * the node returned an error (`error`), the endpoint is on another cluster than the others (`cluster`), some accounts
+ * of an otherwise good response cannot be used (`account`), or the node refuses the transaction's version (`version`).
  */
 export type RpcFailure =
   "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster" | "account" | "version";
 
 /**
- * JSON-RPC errors about the request itself, which every node would return: it cannot be parsed, its
- * transaction fails preflight, or has a version above the requested maximum. Providers use others, such as
- * -32600, -32602 and -32003, for limits of their own. Source: JSON-RPC 2.0, and Solana's custom error codes.
+ * JSON-RPC errors about the request itself, which every node would return: the request cannot be parsed, its
+ * transaction fails preflight, or the requested transaction's version is above the maximum. Leaves out -32600, -32602
+ * and -32003: providers use them for their own limits. Source: JSON-RPC 2.0, and Solana's custom error codes.
  */
 const FINAL_ERROR_CODES = [-32700, -32002, -32015];
 
 /**
- * How nodes refuse a transaction that they cannot decode, or whose version is not active: as invalid parameters, or by
- * version. The first code also has other meanings. Source: Agave's rpc.rs.
+ * The codes with which nodes refuse a transaction that they cannot decode, or whose version is not active: invalid
+ * parameters, and unsupported version. The first code also has other meanings. Source: Agave's rpc.rs.
  */
 const VERSION_ERROR_CODES = [-32602, -32015];
 
-/** How providers refuse a call for its size. Each code also has other meanings. */
+/** The codes with which providers refuse a call that is too large. Each code also has other meanings. */
 const SIZE_ERROR_CODES = [-32600, -32602, -32003];
 const PAYLOAD_TOO_LARGE = 413;
 
@@ -39,7 +38,7 @@ export class RpcError extends Error {
   readonly method: string;
   /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
   readonly code: number | undefined;
-  /** The slot of a node that has not reached the required one. */
+  /** The node's own slot, if it has not reached the required slot. */
   readonly slot: number | undefined;
 
   constructor(
@@ -64,15 +63,15 @@ const about =
     error instanceof RpcError && is(error);
 
 /**
- * Whether a retry of the call may succeed, at this endpoint or another. An unreadable genesis hash never rules that out:
- * it is not what the caller asked for.
+ * Whether a retry of the call may succeed, at this endpoint or another. A failed read of the genesis hash is always
+ * retryable, because the caller did not ask for the hash.
  */
 export const isRetryable = about(
   ({ failure, code, method }) =>
     failure !== "error" || !FINAL_ERROR_CODES.includes(code!) || method === "getGenesisHash",
 );
 
-/** Whether the answer is only for another slot than required: another answer may be right soon, or already. */
+/** Whether only the answer's slot is wrong: a later answer, or another endpoint's, may be right. */
 export const isOfSlot = about(
   ({ failure, code }) => failure === "slot" || (failure === "error" && code === MIN_CONTEXT_SLOT_NOT_REACHED),
 );
@@ -80,10 +79,10 @@ export const isOfSlot = about(
 /** Whether the node is only behind, and catches up within some slots. */
 export const isBehind = about((error) => isOfSlot(error) || error.code === NODE_UNHEALTHY);
 
-/** Whether the endpoint works, and only does not take transactions of this version. */
+/** Whether the endpoint works, but refuses transactions of this version. */
 export const isOfVersion = about(({ failure }) => failure === "version");
 
-/** Whether the endpoint works, and only accounts of its answer cannot be used. */
+/** Whether the endpoint works, but some accounts of its answer cannot be used. */
 export const isOfAccount = about(({ failure }) => failure === "account");
 
 /** Whether a provider may have refused the call because it is too large. */

@@ -5,8 +5,8 @@ import { toLamports, type Lamports } from "../lamports.ts";
 const base58 = getBase58Encoder();
 const lamports = z.int().nonnegative().transform(toLamports);
 /**
- * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name anyone's accounts, such as
- * those of exchanges, so one such balance must not make all of it unreadable.
+ * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name accounts of exchanges: one
+ * such balance must not make the transaction unreadable.
  */
 const balance = z
   .number()
@@ -18,12 +18,12 @@ const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]
 /** An account's lamports and the first bytes of its data. */
 export interface Account {
   readonly lamports: Lamports;
-  /** It has 2^53 lamports or more, which JSON may have rounded: they must not be used. */
+  /** Whether it has 2^53 lamports or more. JSON may have rounded them, so they must not be used. */
   readonly isRounded: boolean;
   readonly data: Buffer;
   /** The program that owns it, in base58; undefined when the node omits it. */
   readonly owner?: string | undefined;
-  /** The bytes of all its data; undefined when the node omits it. */
+  /** The full size of its data, in bytes; undefined when the node omits it. */
   readonly space?: number | undefined;
   /** Whether it is a program; undefined when the node omits it. */
   readonly executable?: boolean | undefined;
@@ -33,7 +33,7 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (val
 const isTypeOrAbsent = (value: unknown, type: string): boolean =>
   value === undefined || typeof value === type;
 
-/** Undefined for what is no account. */
+/** Returns undefined for a value that is not an account. */
 function toAccount(value: unknown): Account | null | undefined {
   if (typeof value !== "object" || value === null) return value === null ? null : undefined;
   const { lamports, data, owner, space, executable } = value as Record<string, unknown>;
@@ -58,7 +58,7 @@ function toAccount(value: unknown): Account | null | undefined {
   } as Account;
 }
 
-/** Decoded without a schema of the account, which would take a noticeable part of a lookup's time and memory. */
+/** Decoded by hand: a schema of the account would take a noticeable part of a lookup's time and memory. */
 const accounts = z
   .custom<readonly unknown[]>(Array.isArray)
   .transform((values, context): readonly (Account | null)[] => {
@@ -68,7 +68,7 @@ const accounts = z
     return z.NEVER;
   });
 
-/** Only needed to see what the AMM leaves, so what is unreadable counts as absent. */
+/** Only shows what the AMM leaves in its vault, so unreadable data counts as absent. */
 const simulatedData = z
   .tuple([z.string(), z.literal("base64")])
   .transform(([data]) => Buffer.from(data, "base64"))
@@ -82,8 +82,8 @@ const blockhash = z
 /** 64 bytes in base58. */
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
 /**
- * Only needed to tell the kind of a transfer, so an unreadable list counts as absent. A transaction may name thousands of
- * accounts, for which a schema of the index would take most of the time of a history.
+ * Only needed to tell the kind of a transfer, so an unreadable list counts as absent. A transaction may name thousands
+ * of accounts: checking their indexes with a schema would take most of the time to read a history.
  */
 const instructions = z
   .array(

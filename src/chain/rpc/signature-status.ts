@@ -15,18 +15,18 @@ export interface SignatureStatus {
 
 /** What one endpoint reports about a transaction whose blockhash may have expired. */
 export type ExpiryReport =
-  /** It failed, or is on another cluster. */
+  /** The endpoint failed, or is on another cluster. */
   | { readonly kind: "silent" }
   /** The blockhash has not expired there: the transaction may still land. */
   | { readonly kind: "valid" }
-  /** The blockhash has expired there; it cannot prove that the transaction did not land before. */
+  /** The blockhash has expired there, but the endpoint cannot prove that the transaction did not land. */
   | { readonly kind: "past" }
   /** The blockhash has expired there, and no block has the transaction. */
   | { readonly kind: "absent" }
   /** The blockhash has expired there, and the transaction has a status. */
   | { readonly kind: "found"; readonly status: SignatureStatus };
 
-/** Tests pass shorter waits than production's, which are the defaults. */
+/** Tests pass shorter waits. The defaults are for production. */
 export interface ReportWaits {
   /** How long each endpoint has for its {@link ExpiryReport}. */
   readonly reportMs?: number | undefined;
@@ -43,8 +43,8 @@ interface SearchOptions {
 export const MAX_SIGNATURES_PER_CALL = 256;
 const REPORT_MS = 5_000;
 /**
- * A last valid height further ahead of a node's finalized block than this is wrong: a new blockhash is valid for 150
- * blocks, and 32 slots pass until a block is finalized. The rest is for a node that is behind.
+ * A blockhash's last valid height is wrong if it is further ahead of a node's finalized block: a new blockhash is
+ * valid for 150 blocks, and a block is finalized after 32 slots. The rest allows for a node that is behind.
  */
 const MAX_BLOCKS_AHEAD = 1_000;
 const FINALIZED_MAX_AGE_MS = 1_000;
@@ -93,7 +93,7 @@ export function createSignatureStatuses(
   return {
     /**
      * The statuses of up to 256 signatures, in order. A signature that one endpoint does not report as confirmed is
-     * looked up at the next ones. `slot`: the newest slot of those that were asked.
+     * looked up at the next ones. `slot`: the newest slot of the endpoints asked.
      */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
@@ -129,12 +129,12 @@ export function createSignatureStatuses(
      *
      * An endpoint reports `absent` when three conditions together prove to it that the transaction did not land and
      * never can. First, its finalized block height is past the last height at which the blockhash is valid, so no
-     * later block can include it; a confirmed height is not enough, because that fork may still be dropped. Second,
-     * it no longer accepts the blockhash: another endpoint reported that last height and may lie. Third, its search
-     * of the whole history, in that finalized slot or later, finds no status.
+     * later block can include it; a confirmed height is not enough, because its fork may still be dropped. Second, it
+     * no longer accepts the blockhash: the last valid height comes from another endpoint, which may lie. Third, its
+     * search of the whole history, in that finalized slot or later, finds no status.
      *
-     * A last height that is impossibly far ahead must not keep an account locked. It proves nothing, so an endpoint
-     * that does not accept the blockhash then reports `past`.
+     * An impossibly high last valid height must not keep an account locked. It proves nothing, so an endpoint that
+     * does not accept the blockhash then reports `past`.
      */
     async getExpiryReports(transaction: {
       readonly signature: string;

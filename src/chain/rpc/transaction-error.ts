@@ -18,13 +18,13 @@ export function failedInstruction(err: TransactionError): number | undefined {
   return instructionError(err)?.[0];
 }
 
-/** Whether the transaction used up its compute units: any of its instructions may have used too many. */
+/** Whether the transaction ran out of compute units. The failed instruction need not have used most of them. */
 export function isOutOfUnits(err: TransactionError): boolean {
   const reason = instructionError(err)?.[1];
   return reason === "ComputationalBudgetExceeded" || reason === "ProgramFailedToComplete";
 }
 
-/** The index, in the transaction, of an account that would end below the rent-exempt minimum; the fee payer has 0. */
+/** The index of the account that would end below the rent-exempt minimum. The fee payer has index 0. */
 export function accountBelowRent(err: TransactionError): number | undefined {
   const details = detailsOf(err, "InsufficientFundsForRent") as { account_index?: number } | undefined;
   return details?.account_index;

@@ -11,7 +11,7 @@ export interface ListedTransaction {
   readonly signature: string;
   readonly slot: number;
   readonly hasFailed: boolean;
-  /** Whether it can never change or disappear. */
+  /** Whether the transaction can no longer change or disappear. */
   readonly isFinalized: boolean;
 }
 
@@ -26,25 +26,25 @@ interface Instruction {
 export interface LandedTransaction {
   readonly err: TransactionError | null;
   readonly fee: Lamports;
-  /** The slot in which it was executed; 0 if the reported one is not credible. */
+  /** The slot in which it was executed; 0 if the reported slot is not credible. */
   readonly slot: number;
   /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
   readonly blockTime: number | undefined;
-  /** Those below 2^53 lamports. */
+  /** By address. Balances of 2^53 lamports or more are left out, because JSON may have rounded them. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
-  /** The instructions that ran, also those that programs called. */
+  /** All instructions, including the inner ones that programs invoked. */
   readonly instructions: readonly Instruction[];
 }
 
 const READ_TRANSACTION = { commitment: "confirmed", encoding: "json", maxSupportedTransactionVersion: 1 };
 
 /**
- * The node knows no transaction `before`. Nodes older than Agave 4.0 return an empty list instead, or -32019 if they
- * have long-term storage. Source: the changelog of Agave, 4.0.0, and its `rpc.rs`.
+ * The error codes of a node that does not know the transaction `before`. Nodes older than Agave 4.0 return an empty
+ * list instead, or -32019 if they have long-term storage. Source: the changelog of Agave, 4.0.0, and its `rpc.rs`.
  */
 const UNKNOWN_CURSOR = [-32020, -32019];
 
-/** Reads landed transactions, and lists those of any address. Throws {@link RpcError}. */
+/** Reads landed transactions, and lists the transactions of an address. Throws {@link RpcError}. */
 export function createTransactions(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
@@ -53,8 +53,8 @@ export function createTransactions(needs: {
   const { failover, callEndpoint, isReached } = needs;
 
   /**
-   * Undefined while no endpoint returns it. A failed one may be without balances, because its fee payer could not pay
-   * (SIMD-0290). `isRight` checks its accounts, in their order.
+   * Returns a transaction; undefined while no endpoint has it. A failed transaction may have no balances, if its fee
+   * payer could not pay (SIMD-0290). `isRight` checks the transaction's accounts, in order.
    */
   const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
     failover.call(
@@ -81,10 +81,10 @@ export function createTransactions(needs: {
 
   return {
     /**
-     * The newest transactions that name an address, newest first: those before the transaction `before`, at
-     * most `limit`; undefined if no endpoint knows `before`. Endpoints below `minSlot` are not used. A list that is
-     * shorter is merged with those of the other endpoints, because some keep only the last days. `calls` is the number
-     * of lists read.
+     * Lists up to `limit` transactions that name an address, newest first, starting after the transaction `before`.
+     * `list` is undefined if no endpoint knows `before`. Skips endpoints below `minSlot`. Merges a list shorter than
+     * `limit` with the other endpoints' lists, because some nodes keep only the last days. `calls` is the number of
+     * lists read.
      */
     async listTransactions(
       address: string,
@@ -134,7 +134,7 @@ export function createTransactions(needs: {
   };
 }
 
-/** Both lists as one, newest first. Within a slot, each keeps its order. */
+/** Merges two lists, newest first. Within a slot, the transactions of each list keep their order. */
 function merge(
   list: readonly ListedTransaction[],
   other: readonly ListedTransaction[],
@@ -155,7 +155,10 @@ function merge(
 
 type RawTransaction = NonNullable<RpcResult<"getTransaction">>;
 
-/** The order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata". */
+/**
+ * Accounts in the order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status
+ * Metadata".
+ */
 function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
   const { writable, readonly } = meta.loadedAddresses ?? { writable: [], readonly: [] };
   return [...transaction.message.accountKeys, ...writable, ...readonly];

@@ -1,8 +1,8 @@
 /** Far above the chain's rate of about 5 blocks a second. */
 const MAX_PER_SECOND = 20;
-/** Nodes behind one balancer differ, and a node that was behind catches up. */
+/** Nodes behind one load balancer differ in height, and a node that was behind catches up fast. */
 const SLACK = 500;
-/** How long a height counts. After a wrong one, right ones count as impossible for this long at most. */
+/** How long a height counts. A wrong low height makes right ones look impossible for at most this long. */
 const MAX_AGE_MS = 60_000;
 
 /**
@@ -20,7 +20,7 @@ export function createHeightCheck(now = () => performance.now()) {
   return {
     isPossible,
 
-    /** Takes a height that fits what else its endpoint says. Ignores an impossible one. */
+    /** Records a height that fits the endpoint's blockhash. Ignores an impossible height. */
     report(height: number): void {
       if (isPossible(height) && (height >= highest.height || ageMs() > MAX_AGE_MS))
         highest = { height, at: now() };

@@ -3,12 +3,12 @@ import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis, Script } from "../../store/redis.ts";
 import type { Floors } from "./stale-balances.ts";
 
-/** Longer than a provider's node lags behind. */
+/** How long Redis keeps the slot: longer than a provider's node lags behind. */
 const KEPT_MS = 60_000;
 
 /**
  * KEYS: the newest landed slot, and the channel of the same name. ARGV: a slot, KEPT_MS, the message. `pcall`, so that
- * an ACL user without the channel can still write the key.
+ * an ACL user without permission for the channel can still write the key.
  */
 const ANNOUNCE: Script<unknown> = {
   answer: z.unknown(),
@@ -27,9 +27,9 @@ const READ: Script<string | null> = {
 };
 
 /**
- * Tells all replicas with this fee payer in which slots it collected which accounts, so that after a collect at one
- * replica no other shows the state before it. Slots are pushed, so lookups never wait for them. For a replica that may
- * have missed a message, the newest slot, which Redis keeps for a minute, is that of all accounts.
+ * Tells all replicas with this fee payer which account it collected in which slot, so that no replica shows an older
+ * state. Slots are pushed, so lookups never wait for them. Redis keeps the newest slot for a minute: a replica that
+ * may have missed a message applies this slot to all accounts.
  */
 export function createLandedSlots({
   feePayer,
@@ -42,7 +42,7 @@ export function createLandedSlots({
 }) {
   const key = redisKeys.landedSlot(feePayer);
 
-  /** `text`: a slot, and the account's address if it is about one. */
+  /** `text`: a slot, then the account's address unless the slot applies to all accounts. */
   function receive(text: string | null | undefined): void {
     const [, digits, address] = /^([1-9]\d*)(?: (.+))?$/.exec(text ?? "") ?? [];
     const slot = Number(digits);
@@ -57,7 +57,7 @@ export function createLandedSlots({
   });
 
   return {
-    /** Tells the other replicas that an account's transaction landed in `slot`, which must be supported. Ignores 0. */
+    /** Tells the other replicas that an account's transaction landed in `slot`, which must be credible. Ignores 0. */
     announce(address: string, slot: number): void {
       if (slot > 0) void redis?.run(ANNOUNCE, [key], [slot, KEPT_MS, `${slot} ${address}`]);
     },

@@ -1,17 +1,17 @@
-/** Slots a second. Mainnet's slots last 200 ms since October 2026, and lasted 400 ms before. The rate is observed. */
+/** Limits of the observed rate, in slots a second. Mainnet's slots last 200 ms since October 2026; before, 400 ms. */
 const LEAST_RATE = 1;
 export const MOST_RATE = 10;
 const RATE_SPAN_MS = 10_000;
-/** Nodes behind one balancer differ, and time is not measured where the chain's is. */
+/** Nodes behind one load balancer differ in slot, and this process's clock is not the chain's. */
 const SLACK_MS = 5_000;
 /** An older state is used only while no other endpoint answers. */
 export const MAX_AGE_MS = 15_000;
 const STILL_MS = 5_000;
-/** How long an endpoint must go on ahead of, or behind, where its answers led, until it counts as there. */
+/** How long an endpoint must stay ahead of, or behind, its expected slot until its new slot is accepted. */
 const AHEAD_MS = 2_000;
 const BEHIND_MS = 10_000;
 
-/** The state that an answer is from. */
+/** The chain's state on which an answer is based. */
 export interface State {
   readonly slot: number;
   /** The chain's time, in ms since 1970; undefined if the answer does not contain it. */
@@ -29,12 +29,12 @@ interface Place extends State {
 export type Progress = ReturnType<typeof createProgress>;
 
 /**
- * Follows one endpoint's state by its own answers: nothing that others claim makes it worse.
+ * Tracks one endpoint's slot by its own answers: no claim of another endpoint makes it look worse.
  *
- * A slot fits if it is at most five seconds' worth above what time explains since the highest one, and at most 15
- * seconds' worth below it. Time is this process's, or the chain's if that is right. A lower slot also fits if its clock is
- * right: then the higher one was wrong, or the cluster was rolled back. An answer that does not fit must be read again; if
- * the endpoint goes on there, it has moved. `isOnly`: no other endpoint can be asked instead.
+ * The expected slot is the highest one plus the elapsed time, by this process's clock or by a credible chain clock. A
+ * slot fits if it is at most 5 s above the expected slot, and at most 15 s below the highest one. A lower slot also
+ * fits if its clock is credible: then the highest slot was wrong, or the cluster was rolled back. An answer that does
+ * not fit must be read again. If the endpoint stays there, it has moved. `isOnly`: there is no other endpoint.
  */
 export function createProgress(isOnly: boolean) {
   const now = () => performance.now();
@@ -73,7 +73,7 @@ export function createProgress(isOnly: boolean) {
   }
 
   return {
-    /** Takes the state that an answer is from. False if it does not fit. */
+    /** Records an answer's state. Returns false if the state does not fit. */
     take(state: State): boolean {
       const answer = { ...state, at: now() };
       answeredAt = answer.at;
@@ -92,11 +92,11 @@ export function createProgress(isOnly: boolean) {
 
     /** The highest slot; 0 before the first answer. */
     slot: () => place?.slot ?? 0,
-    /** When it was reached. */
+    /** When the highest slot was reached. */
     advancedAt: () => place?.at ?? -Infinity,
     /** How long ago the endpoint answered, in ms. */
     silentMs: () => now() - answeredAt,
-    /** Whether its clock was more than 15 s behind this machine's. */
+    /** Whether the chain's clock in the last answer was more than 15 s behind this machine's. */
     isOld: () => isOld,
 
     /** The fault of the last answer. */

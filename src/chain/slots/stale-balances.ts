@@ -1,45 +1,45 @@
-/** What is known of a wallet, or of a coin. */
+/** What is kept for a wallet or a coin. */
 interface Floor {
-  /** The slot of what was last shown, or of the last collect if that is newer. */
+  /** The slot of the amounts last shown, or of the last collect if that is newer. */
   slot: number;
-  /** What was shown; undefined if a collect has changed it since. */
+  /** The amounts last shown; undefined if a collect has changed them since. */
   amounts: readonly unknown[] | undefined;
   /** The slot of the last collect; 0 without one. */
   landedSlot: number;
 }
 
 /**
- * Amounts read in one slot, by the address of the wallet or the coin that has them. Equal ones are `===`. Empty for a
- * coin that does not exist.
+ * Amounts read in one slot, by the address of their wallet or coin, and compared with `===`. The amounts of a coin
+ * that does not exist are empty.
  */
 export type Amounts = readonly (readonly [address: string, amounts: readonly unknown[]])[];
 
-/** Twice as many wallets and coins have floors at most, which takes 30 MB. */
+/** Two generations are kept: up to 100,000 wallets and coins have floors, in 30 MB. */
 const MAX_PER_GENERATION = 50_000;
-/** How long all wallets have the floor of collects that this replica may not have heard of. */
+/** How long the slot of collects that this replica may have missed is a floor for all wallets. */
 const UNHEARD_MS = 60_000;
 
 export type Floors = ReturnType<typeof createFloors>;
 
 /**
- * Refuses stale balances, so that none goes back in time. The floor of a wallet or a coin is the newest slot in which this
- * replica has shown it or any replica has collected it. An answer from a slot below the floor is shown only if its amounts
- * are the same. A floor above the newest supported slot does not count: it was wrong, or the cluster was rolled back.
+ * Refuses stale balances, so that no shown balance goes back in time. The floor of a wallet or coin is the newest slot
+ * in which this replica has shown it or any replica has collected it. An answer from a slot below the floor is shown
+ * only if its amounts are the same. Ignores a floor above the newest slot: it was wrong, or the cluster rolled back.
  *
- * Remembers the last 50,000 to 100,000 wallets and coins. All others have one floor, the newest slot of the forgotten ones,
- * so no number of lookups lets an older balance through.
+ * Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest slot of the evicted
+ * ones, so evicting a floor by many lookups reveals no older balance.
  */
 export function createFloors({
   newestSlot,
   takeSlot,
 }: {
-  /** The newest slot that is supported. */
+  /** The newest credible slot. */
   newestSlot: () => number;
-  /** Called with each slot that another replica has found supported. */
+  /** Called with the slot of each collect, of this or another replica. */
   takeSlot: (slot: number) => void;
 }) {
   let current = new Map<string, Floor>();
-  /** Those of the generation before that have not been needed since. */
+  /** Floors of the previous generation that have not been used since. */
   let before = new Map<string, Floor>();
   let forgottenSlot = 0;
   let unheard = { slot: 0, until: -Infinity };
@@ -64,7 +64,7 @@ export function createFloors({
   }
 
   return {
-    /** Whether amounts of `slot` may be shown. If so, they count as shown. */
+    /** Whether amounts read in `slot` may be shown. If so, records them as shown. */
     take(slot: number, read: Amounts): boolean {
       if (slot < unheardSlot()) return false;
       for (const [address, amounts] of read) if (isBelow(slot, amounts, floorOf(address))) return false;
@@ -75,7 +75,7 @@ export function createFloors({
         const kept = floor ?? { slot, amounts, landedSlot: 0 };
         if (slot >= ifReached(kept.slot)) {
           kept.slot = slot;
-          // Keep equal amounts, so that a lookup does not replace them for nothing.
+          // Keep the array if its amounts are equal: replacing it has no use.
           if (!isShown(amounts, kept)) kept.amounts = amounts;
         }
         keep(address, kept);
@@ -84,8 +84,8 @@ export function createFloors({
     },
 
     /**
-     * Call when a transaction has changed a wallet in `slot`, which this or another replica has found supported: what
-     * is older is not shown. Ignores 0, and a slot that does not become the newest although it is above it.
+     * Call when a transaction has changed a wallet in `slot`, which this or another replica has found credible: no
+     * older balance is shown. Ignores 0, and a slot that is still above the newest one after `takeSlot`.
      */
     require(address: string, slot: number): void {
       if (slot === 0) return;
@@ -97,14 +97,14 @@ export function createFloors({
       keep(address, floor);
     },
 
-    /** Call with the newest collect's slot when this replica may have missed some: nothing older is shown for a minute. */
+    /** Call with the newest collect's slot after missed messages: for a minute, nothing older is shown. */
     requireOfAll(slot: number): void {
       takeSlot(slot);
       // A Redis that lost its newest data may return an older slot than before.
       unheard = { slot: Math.max(slot, unheardSlot()), until: performance.now() + UNHEARD_MS };
     },
 
-    /** The slot of the last collect that a wallet's reads must show; 0 without one that endpoints can have reached. */
+    /** The slot of the last collect, which reads of a wallet must include; 0 if none is credible. */
     landedSlotOf(address: string): number {
       return Math.max(ifReached(floorOf(address)?.landedSlot ?? forgottenSlot), unheardSlot());
     },
