@@ -35,25 +35,25 @@ const NAMED_RANGES: Readonly<Record<string, readonly string[]>> = {
   uniquelocal: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"],
 };
 
-/** Whether a range and a proxy, which may have a name, have an address in common: then one contains the other. */
+/** Whether `range` and `proxy` (a range or the name of one) have an address in common: then one contains the other. */
 function overlap(range: string, proxy: string): boolean {
   const contains = (outer: string, inner: string) => proxyAddr.compile(outer)(inner.replace(/\/.*$/, ""), 0);
   const proxies = NAMED_RANGES[proxy] ?? [proxy];
   return proxies.some((each) => contains(range, each) || contains(each, range));
 }
 
-/** `socialTimeoutMs` for SOCIAL_TIMEOUT_MS. */
+/** Converts SOCIAL_TIMEOUT_MS to `socialTimeoutMs`. */
 type CamelCase<Name> = Name extends `${infer Word}_${infer Rest}`
   ? `${Lowercase<Word>}${Capitalize<CamelCase<Rest>>}`
   : Lowercase<Name & string>;
 type InCamelCase<Values> = { readonly [Name in keyof Values as CamelCase<Name>]: Values[Name] };
 
-/** What the gateway is created with: the value of each variable, under its name in camel case. */
+/** The gateway's configuration: the value of each variable, under its name in camel case. */
 export type Config = InCamelCase<z.output<typeof Settings> & z.output<typeof Constants>> & {
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
 
-/** What is wrong with HOST for a sandbox: other machines could use it, and SANDBOX does not allow that. */
+/** Returns a problem if other machines could use the sandbox at HOST without SANDBOX=true. */
 export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
   if (!host || host === "localhost" || SANDBOX === "true") return [];
   if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return [];
@@ -63,8 +63,8 @@ export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] 
 }
 
 /**
- * Reads and checks every variable; an empty one counts as absent. `sandbox` are the variables of a sandbox in
- * this process, which replace those of `env`.
+ * Reads and checks every variable; an empty one counts as absent. `sandbox`: the variables of a sandbox in
+ * this process; they replace those of `env`.
  *
  * @throws {ConfigError} with all problems in one message.
  */
@@ -92,7 +92,7 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
   };
 }
 
-/** Renames variables to the names that they have in the configuration. */
+/** Renames variables to their names in the configuration. */
 export function inCamelCase<Values extends object>(values: Values): InCamelCase<Values> {
   const entries = Object.entries(values).map(([name, value]) => [
     name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()),

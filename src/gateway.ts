@@ -42,8 +42,8 @@ const FORGOTTEN_PROXY =
 const WRITE_OUTCOMES_MS = 5_000;
 
 /**
- * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin`. On a `sandbox`, the pages
- * show its accounts, and `POST /sandbox/fees` lets trading happen. Only tests pass `waits` and `redisAnswerTimeoutMs`.
+ * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin`. With a `sandbox`, the
+ * pages show its accounts, and `POST /sandbox/fees` makes trades. Only tests pass `waits` and `redisAnswerTimeoutMs`.
  */
 export function createGateway(
   config: Config,
@@ -194,7 +194,7 @@ export function createGateway(
       cors: withoutHeaders(scopeNeeds.cors),
     }),
 
-    /** Makes `/readyz` return 503 from now on, and breaks off all streams: their callers connect elsewhere. */
+    /** Makes `/readyz` return 503 from now on, and disconnects all streams: their callers then connect elsewhere. */
     drain() {
       health.drain();
       streams.close();
@@ -207,7 +207,7 @@ export function createGateway(
     outcomesWritten: async () => redis?.flush(WRITE_OUTCOMES_MS),
     /** The number of collects whose outcome Redis does not have yet. */
     unwrittenOutcomes: () => redis?.unwritten() ?? 0,
-    /** Closes the connections to Redis, and stops what runs regularly. */
+    /** Closes the connections to Redis, and stops the periodic checks. */
     close(): void {
       chain.deploys.stop();
       redis?.close();

@@ -21,7 +21,7 @@ import { COMMIT, VERSION } from "./observability/version.ts";
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
-/** A second signal counts only this long after the first: npm passes on what the process group also gets. */
+/** A second signal counts only after this time: npm forwards a signal that the process group has also received. */
 const SECOND_SIGNAL_MS = 1_000;
 
 const OPTIONS = {
@@ -32,9 +32,9 @@ const OPTIONS = {
   "social-port": { type: "string", default: "8898" },
 } as const;
 
-/** What a command uses of the process that it runs in. */
+/** The parts of the process that a command uses. */
 interface Host {
-  /** The environment variables, with those of a file .env in the working directory, and warnings about its lines. */
+  /** Reads the environment variables and the file .env in the working directory. Warns about lines of the file. */
   readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
   print(text: string): void;
   printError(...values: unknown[]): void;
@@ -56,7 +56,7 @@ const THIS_PROCESS: Host = {
   },
 };
 
-/** Runs a command until it ends, and returns its exit code. What it opened may still be closing then. */
+/** Runs a command until it ends, and returns its exit code. Its servers and connections may still be closing then. */
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
   let hints: readonly string[] = [];
@@ -89,13 +89,13 @@ function readArguments(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    // Without the advice on how to pass it as another argument.
+    // Drop Node's advice on how to pass the option as a positional argument.
     const [message] = (error as Error).message.split(". To specify");
     throw new ConfigError([`${message}; run npm start -- --help`]);
   }
 }
 
-/** Returns 1 if a variable is at fault. `id`: the social id whose address it shows. */
+/** Runs the doctor. Returns 1 if a variable is at fault. `id`: a social id whose address to print. */
 async function runDoctor(
   env: Environment,
   { print }: Host,
@@ -169,7 +169,7 @@ async function serve(
   collectDefaultMetrics({ register: gateway.registry });
   const server = open(await listen(gateway.api, config));
   const { host, adminPort } = config;
-  // Not closed when the process stops: until it exits, /readyz and the metrics say how far it is.
+  // Stays open during the shutdown: until the process exits, /readyz and the metrics show its progress.
   const admin =
     adminPort === undefined ? undefined : open(await listen(gateway.admin, { host, port: adminPort }));
 

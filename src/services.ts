@@ -39,10 +39,10 @@ import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";
 
-/** Tests pass shorter waits than production's, which are the parts' defaults. */
+/** Tests pass shorter waits. The defaults are production's. */
 export type Waits = ConfirmationWaits & DeployWaits & LiveWaits & MetricsWaits & ReportWaits;
 
-/** What several parts of the gateway use. */
+/** Dependencies that several services use. */
 export interface CommonNeeds {
   readonly config: Config;
   readonly registry: Registry;
@@ -55,7 +55,7 @@ export interface CommonNeeds {
   readonly waits?: Waits | undefined;
 }
 
-/** The parts that read the social network. */
+/** Creates the services that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { redis, batchMetrics, budgetMetrics, log } = needs;
@@ -80,7 +80,7 @@ export function createSocialServices(needs: CommonNeeds) {
   };
 }
 
-/** The parts that read and write the chain. Each takes what it needs of `common`. */
+/** Creates the services that read and write the chain. Each takes what it needs from `common`. */
 export function createChainServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
@@ -102,7 +102,7 @@ export function createChainServices(needs: CommonNeeds) {
       findings,
     });
   const balances = createBalancesOf(rpc);
-  /** Their reads do not merge with those of lookups. They are made one at a time, so none waits. */
+  /** Creates balances for live reads, which do not merge with lookups. They run one at a time, so there is no queue. */
   const countedBalances = (onCall: () => void) =>
     createBalancesOf(
       { ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) },

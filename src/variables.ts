@@ -14,7 +14,7 @@ import {
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** The prefix of IPv4 addresses in IPv6: a range of this length has all of them. */
+/** The length of the IPv6 prefix ::ffff:0:0/96. A range of this length contains every IPv4 address. */
 const IPV4_MAPPED_BITS = 96;
 
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
@@ -63,7 +63,7 @@ export const Settings = z.object({
     .refine(isProxyList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
     .transform(splitList)
     .default([]),
-  /** Addresses and CIDR ranges of callers without a rate limit and shares of budgets. */
+  /** Addresses and CIDR ranges of trusted callers, which have no rate limit and no per-caller budget. */
   TRUSTED_CALLERS: z
     .string()
     .refine(isCallerList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
@@ -77,7 +77,7 @@ export const Settings = z.object({
     .enum(["true", "false"], expected("true or false"))
     .transform((text) => text === "true")
     .optional(),
-  /** The most handles that wait for a call. */
+  /** The most accounts that wait for a call to the social network. */
   SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
   SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
@@ -115,7 +115,7 @@ export const Secrets = z.object({
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
 });
 
-/** Variables of earlier versions. One that is set to another value stops the start: the operator relies on it. */
+/** Variables of earlier versions, now constant. Another value stops the start, because the operator relies on it. */
 export const Constants = z.object({
   // The platform has the same programs on every cluster.
   LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAM_ID),
@@ -123,19 +123,19 @@ export const Constants = z.object({
   LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_FEES_PROGRAM_ID),
   // The contract's limit is per minute.
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
-  // At a call a second each, they use up the network's 300 calls in 15 minutes within 75 seconds: more are no use.
+  // If a call takes a second, four at once use up the network's 300 calls in 15 minutes within 75 seconds.
   SOCIAL_CONCURRENCY: constant(4),
   // The most calls for histories: ten a second, beside the 55 of the recommended plan.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   // Per compute unit. A collect of 10,000 units then pays 10 lamports above the base fee of 5,000.
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(1_000n),
-  // Enough in three of four recent slots: a collect waits for a few slots rather than pay for the next one.
+  // A fee that was enough in three of four recent slots: a collect waits for a few slots instead of paying more.
   PRIORITY_FEE_PERCENTILE: constant(75),
   // The most rent that one collect pays for sweeps: that of two token accounts, and little of the hour's budget.
   MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
   // As many as a caller may open in a minute.
   STREAMS_PER_ADDRESS: constant(20),
-  // So that streams soon reach new replicas. To open one again costs the caller one request.
+  // Short, so that streams soon move to new replicas. Opening a stream again costs the caller one request.
   STREAM_SECONDS: constant(600),
 });
 
@@ -203,7 +203,7 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   return url;
 }
 
-/** The message names the entry by its place in the list. */
+/** Parses one URL of a list. The error names its position in the list. */
 function parseEntry(text: string, place: number, count: number): URL {
   try {
     return parseUrl(text);
@@ -213,7 +213,7 @@ function parseEntry(text: string, place: number, count: number): URL {
   }
 }
 
-/** One URL, or the URLs of several nodes of one cluster. */
+/** Parses one URL, or the URLs of several nodes of one cluster. */
 function parseRedisUrls(text: string): URL[] {
   const urls = splitList(text).map((part) => parseUrl(part, ["redis:", "rediss:"]));
   for (const { hostname, pathname, search, hash } of urls) {
@@ -233,7 +233,7 @@ function parseRedisUrls(text: string): URL[] {
   return urls;
 }
 
-/** Undefined: all origins. */
+/** Returns undefined for all origins. */
 function parseOrigins(text: string): string[] | undefined {
   if (text === "*") return undefined;
   return splitList(text).map((part) => {

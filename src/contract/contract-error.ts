@@ -35,7 +35,7 @@ export class ContractError extends Error {
     this.extensions = details.extensions;
   }
 
-  /** The same error with the item that failed, for a request with several. */
+  /** Returns the same error with the item that failed, for a request with several items. */
   forItem(item: Readonly<Record<string, string>>): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
     const extensions = { ...this.extensions, ...item };

@@ -3,11 +3,11 @@ export type ContractOperation = "lookup" | "collect";
 
 interface ErrorCodeRow {
   readonly status: number;
-  /** What is wrong, and what the caller can do. The place that throws may use a more precise message. */
+  /** What is wrong, and what the caller can do. The code that throws may use a more precise message. */
   readonly message: string;
   /** Whether and when the same request may succeed. */
   readonly retry: string;
-  /** Whole seconds, at least 1. The place that throws may use another value. */
+  /** Whole seconds, at least 1. The code that throws may use another value. */
   readonly retryAfterSeconds?: number;
   /** The operations that return this code. Absent: it concerns HTTP, not an operation. */
   readonly operations?: readonly ContractOperation[];

@@ -3,10 +3,10 @@ import { errorHeaders, type ContractError } from "./contract-error.ts";
 
 /** A request, as handlers receive it. */
 export interface HttpRequest {
-  /** That of a HEAD is GET. */
+  /** GET for a HEAD request. */
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** What follows the `?` of the URL. */
+  /** The part of the URL after the `?`. */
   readonly query: string;
   /** Reads the body, unless it has more than `maxBytes`. Rejects when the caller disconnects. */
   readonly readBody: (maxBytes: number) => Promise<Buffer | "too large">;
@@ -23,7 +23,7 @@ export interface Answer {
 export const JSON_TYPE = "application/json; charset=utf-8";
 const JSON_HEADERS = { "content-type": JSON_TYPE };
 
-/** An answer with a value as JSON. */
+/** Creates an answer with a value as JSON. */
 export function answerJson(status: number, value: unknown): Answer {
   return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
 }
@@ -36,7 +36,7 @@ export function toErrorBody({ code, message }: ContractError, members?: FailureM
   return { ...members, error: code, message };
 }
 
-/** An error as an answer. */
+/** Creates the answer for an error. */
 export function answerError(error: ContractError, members?: FailureMembers): Answer {
   const headers = { ...JSON_HEADERS, ...errorHeaders(error) };
   return { status: error.status, headers, body: JSON.stringify(toErrorBody(error, members)) };

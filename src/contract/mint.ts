@@ -4,12 +4,12 @@ import { ContractError, quote } from "./contract-error.ts";
 /** The most coins that one lookup, collect or field may name. */
 export const MAX_MINTS = 10;
 /**
- * The most coins that an operation may name for one wallet: with the wallet they fit in one call of 100 accounts, five for
- * each coin, three for the wallet, and two sysvars.
+ * The most coins that an operation may name for one wallet. One call reads 100 accounts: five for each coin, three for
+ * the wallet, and two sysvars.
  */
 export const MAX_MINTS_PER_WALLET = 19;
 
-/** For callers who name no coins and find nothing to collect. */
+/** Advice for callers who name no coins and find nothing to collect. */
 export const NAME_COINS = `Fees may also wait on coins: name up to ${MAX_MINTS} by their mints, in \`mints\`.`;
 
 /** The syntax of a mint in base58. {@link toMint} also checks that it is 32 bytes. */

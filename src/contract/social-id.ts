@@ -10,8 +10,8 @@ export const SOCIAL_ID_EXPECTED = `1 to 20 decimal digits, not zero, at most ${M
 
 /**
  * Parses an account's id: 1 to 20 decimal digits, from 1 to 2^64-1. Returns undefined for anything else. Drops
- * leading zeros, because addresses are derived from the digits: `007` would give an address that nobody owns. Nobody
- * owns that of 0 either.
+ * leading zeros, because addresses are derived from the digits: `007` would give an address that nobody owns. Rejects
+ * 0, whose address nobody owns either.
  */
 export function toSocialId(text: string): string | undefined {
   if (!SOCIAL_ID_PATTERN.test(text)) return undefined;

@@ -21,8 +21,8 @@ type BudgetName = (typeof BUDGETS)[number];
 /** The metrics of all budgets. */
 export interface BudgetMetrics {
   /**
-   * Counts refused accounts, or refused payers of collects: the caller's block has used its share, or the service its
-   * budget.
+   * Counts refused accounts, payers of collects, or calls. `scope`: whether the caller's block has used its share, or
+   * the service its whole budget.
    */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
   /** Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most once a second. */

@@ -3,10 +3,10 @@ import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Redis } from "../store/redis.ts";
 import { createBuckets, hourlyBucket, type Bucket, type Taken } from "../store/buckets.ts";
 
-/** Stands for the block of all callers whom the operator trusts. */
+/** The address block that stands for all trusted callers. */
 export const TRUSTED_BLOCK = "trusted";
 
-/** Whose limit is reached: the caller's, which all callers of its address block have together, or the service's. */
+/** Whose limit is reached: the caller's, which its address block shares, or the service's. */
 export type BudgetScope = (typeof SCOPES)[number];
 export const SCOPES = ["CALLER", "SERVICE"] as const;
 
@@ -17,21 +17,21 @@ export interface Shortage {
   readonly retryAfterSeconds?: number;
 }
 
-/** What the callers of a budget take from. The shares are fractions of the whole budget, 0 to 1. */
+/** What callers take from. `all` and the shares below it are fractions of the budget's limit, 0 to 1. */
 export interface Pool {
   readonly name: string;
   readonly all: number;
   /** For the callers of one IPv4 /24 or IPv6 /48. */
   readonly block: number;
-  /** For those of one IPv6 /32, because its owner may have many /48s. */
+  /** For the callers of one IPv6 /32, because its owner may have many /48s. */
   readonly wideBlock: number;
-  /** For all trusted callers, because strangers stand behind them. */
+  /** For all trusted callers together, because they act for strangers. */
   readonly trusted: number;
-  /** The largest amount that is taken at once: each bucket holds as much, but at most half of its limit. */
+  /** The largest amount that is taken at once. Each bucket holds at least this much, or half of its limit if less. */
   readonly largest: number;
 }
 
-/** How much of a pool is for the first amounts of a block in an hour. */
+/** For the `first` units that a block takes in an hour, it may use the fraction `mayUse` of a pool. */
 export interface Tier {
   readonly first: number;
   readonly mayUse: number;
@@ -39,19 +39,19 @@ export interface Tier {
 
 /** The fraction of its limit that a bucket holds. The rest refills in an hour. */
 const BURST_FRACTION = 1 / 6;
-/** What callers in no tier may use of a pool. The rest is for those who take little. */
+/** The fraction of a pool that callers in no tier may use. The rest is reserved for callers that take little. */
 const REST_MAY_USE = 1 / 2;
 
 /**
- * Limits what all callers together take in any hour to `limit`, over all replicas while Redis is available. Each
- * address block, each IPv6 /32, and all trusted callers together get a share of it, at least twice what the first tier
- * has. A sixth of each limit can be taken at once; the rest flows in evenly over the hour.
+ * Limits what all callers together take in any hour to `limit`, over all replicas while Redis is available. Each address
+ * block, each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, and at least twice
+ * the `first` of the first tier. A sixth of each limit can be taken at once; the rest refills evenly over the hour.
  *
- * Half of what a pool holds is for blocks that have taken little within the hour. `tiers`, the smallest first, say how
- * little, and how much of the pool they may use. Trusted callers are in no tier.
+ * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, say how
+ * little, and how much of the pool such a block may use. Trusted callers are in no tier.
  *
- * An amount can be taken from a smaller pool within the first one. It counts in both, and leaves half of the first one
- * to others.
+ * A caller can also take from a smaller pool within `pool`. The amount then counts in both pools, and may use at most
+ * half of `pool`.
  */
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */
@@ -70,7 +70,7 @@ export function createBudget(needs: {
     return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
   }
 
-  /** The shares of a caller in a pool. A /32 has many owners: in it too, half is for those who take little. */
+  /** Returns the buckets of a caller's block and /32. In a /32 too, half is reserved for blocks that take little. */
   function sharesOf({ name: pool, largest, ...shares }: Pool, block: string, mayUse: number): Bucket[] {
     if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
     const own = toBucket(`${pool}:${block}`, shares.block, largest);
@@ -80,14 +80,14 @@ export function createBudget(needs: {
     return [own, { ...wide, burst: mayUse * wide.burst }];
   }
 
-  /** A pool. It holds the largest amount three times, if that is at most a third of its limit. */
+  /** Returns the bucket of a pool. It holds the largest amount three times, if that is at most a third of its limit. */
   const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
     const several = Math.max(largest, Math.min(3 * largest, (all * limit) / 3));
     const bucket = toBucket(pool, all, several);
     return { ...bucket, burst: mayUse * bucket.burst };
   };
 
-  /** The sets of buckets from which a caller may take, those of the tiers first. */
+  /** Returns the sets of buckets from which a caller may take, the tiers' sets first. */
   function waysOf(block: string, pool: Pool): Bucket[][] {
     const wayOf = (mayUse: number) => [
       ...sharesOf(whole, block, mayUse),
@@ -103,7 +103,7 @@ export function createBudget(needs: {
     return [...ofTiers, rest];
   }
 
-  /** SERVICE if a caller who has taken nothing would have to wait too. */
+  /** Returns SERVICE if even a caller that has taken nothing would have to wait. */
   function scopeOf({ slowest, waitMs }: Taken, pool: Pool): BudgetScope {
     const empty = [whole, pool].find(({ name }) => name === slowest.name);
     const forOthersMs = empty && (poolBucket(empty).burst - slowest.burst) * slowest.msPerUnit;
@@ -112,8 +112,8 @@ export function createBudget(needs: {
 
   return {
     /**
-     * Takes an amount for a caller in the address block, or nothing if not all of it fits; with `least`, as much as
-     * fits if that is at least so much.
+     * Takes the `wanted` amount for a caller in the address block, or nothing if not all of it fits. With `least`,
+     * takes what fits, if that is at least `least`.
      */
     async take(
       block: string,
@@ -133,9 +133,9 @@ export function createBudget(needs: {
       const retryAfter = Number.isFinite(waitMs) ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) } : {};
       return {
         amount,
-        /** Why not all of it was taken. */
+        /** Why less than `wanted` was taken; undefined if all was. */
         shortage: amount < wanted ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
-        /** Returns `unused` of the amount; may be called again for more of it. A negative one charges more. */
+        /** Returns `unused` units; may be called several times. A negative number charges more. */
         giveBack(unused: number): void {
           let rest = unused;
           for (const each of taken) {
@@ -148,12 +148,12 @@ export function createBudget(needs: {
       };
     },
 
-    /** How much of what a pool holds is used, 0 to 1. */
+    /** The used fraction of a pool, 0 to 1. */
     usedRatio: (pool: Pool = whole): Promise<number> => buckets.usedRatio(poolBucket(pool)),
   };
 }
 
-/** The IPv6 /32 around a /48. */
+/** Returns the IPv6 /32 that contains an IPv6 /48; undefined for any other block. */
 export function toWideBlock(block: string): string | undefined {
   if (!block.endsWith("/48")) return undefined;
   return `${ipaddr.IPv6.networkAddressFromCIDR(block.replace(/48$/, "32")).toString()}/32`;

@@ -1,6 +1,6 @@
 /**
  * Sorts items so that the oldest of each address block come first, then the second of each, and so on. `items` are in
- * order of arrival. An item of several blocks counts for each, and takes its earliest place.
+ * order of arrival. An item of several blocks counts for each of them, and gets the best of its ranks.
  */
 export function inFairOrder<T>(items: readonly T[], blocksOf: (item: T) => Iterable<string>): T[] {
   const counts = new Map<string, number>();

@@ -3,7 +3,7 @@ import { inFairOrder } from "./fair-order.ts";
 
 /** A task that waits for its turn or runs. Several callers can join it. */
 export interface Task<T> {
-  /** Waits for its result. Rejects with its error, that of `refuse`, or the signal's reason. */
+  /** Waits for the task's result. Rejects with the task's error, the error of `refuse`, or the signal's reason. */
   join(caller: { readonly addressBlock: string; readonly signal: AbortSignal }): Promise<T>;
   hasCallers(): boolean;
 }
@@ -21,7 +21,7 @@ interface Place<T> {
 /**
  * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal: the next task is the
  * oldest of the blocks with the fewest running tasks, and a full queue refuses the newest task of the blocks with the
- * most. A task that all its callers have left is not started. A new task starts at the end of the event-loop turn at the
+ * most. A task whose callers have all left is not started. A new task starts at the end of the event-loop turn at the
  * earliest, so that the order within a turn gives no advantage.
  */
 export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
@@ -64,7 +64,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
 
   /** Adds a task; join it at once. `onEnd` is called when it has ended, is refused, or all its callers have left. */
   return (run: (blocks: Blocks) => Promise<T>, onEnd: () => void): Task<T> => {
-    // Bound, so that its spans belong to the request that adds it, not to the one whose end starts it.
+    // Bound, so that the task's spans belong to the request that adds the task, not to the task whose end starts it.
     const place: Place<T> = {
       run: AsyncResource.bind(run),
       onEnd,

@@ -37,9 +37,9 @@ function interpret(schema: GraphQLSchema, document: DocumentNode, operation: Ope
 export type Compile = ReturnType<typeof createCompile>;
 
 /**
- * Compiles operations of valid documents with graphql-jit. Where its result would differ from graphql-js's (directives,
- * defaults of variables, list and object literals, introspection), or compiling would take too long, graphql-js runs the
- * operation. `fields`: how many it has, with those of its fragments.
+ * Compiles operations of valid documents with graphql-jit. graphql-js runs the operation if graphql-jit's result would
+ * differ (directives, defaults of variables, list and object literals, introspection), or if compiling would take too
+ * long. `fields`: the number of the operation's fields, fragments included.
  */
 export function createCompile(schema: GraphQLSchema) {
   const compilable = withItemErrors(schema);
@@ -72,7 +72,7 @@ function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   return copy;
 }
 
-/** Makes results equal to graphql-js's: errors first, and of its class. */
+/** Converts results to those of graphql-js: `errors` comes first, and its errors are GraphQLErrors. */
 function toRun({ query }: CompiledQuery): Run {
   function complete({ data, errors }: ExecutionResult): ExecutionResult {
     if (!errors) return { data: data! };

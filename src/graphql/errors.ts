@@ -15,7 +15,7 @@ const MAX_MESSAGE_LENGTH = 500;
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
 /**
- * Converts an error to the one that callers see. GraphQL's errors about the document or its variables keep
+ * Converts an error to the error that callers see. GraphQL's errors about the document or its variables keep
  * their message, shortened and without suggestions. Any other error becomes the ContractError of `toCallerError`.
  */
 export function toGraphQLError(
@@ -26,7 +26,7 @@ export function toGraphQLError(
   const cause = source?.originalError;
   if (source && (!cause || cause instanceof GraphQLError)) {
     const { extensions } = source;
-    // In application/json, only errors of the operation itself have status 200: Yoga's meaning of `spec`.
+    // Yoga's `spec` means status 200 in application/json, for errors of the operation itself.
     if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
     extensions.code ??= BAD_REQUEST;
     return shorten(source);

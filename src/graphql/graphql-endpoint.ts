@@ -25,12 +25,12 @@ import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } 
 /** How many `Accept` headers are cached. Each client sends one. */
 const MAX_ACCEPT_HEADERS = 100;
 
-/** nginx would wait for more data before it passes events on. */
+/** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
 const EVENT_HEADERS = { "content-type": `${EVENT_STREAM}; charset=utf-8`, "x-accel-buffering": "no" };
 
 /**
- * The GraphQL endpoint at `path`. Yoga parses, validates and runs an operation when it first arrives. From then on it is
- * cached, and runs compiled, without Yoga.
+ * The GraphQL endpoint at `path`. Yoga parses, validates and runs an operation when it first arrives. From then on the
+ * operation is cached, and runs without Yoga.
  */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
@@ -110,7 +110,7 @@ export function createGraphQLEndpoint(needs: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
     },
-    // The parameters are read before.
+    // `readParams` has already read the body.
     maxRequestBodySize: false,
     // Yoga's cache would keep documents of any size, even from callers that are then refused.
     parserAndValidationCache: false,
@@ -129,7 +129,7 @@ export function createGraphQLEndpoint(needs: {
     type: ResponseType | undefined,
     scope: RequestScope,
   ): Promise<Answer> {
-    // Yoga ignores quality values and compares types case-sensitively, so it gets the result.
+    // Yoga ignores quality values and compares types case-sensitively, so it gets the negotiated type.
     const accept = `${type ?? RESPONSE_TYPES[1]}, ${EVENT_STREAM}`;
     const request = new Request(`http://tributary${needs.path}`, { method, headers: { accept } });
     const accepts = { json: type !== undefined, events: acceptsEvents(headers.accept) };
@@ -170,7 +170,7 @@ export function createGraphQLEndpoint(needs: {
     async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
       const type = responseType(request.headers.accept);
       const params = await check(request, type).catch((error: unknown) => {
-        // Yoga formats it.
+        // Yoga formats this error.
         if (error instanceof GraphQLError) return error;
         throw error;
       });

@@ -27,7 +27,7 @@ export interface CachedOperation {
 export interface Weight {
   /** The requests that it takes from the caller's rate limit: see {@link measureOperation}. */
   readonly cost: number;
-  /** The calls to the chain that its balances take, if these are many. */
+  /** The calls to the chain that its balances take; 0 if they fit into one call. */
   readonly chainCalls: number;
   readonly isWithinLimits: boolean;
 }
@@ -84,7 +84,7 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
   };
 }
 
-/** The size of an operation is measured once if it depends on no variable. */
+/** Measures an operation only once if its size depends on no variable. */
 function createWeigh(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode) {
   let always: Weight | undefined;
   return (variables: OperationVariables): Weight => {

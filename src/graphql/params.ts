@@ -11,7 +11,7 @@ const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/** Why a body cannot be read as JSON, if the reason is its encoding: its text would be garbage in a message. */
+/** Describes a wrong encoding of a body; undefined if there is none. The body's text would be garbage in a message. */
 export function encodingProblem(body: Uint8Array, headers: IncomingHttpHeaders): string | undefined {
   if ((headers["content-encoding"] ?? "identity") !== "identity")
     return "Compressed bodies are not supported.";
@@ -37,8 +37,8 @@ export async function readParams({ method, headers, query, readBody }: HttpReque
 const decoder = new TextDecoder();
 
 /**
- * Returns parameters whose variables are within the limits. Else invalid variables would take seconds: GraphQL prints a
- * whole object for each of its unknown members.
+ * Returns parameters whose variables are within the limits. Otherwise invalid variables would take seconds: GraphQL
+ * prints a whole object for each of the object's unknown members.
  */
 function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
@@ -84,7 +84,7 @@ export interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether there is only a query, an operation name of word characters, and objects of variables and extensions. */
+/** Whether `params` has only a query, an operation name of word characters, and objects of variables and extensions. */
 export function isPlain(params: object): params is PlainParams {
   if (Array.isArray(params)) return false;
   for (const name in params) if (!PARAM_NAMES.has(name)) return false;

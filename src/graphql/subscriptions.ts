@@ -21,18 +21,18 @@ export function acceptsEvents(accept: string | undefined): boolean {
   return preferredType(accept, [EVENT_STREAM]) !== undefined;
 }
 
-/** What Yoga gets with a request. */
+/** The context that Yoga receives with a request. */
 export interface ServerContext extends Context {
   /** The request's parameters, or why it is invalid. */
   readonly given: object | GraphQLError;
-  /** The responses that its caller accepts. */
+  /** The responses that the caller accepts. */
   readonly accepts: { readonly json: boolean; readonly events: boolean };
 }
 
 /**
- * Answers subscriptions as server-sent events, to callers who accept them. An error that may pass, or that of an invalid
- * request, is the response's status: clients try again after the first. Any other is the only event. Yoga sends the
- * event `complete` only after such an event: a stream that ends has broken off before, so that clients reconnect.
+ * Answers subscriptions as server-sent events, to callers who accept them. A transient error, or the error of an invalid
+ * request, sets the response's status: clients retry after a transient error. Any other error is the only event, followed
+ * by Yoga's event `complete`. A running stream ends by a disconnect, without `complete`, so that clients reconnect.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,
@@ -84,7 +84,7 @@ async function* onlyEvent(result: ExecutionResult) {
   yield result;
 }
 
-/** Gives errors that may pass their HTTP status, and those of an invalid request 400. */
+/** Sets the HTTP status of transient errors, and 400 for the errors of an invalid request. */
 function withStatus(result: ExecutionResult): ExecutionResult {
   for (const { extensions } of (result.errors ?? []) as GraphQLError[]) {
     const { code, retryAfterSeconds, http } = extensions as {

@@ -12,11 +12,11 @@ export interface Origin {
 
 /** The sender of a request. */
 export interface Client {
-  /** By which callers are told apart: an IPv4 address, or an IPv6 /64. */
+  /** Identifies the caller: an IPv4 address, or an IPv6 /64. */
   readonly address: string;
-  /** Whether the operator trusts it: it has no rate limit and no shares of budgets. */
+  /** Whether the operator trusts the caller, who then has no rate limit and no per-caller budget. */
   readonly isTrusted: boolean;
-  /** Whom a trusted caller names in `X-Forwarded-For`, or undefined. For other callers: `address`. */
+  /** The person whom a trusted caller names in `X-Forwarded-For`, or undefined. For other callers: `address`. */
   readonly visitor: string | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface Client {
 const UNKNOWN: Client = { address: "unknown", isTrusted: false, visitor: "unknown" };
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
-/** How many addresses are cached as trusted or not. Proxies have few. */
+/** For how many addresses the cache remembers whether they are trusted. Proxies have few addresses. */
 const MAX_ADDRESSES = 1_000;
 
 /**
@@ -88,7 +88,7 @@ function memoized(contains: (address: string, distance: number) => boolean): (ad
   return (address) => cache.memo(address);
 }
 
-/** A caller's address block: an IPv4 /24 or IPv6 /48. It usually has one owner, so its callers share budgets. */
+/** Returns a caller's IPv4 /24 or IPv6 /48. Such a block usually has one owner, so its callers share budgets. */
 export function toAddressBlock(caller: string): string {
   if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
   if (!caller.includes(":")) return caller;

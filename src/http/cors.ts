@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 /** Decides which pages may call the API. */
 export interface Cors {
-  /** Whether a request with these headers is answered; `isOperation`: it calls the API. */
+  /** Whether a request with these headers is answered. `isOperation`: whether the request calls the API. */
   isAllowed(headers: IncomingHttpHeaders, isOperation: boolean): boolean;
   /** The response's headers. */
   headers(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
@@ -13,9 +13,9 @@ const OPEN = { ...EXPOSED, "access-control-allow-origin": "*" };
 const REFUSED = { vary: "Origin" };
 
 /**
- * The API is public and has no credentials, so by default any page may call it. With `origins`, only their pages and
- * the service's may: those at `publicUrl`, else at the request's host. Requests of other pages are refused, because a
- * browser sends some without a preflight. It may still open a link from another site.
+ * The API is public and has no credentials, so by default any page may call it. With `origins`, only pages of these
+ * origins and the service's own pages may. Its own pages are those at `publicUrl`, else at the request's host. Requests
+ * of other pages are refused, because browsers send some without a preflight. Links from other sites still open.
  */
 export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };
@@ -41,7 +41,7 @@ export function createCors(origins: readonly string[] | undefined, publicUrl: UR
   };
 }
 
-/** For what only operators need: no page may read it. */
+/** Removes the CORS headers, for routes that only operators need: no page may read their responses. */
 export function withoutHeaders(cors: Cors): Cors {
   return { ...cors, headers: () => ({}) };
 }

@@ -8,17 +8,17 @@ import { REDIS_SUBJECT } from "../store/redis.ts";
 
 /** Probes within this time share one check of the chain, so frequent probes cost nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;
-/** While the social network is down, how often it is checked. Lookups may need its calls. */
+/** How often the social network is checked while it is down. Not more often: lookups may need the calls. */
 const SOCIAL_CHECK_MAX_AGE_MS = 10_000;
 
 const CHAIN_SUBJECT = "chain";
-/** The warnings' subjects that mean that an upstream is down. */
+/** The subjects of the warnings about each upstream. */
 const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDIS_SUBJECT] } as const;
 
 /**
- * `/livez`: always 200. `/readyz`: 503 with the reasons while the process starts, until the chain is first read, and
- * while it stops; otherwise 200. An outage of an upstream is only a warning: with 503, a balancer would have no replica
- * left that tells callers. Probes and scrapes check the chain, and the social network while it is down, without waiting.
+ * `/livez`: always 200. `/readyz`: 503 with the reasons while the process starts or stops, and until the chain is first
+ * read; otherwise 200. An outage of an upstream is only a warning: with 503 from all replicas, a balancer would
+ * answer callers itself. Probes and scrapes check the chain, and the social network while it is down, without waiting.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;
@@ -88,10 +88,10 @@ export function createHealth(needs: {
   return {
     livez: (): Answer => answerJson(200, { status: "ok" }),
 
-    /** Without the details it shows only the status. */
+    /** Without `details`, the body has only the status. */
     readyz: (options: { details: boolean }) => async (): Promise<Answer> => {
       const checked = check();
-      // Waiting later would make a probe time out when the chain does.
+      // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await checked;
       const reasons = [
         isStarting || !hasReadChain ? "starting" : undefined,
@@ -109,7 +109,7 @@ export function createHealth(needs: {
       });
     },
 
-    /** The chain has been read: `/readyz` returns 200 from the end of the start on, whatever becomes of the chain. */
+    /** Records that the chain has been read: after the start, `/readyz` returns 200 even if the chain fails. */
     chainRead(): void {
       hasReadChain = true;
     },

@@ -39,7 +39,7 @@ export const TOO_MANY_PIECES: Refusal = {
 };
 const NOT_HTTP: Refusal = { status: 400, message: "The request is not valid HTTP/1.1." };
 
-/** With the statuses that Node answers with by default. */
+/** The refusals by the parser's error code. The statuses are Node's defaults. */
 const BY_CODE: Readonly<Record<string, Refusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: "The request took too long to arrive. Send it again." },
   HPE_HEADER_OVERFLOW: { status: 431, message: "The request's target and headers are too long." },
@@ -55,12 +55,12 @@ const BY_CODE: Readonly<Record<string, Refusal>> = {
 export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
   const refusal = BY_CODE[code] ?? NOT_HTTP;
   if (code !== "HPE_INVALID_URL" || !rawPacket || bytesParsed === undefined) return refusal;
-  // Other requests may precede it. Of a line that arrives in several packets, only the last one is known.
+  // Other requests may precede this line. If it arrives in several packets, only the part in the last one is known.
   const line = rawPacket.subarray(rawPacket.lastIndexOf("\n", bytesParsed) + 1).toString();
   return { ...refusal, target: /^GET (\S+)/.exec(line)?.[1] };
 }
 
-/** Refuses with INVALID_HANDLE a lookup of a handle in raw bytes above ASCII, and with BAD_REQUEST all other requests. */
+/** Refuses a lookup whose handle has raw bytes above ASCII with INVALID_HANDLE, any other request with BAD_REQUEST. */
 export function createWriteRefusal(
   needs: RequestScopeNeeds & { basePath: string; format: HandleFormat },
 ): WriteRefusal {

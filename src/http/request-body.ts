@@ -6,14 +6,14 @@ const MAX_DRAINED_BYTES = 16_384;
 /** A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments. */
 export const MAX_PIECES = 256;
 
-/** What a closing connection discards at most. A read takes as long for one byte as for all. */
+/** The most that a closing connection discards. Reads are limited too: one byte takes as long as a full read. */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARDED_READS = 64;
 const LINGER_MS = 500;
 
 /**
- * Bounds what a body costs that no handler reads: Node would receive it for as long as the caller sends. If a long body
- * has not ended when the response does, the connection closes. Calls `refuse` for a body in too many pieces.
+ * Bounds the cost of a body that no handler reads: Node would receive it for as long as the caller sends. If a long
+ * body has not ended when the response ends, the connection closes. Calls `refuse` for a body in too many pieces.
  */
 export function boundBody(request: IncomingMessage, response: ServerResponse, refuse: () => void): void {
   const { headers, socket } = request;
@@ -90,8 +90,8 @@ export function linger(socket: Socket): void {
 }
 
 /**
- * Discards what still arrives, without the HTTP parser, and soon closes the connection. Closing it while the caller
- * sends would reset it, and the caller might lose the response.
+ * Discards what still arrives, without the HTTP parser, and soon closes the connection. Closing at once, while the
+ * caller sends, would reset the connection, and the caller might lose the response.
  */
 export function discardInput(socket: Socket): void {
   let bytes = 0;

@@ -17,7 +17,7 @@ import type { TakeChainCalls } from "./rate-limit/chain-calls.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
 import type { CallerConnection, Streams } from "./streams.ts";
 
-/** What a request uses of the process. */
+/** The process-wide dependencies of a request. */
 export interface RequestScopeNeeds {
   readonly identifyClient: (origin: Origin) => Client;
   readonly cors: Cors;
@@ -32,7 +32,7 @@ export interface RequestScopeNeeds {
 }
 
 /**
- * What answers have unless they say otherwise. Balances change at any time, so they must not be cached. The policy keeps
+ * The default headers of answers. Balances change at any time, so they must not be cached. The policy keeps
  * browsers from executing a response that is opened as a page.
  */
 const COMMON_HEADERS = {
@@ -44,7 +44,7 @@ const COMMON_HEADERS = {
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
 /**
- * What the span of a request records: OpenTelemetry's attributes for HTTP servers.
+ * Describes the span of a request, with OpenTelemetry's attributes for HTTP servers.
  *
  * @param path without the query, which may hold a handle
  * @param route the path of the route that answers it
@@ -143,7 +143,7 @@ export class HttpRequestScope implements RequestScope {
     return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()), this.#report.bind(this));
   }
 
-  /** The first outage goes into the request's line; a stream may meet more after that is written. */
+  /** Adds the first outage to the request's log line. Logs further ones alone, such as those of an open stream. */
   #report(outage: Outage): void {
     if (this.#isAnswered || this.#outage) logOutage(this.log, outage);
     else this.#outage = outage;

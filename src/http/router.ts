@@ -28,7 +28,7 @@ export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
-/** A longer response costs more than a lookup. Only GraphiQL's files and Swagger UI's script have one. */
+/** A longer response counts as a request, because it costs more than a lookup: GraphiQL's and Swagger UI's files. */
 const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */
@@ -77,7 +77,7 @@ export function createRouter(
   return async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
-    // As sent: a URL resolves dot segments and backslashes, which hide a path from a proxy that blocks it.
+    // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy that blocks it.
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
     const route = needs.routes.get(path);
     const scope = new HttpRequestScope(route?.isPrivate ? privateNeeds : needs, headers, connection);
@@ -96,7 +96,7 @@ export function createRouter(
   };
 }
 
-/** The headers of an answer, with the others that every response has. */
+/** Adds the headers of an answer to `common`, the headers that every response has. */
 export function toHeaders({ headers }: Answer, common: Record<string, string>): Record<string, string> {
   const { vary } = common;
   const all = Object.assign(common, headers);
@@ -112,7 +112,7 @@ async function write(
   if (typeof body === "string") {
     const length = Buffer.byteLength(body);
     headers["content-length"] = String(length);
-    // Else at once, before more of a body arrives that nobody reads.
+    // If the body is still arriving, write at once: nobody reads the rest.
     if (response.req.complete) await endOfTurn();
     // Node writes ASCII faster as latin1.
     response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
@@ -142,7 +142,7 @@ function endOfTurn(): Promise<void> {
   ));
 }
 
-/** The answer to a failed request. If the caller has disconnected, it is never sent. */
+/** Converts an error to the answer. If the caller has disconnected, the answer is never sent. */
 function toFailure(error: unknown, request: HttpRequest, scope: HttpRequestScope, route?: Route): Answer {
   if (scope.signal.aborted) {
     scope.log.debug({ err: error }, "the caller disconnected");

@@ -10,7 +10,7 @@ import type { Handler } from "./router.ts";
 const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
 const Body = z.object({ socialId: z.unknown().optional(), source: z.enum(SOURCES) });
 
-/** Lets trading happen in the sandbox. Returns undefined for an id that none of its accounts has. */
+/** Makes trades in the sandbox. Returns undefined if no account of the sandbox has the id. */
 export type SandboxTrade = (
   socialId: string,
   source: (typeof SOURCES)[number],
@@ -19,7 +19,7 @@ export type SandboxTrade = (
 const MAX_BODY_BYTES = 1024;
 const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is one of ${SOURCES.join(", ")}.`;
 
-/** `POST /sandbox/fees`: lets trading happen that earns an account fees. Only gateways on a sandbox have it. */
+/** `POST /sandbox/fees`: makes trades that earn fees for an account. Only a gateway with a sandbox has this route. */
 export function createSandboxFeesHandler(trade: SandboxTrade): Handler {
   return async (request, scope) => {
     const body = await request.readBody(MAX_BODY_BYTES);

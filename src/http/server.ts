@@ -49,14 +49,14 @@ export interface Listening {
 }
 
 interface Connection {
-  /** That to the request in flight, or to one whose body still arrives. */
+  /** The response to the request in flight, or to a request whose body still arrives. */
   response: ServerResponse | undefined;
   isRefused: boolean;
   /** The pipelined requests that wait. */
   pipelined: number;
   /** The bytes written at the last check, if the caller had not read all of them. */
   unread: number | undefined;
-  /** One for all requests of the connection. */
+  /** Aborts when the connection closes. All requests of the connection share it. */
   readonly closed: AbortController;
 }
 
@@ -137,8 +137,8 @@ export async function listen(
   }
 
   /**
-   * Answers a request that is not valid HTTP, and closes the connection. Only closes it while an earlier response is
-   * pending, or the response to this request has begun: a caller or a proxy would take the answer for that of another.
+   * Answers a request that is not valid HTTP, and closes the connection. Sends no answer while an earlier response is
+   * pending, or after the response to this request has begun: the caller or a proxy would match it to another request.
    */
   function refuse(socket: Socket, refusal: Refusal): void {
     const connection = connections.get(socket);
@@ -160,7 +160,7 @@ export async function listen(
 
   function sendRefusal(socket: Socket, refusal: Refusal, { closed }: Connection, isHead = false): void {
     discardInput(socket);
-    // At once: a caller that closes its side ends the socket between two writes.
+    // One write: a caller that closes its side ends the socket between two writes.
     void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
   }
 
@@ -194,7 +194,7 @@ export async function listen(
     if (isClosing && inFlight === 0) server.closeAllConnections();
   }
 
-  /** A closing server no longer enforces `requestTimeout`, so this does. */
+  /** Enforces `requestTimeout` on a closing server, which Node no longer does. */
   function dropIncomplete(): void {
     for (const [socket, { response }] of connections) if (response?.req.complete === false) socket.destroy();
   }
@@ -218,7 +218,7 @@ export async function listen(
   };
 }
 
-/** A proxy may use another of them than the service. Node keeps only the first. */
+/** Whether a request has several `Host` headers. Node keeps only the first, but a proxy may use another. */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -22,7 +22,7 @@ export interface CallerConnection {
   readonly remoteAddress: string | undefined;
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Breaks it off. */
+  /** Closes the connection. */
   readonly disconnect: () => void;
 }
 
@@ -41,7 +41,7 @@ type Refusal = (typeof REFUSALS)[number];
 
 /**
  * Counts the open streams of this process, and limits them: for a caller, an address block, an IPv6 /32, and in all.
- * A stream ends by breaking its connection, because clients do not reconnect after an orderly end.
+ * Ends a stream by closing its connection abruptly, because clients do not reconnect after an orderly end.
  */
 export function createStreams(limits: StreamLimits, registry: Registry) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
@@ -126,7 +126,7 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
       };
     },
 
-    /** Breaks off all streams, and refuses further ones. */
+    /** Disconnects all streams, and refuses new ones. */
     close(): void {
       isClosed = true;
       for (const { end } of all) end();

@@ -15,7 +15,7 @@ const EXIT_RETRY_MS = 10;
 const STANDARD_OUTPUT_FD = 1;
 
 let standardOutput: DestinationStream | undefined;
-/** All loggers share its buffer and its listeners for the exit. Opened with the first line. */
+/** All loggers share one buffer and one exit listener. The first line opens the stream. */
 const STANDARD_OUTPUT: DestinationStream = {
   write(line) {
     standardOutput ??= openStandardOutput();

@@ -18,7 +18,7 @@ type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer |
 /** Headers of node:http. */
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** What a span is about. `headers` are those of a request that may continue its caller's trace. */
+/** A span's name and options. With the `headers` of a request, the span continues the caller's trace, if any. */
 export interface SpanDescription extends SpanOptions {
   readonly name: string;
   readonly headers?: RequestHeaders;
@@ -26,7 +26,7 @@ export interface SpanDescription extends SpanOptions {
 
 const NAME = "tributary";
 
-/** The only header that continues a trace. Others, such as `baggage`, have what a stranger writes into them. */
+/** The only header that continues a trace. Others, such as `baggage`, could carry any text of a stranger. */
 const TRACE_HEADER = "traceparent";
 
 const GETTER: TextMapGetter<RequestHeaders> = {
@@ -86,12 +86,12 @@ export function describeSpan(attributes: () => Record<string, string | undefined
   if (findTracer()) trace.getActiveSpan()?.setAttributes(attributes());
 }
 
-/** Runs what no single request causes: its spans have no parent. */
+/** Runs work that no single request causes, so that its spans have no parent. */
 export function withoutParent<T>(run: () => T): T {
   return context.with(ROOT_CONTEXT, run);
 }
 
-/** Headers with the current span as the parent of what the receiver does. */
+/** Adds the trace header, which makes the current span the parent of the receiver's spans. */
 export function withTraceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const carrier = { ...headers };
   propagation.inject(context.active(), carrier, SETTER);

@@ -9,7 +9,7 @@ export const VERSION = manifest.version;
 /** The running commit, in 40 hexadecimal digits, or `unknown`. */
 export const COMMIT = readCommit(fileURLToPath(new URL("../..", import.meta.url)));
 
-/** Reads the commit of this folder's package.json, which a build sets, or else of the checkout. */
+/** Reads the commit from `gitHead` in the folder's package.json, which a build sets, or else from the git checkout. */
 export function readCommit(folder: string): string {
   const { gitHead } = JSON.parse(read(folder, "package.json")) as { gitHead?: string };
   if (gitHead) return gitHead;
@@ -21,9 +21,9 @@ export function readCommit(folder: string): string {
   }
 }
 
-/** Reads the files that git writes, because machines that run the service may not have git. */
+/** Reads the checkout's commit from git's files, because the machine may not have git. */
 function readHead(git: string): string {
-  // In a worktree, `.git` is a file that names the folder, which shares its branches with other worktrees.
+  // In a worktree, `.git` is a file with the path of the git folder. Branches are in a folder shared by all worktrees.
   const worktree = statSync(git).isFile() ? resolve(dirname(git), read(git).slice("gitdir: ".length)) : git;
   const repository = existsSync(resolve(worktree, "commondir"))
     ? resolve(worktree, read(worktree, "commondir"))

@@ -8,7 +8,7 @@ import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** How many accounts a request found in this process's cache, did not find there, and read from the chain. */
+/** A request's accounts: found in the process's cache (`cached`), not found there (`social`), read from the `chain`. */
 export interface Reads {
   cached: number;
   social: number;
@@ -23,7 +23,7 @@ export interface LoaderSources {
 
 /**
  * The loaders of one request. Each account and balance is read once per request, even if fields load it on different
- * ticks; after a collect, balances are read again. What fields load on one tick is one batch, and the process-wide
+ * ticks; after a collect, balances are read again. All loads of one tick form one batch, and the process-wide
  * batchers merge the batches of all requests. When the caller disconnects, its pending reads are dropped.
  *
  * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
@@ -61,8 +61,8 @@ export class Loaders {
   }
 
   /**
-   * The account of a canonical id. Reuses an account that this request has found by handle, or that an
-   * earlier event has found by id.
+   * The account of a canonical id. Reuses an account if this request has found it by handle, or an
+   * earlier event by id.
    */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
     const known = this.#accountsById?.get(id);
@@ -90,12 +90,12 @@ export class Loaders {
     }));
   }
 
-  /** Makes the next load of each balance read the chain again. Call it when one may have changed. */
+  /** Makes the next load of each balance read the chain again. Call it when a balance may have changed. */
   clearBalances(): void {
     this.#balance?.clearAll();
   }
 
-  /** Uses a balance that has just been read. */
+  /** Stores a balance that has just been read, for later loads. */
   setBalance(wallet: WalletWithCoins, balance: Balance): void {
     this.#balances.prime(wallet, balance);
   }
@@ -175,14 +175,14 @@ export class Loaders {
   }
 }
 
-/** The coins that the fields of one wallet name, each once. Throws INVALID_MINT. */
+/** Merges the coins that the fields of one wallet name. Throws INVALID_MINT if there are too many. */
 export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
   const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
   if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
   return [...coins.values()];
 }
 
-/** One account with the coins of all these; INVALID_MINT if they are too many. */
+/** Merges the coins of several entries for one account. Returns INVALID_MINT if there are too many. */
 function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWithCoins | Error {
   const { account, coins } = first!;
   if (others.length === 0) return first!;
@@ -195,7 +195,7 @@ function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWit
 
 const READY = Promise.resolve();
 
-/** Runs `next` after `ready` and all that follows from it, as DataLoader schedules a batch. */
+/** Runs `next` after `ready` and the promise callbacks that follow from it, as DataLoader schedules a batch. */
 function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
   void ready.then(() => {
     process.nextTick(next);

@@ -6,7 +6,7 @@ import type { Loaders } from "./loaders.ts";
 export interface OpenStream {
   /** Aborts when the stream ends. */
   readonly signal: AbortSignal;
-  /** Ends it early. */
+  /** Ends the stream early. */
   close(): void;
   /** Counts an event that was sent. */
   sent(): void;
@@ -16,23 +16,23 @@ export interface OpenStream {
 export interface RateLimitState {
   /** The most requests in a window. */
   readonly limit: number;
-  /** The requests that this one counts as. */
+  /** How many requests this request counts as. */
   readonly cost: number;
-  /** The requests that would pass now. */
+  /** How many more requests would pass now. */
   readonly remaining: number;
-  /** Until the oldest counted request leaves the window: whole seconds, at least 1. */
+  /** Whole seconds, at least 1: until the oldest request leaves the window or, after a refusal, this one would pass. */
   readonly resetSeconds: number;
 }
 
 /** One request, from its arrival to its response. */
 export interface RequestScope {
-  /** Aborts when the caller disconnects. Requests of a connection share it: remove listeners. */
+  /** Aborts when the caller disconnects. All requests of a connection share the signal: remove listeners. */
   readonly signal: AbortSignal;
   /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
-  /** The caller's IPv4 /24 or IPv6 /48: callers share budgets by block. */
+  /** The caller's IPv4 /24 or IPv6 /48. All callers of a block share budgets. */
   readonly addressBlock: string;
-  /** The block of the person whom the caller acts for; undefined if a trusted caller does not name it. */
+  /** The address block of the person for whom the caller acts; undefined if a trusted caller does not name one. */
   readonly visitorBlock: string | undefined;
   readonly loaders: Loaders;
   /** The request's stream, once it is open. */
@@ -47,15 +47,15 @@ export interface RequestScope {
    */
   admit(cost: number): Promise<void> | undefined;
   /**
-   * Takes calls to the chain from the share of the caller's block, for an operation that reads many balances. Rejects
-   * with ContractError SERVICE_BUSY if it has not so many.
+   * Takes calls to the chain from the budget of the caller's block, for an operation that reads many balances. Rejects
+   * with ContractError SERVICE_BUSY if too few calls are left.
    */
   takeChainCalls(calls: number): Promise<void>;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;
-  /** Replaces the loaders, so that the next event of a stream reads anew. Returns the new ones. */
+  /** Replaces the loaders, so that the next event of a stream reads everything again. Returns the new loaders. */
   renewLoaders(): Loaders;
-  /** Converts an error to the one that the caller sees. Logs its cause, once per request. */
+  /** Converts an error to the error that the caller sees. Logs its cause, once per request. */
   toCallerError(error: unknown): ContractError;
   /** Records the response's code for the log and the metrics. Only the first call has an effect. */
   recordCode(code: string): void;

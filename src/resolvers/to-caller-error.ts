@@ -9,14 +9,14 @@ export interface Outage {
   readonly hint: string;
 }
 
-/** Logs an outage by itself. */
+/** Logs an outage as its own line. */
 export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
   log.warn(outage, hint);
 }
 
 /**
- * Converts an error to the one that callers see: any but a ContractError becomes LOOKUP_FAILED. Reports an upstream's
- * outage, and logs a bug as an error with its stack, once for each cause: fields of one request often fail together.
+ * Converts an error for callers: all except a ContractError become LOOKUP_FAILED. Reports an upstream's outage, and
+ * logs a bug with its stack. Does so once for each cause, because fields of one request often fail together.
  */
 export function toCallerError(
   error: unknown,

@@ -34,7 +34,7 @@ export type CollectResult = CollectOutcome & {
   readonly named: readonly CoinAddresses[];
 };
 
-/** A wallet with the balances that it has now: one for each list of coins that the operation names. */
+/** A wallet with its current balances: one for each list of coins in the operation. */
 export interface WalletEvent {
   readonly wallet: Wallet;
   readonly balances: readonly (readonly [WalletWithCoins, Balance])[];
@@ -71,11 +71,11 @@ export function createUseCases(needs: {
     addresses: addressesOf(account.id),
   });
 
-  /** The coins with these mints, each once. Throws INVALID_MINT. */
+  /** Returns the coins with these mints, without repeats. Throws INVALID_MINT. */
   const namedCoins = (mints: Mints) =>
     mints && mints.length > 0 ? toMints(mints).map(coinAddressesOf) : NO_COINS;
 
-  /** The wallet of an account's id. Reads nothing: addresses are derived from the id. Throws INVALID_SOCIAL_ID. */
+  /** Returns the wallet of an id. Reads nothing: addresses are derived from the id. Throws INVALID_SOCIAL_ID. */
   function walletById(text: string): Wallet {
     const socialId = toSocialId(text);
     if (socialId === undefined) throw invalidSocialId(text);
@@ -101,7 +101,7 @@ export function createUseCases(needs: {
         return account instanceof Promise ? account.then(toWallet) : toWallet(account);
       }),
 
-    /** A wallet's balance with the coins of these mints, from the chain. INVALID_MINT or LOOKUP_FAILED. */
+    /** Reads a wallet's balance with the coins of these mints. Fails with INVALID_MINT or LOOKUP_FAILED. */
     readBalance: ({ addresses }: Wallet, mints: Mints, { loaders }: RequestScope): Promise<Balance> =>
       loaders.balance({ account: addresses, coins: namedCoins(mints) }),
 
@@ -143,8 +143,8 @@ export function createUseCases(needs: {
       }),
 
     /**
-     * Opens a stream of a wallet and of the coins that its fields name: an event at once, and then each time an amount
-     * changes. Ends with the stream. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
+     * Watches a wallet and the coins that its fields name: yields an event at once, and then each time an amount changes.
+     * Ends when the request's stream ends. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
      */
     async watchWallet(
       find: () => Wallet | Promise<Wallet>,
@@ -177,8 +177,8 @@ export function createUseCases(needs: {
 }
 
 /**
- * A member of a wallet's account, which is read from the social network if the wallet was found by id. Fails with
- * SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+ * Applies `pick` to a wallet's account. Reads the account from the social network if the wallet was found by id. Fails
+ * with SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
  */
 export function fromAccount<T>(
   { account, socialId }: Wallet,
@@ -190,8 +190,8 @@ export function fromAccount<T>(
 }
 
 /**
- * Renews the request's loaders for an event, and gives them its balances. Returns the event's wallet, whose account is
- * not read again once it has been found.
+ * Renews the request's loaders for an event, and stores the event's balances in them. Returns the event's wallet. Once
+ * its account has been found, later events reuse the account.
  */
 export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScope): Wallet {
   const loaders = scope.renewLoaders();

@@ -37,7 +37,7 @@ interface CollectData {
 export const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
 
-/** What all errors of this endpoint have besides `error` and `message`. */
+/** The members that all errors of this endpoint have besides `error` and `message`. */
 export const COLLECT_FAILURE = { success: false } as const satisfies FailureMembers;
 
 /** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
@@ -62,7 +62,7 @@ export function createCollectHandler(
   };
 }
 
-/** The body has more than {@link MAX_BODY_BYTES}. */
+/** Creates the error for a body of more than {@link MAX_BODY_BYTES}. */
 export function bodyTooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
@@ -71,8 +71,8 @@ export function bodyTooLarge(): ContractError {
 }
 
 /**
- * The id and the mints in the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has already
- * lost digits.
+ * Reads the id and the mints from the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has
+ * already lost digits.
  */
 function readMembers(body: Buffer, { headers }: HttpRequest): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
@@ -86,7 +86,7 @@ function readMembers(body: Buffer, { headers }: HttpRequest): { socialId: string
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   if (!Array.isArray(listed ?? []))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
-  // `mint` is the name in a lookup.
+  // Accept `mint` too, because a lookup uses this name.
   const mints = [...(mint === undefined || mint === null ? [] : [mint]), ...((listed ?? []) as unknown[])];
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
   return { socialId, mints: mints as string[] };

@@ -67,9 +67,9 @@ function readQuery(query: string, format: HandleFormat): { handle: string; mints
   const [handle, ...others] = given.getAll("handle");
   if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
   if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-  // `mints` is the name in a collect.
+  // Accept `mints` too, because a collect uses this name.
   const mints = [...given.getAll("mint"), ...given.getAll("mints")];
-  // The operation would check them after it has looked up the handle.
+  // Check the mints first: the operation would check them only after it has looked up the handle.
   if (format.pattern.test(handle)) toMints(mints);
   return { handle, mints };
 }

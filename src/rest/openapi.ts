@@ -8,7 +8,7 @@ import { invalidSocialId } from "../contract/social-id.ts";
 import { VERSION } from "../observability/version.ts";
 import { bodyTooLarge, COLLECT_FAILURE, MAX_BODY_BYTES } from "./collect.ts";
 
-/** What the service reads of an OpenAPI 3.1 document. Each path has one method. */
+/** The parts of an OpenAPI 3.1 document that the service reads. Each path has one method. */
 export interface OpenApiDocument {
   readonly info: { readonly description: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, RestOperation>>>>;
@@ -21,7 +21,7 @@ export interface RestOperation {
   readonly responses: Record<string, RestResponse>;
 }
 
-/** A reference has no content. */
+/** A response that is a reference has no `content`. */
 interface RestResponse {
   readonly description: string;
   readonly headers: object;
@@ -55,8 +55,8 @@ export function descriptionLink(basePath: string): string {
 }
 
 /**
- * The OpenAPI document of the REST endpoints: `openapi.json`, where `${name}` stands for a setting, with the errors that
- * each endpoint returns by the table of error codes.
+ * Creates the OpenAPI document of the REST endpoints. Fills in the settings (`${name}`) of `openapi.json`, and adds
+ * each endpoint's errors from the table of error codes.
  */
 export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
   const { basePath, rateLimit, handleFormat } = needs;
@@ -108,14 +108,14 @@ export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
   return document;
 }
 
-/** Adds an operation's errors to its responses: the examples, and the table's row of each code without one. */
+/** Adds an operation's errors to its responses: the examples, and the table's row of each code without an example. */
 function addErrors(
   { responses }: RestOperation,
   operation: ContractOperation,
   failure: { readonly schema: string; readonly members?: FailureMembers },
   examples: readonly ContractError[],
 ): void {
-  // NOTHING_TO_COLLECT is described, because it has more members than other errors.
+  // The template describes NOTHING_TO_COLLECT, which has more members than other errors.
   const described = Object.values(responses).flatMap(({ content }) =>
     content ? Object.keys(content["application/json"].examples) : [],
   );

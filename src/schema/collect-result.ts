@@ -15,7 +15,7 @@ function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-/** Only of the coins that this caller names: a collect can serve callers who name others. */
+/** Adds up only the coins that this caller names: a collect can also serve callers who name other coins. */
 function remaining(result: CollectResult): Lamports {
   if (result.kind !== "collected") return toLamports(0);
   const isNamed = (mint: string) => result.named.some((coin) => coin.mint === mint);
@@ -169,7 +169,7 @@ builder.mutationFields((t) => ({
   }),
 }));
 
-/** Equal for entries with the same account and the same mints, however they are written. */
+/** Returns the same text for entries with the same account and mints, however they are written. */
 function identityOf({ socialId, mints }: typeof CollectInput.$inferInput): string {
   return JSON.stringify([toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())]);
 }

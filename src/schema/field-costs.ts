@@ -26,29 +26,29 @@ export const MAX_LISTED_COLLECTS = 100;
 
 /** The most coins that an operation names, counted for each wallet. */
 export const MAX_MINTS_PER_OPERATION = 100;
-/** A query costs one request for each so many accounts that it reads from the chain: those of 100 wallets without coins. */
+/** A query costs one request for this many accounts of the chain. 100 wallets without coins count as this many. */
 export const ACCOUNTS_PER_REQUEST = 400;
-/** From so many coins on, at most two wallets fit into one call to the chain. */
+/** With this many coins or more, at most two wallets fit into one call to the chain. */
 export const COINS_OF_HALF_A_CALL = 6;
-/** From so many coins on, a wallet does not share a call with another. */
+/** With this many coins or more, a wallet does not share a call with another. */
 export const COINS_OF_A_CALL = 10;
 
-/** The accounts of the chain that a balance with so many coins counts as. A request then makes at most five calls. */
+/** How many accounts a balance with `coins` coins counts as. By this count, a request makes at most five calls. */
 export function accountsOf(coins: number): number {
   const accounts = 4 + 5 * coins;
   if (coins >= COINS_OF_A_CALL) return Math.max(accounts, MAX_ACCOUNTS_PER_CALL);
   return coins >= COINS_OF_HALF_A_CALL ? Math.max(accounts, ACCOUNTS_PER_REQUEST / 10) : accounts;
 }
 
-/** The calls that an operation takes from its block's share: none for what fits into one call. */
+/** How many calls an operation takes from the budget of its block: none if its accounts fit into one call. */
 export const chainCallsOf = (accounts: number): number =>
   accounts > MAX_ACCOUNTS_PER_CALL ? Math.ceil(accounts / MAX_ACCOUNTS_PER_CALL) : 0;
 
 /** The most transfers per operation. */
 export const MAX_TRANSFERS = 100;
-/** The transfers of a page whose number is not given. */
+/** The transfers of a page if the caller does not say how many. */
 export const DEFAULT_TRANSFERS = 10;
-/** A page of a history costs a request more for each of so many transactions that it looks at beyond the usual number. */
+/** A page of a history costs one more request for this many transactions beyond {@link MIN_LOOKED_AT}. */
 export const LOOKED_AT_PER_REQUEST = 25;
 
 /** How many requests a page of a history costs that returns at most `first` transfers. */

@@ -134,7 +134,7 @@ builder.queryFields((t) => ({
   }),
 }));
 
-/** Adds the item to the error if it fails. */
+/** Finds a wallet. If that fails, adds the item to the error. */
 async function resolveItem(
   item: Readonly<Record<string, string>>,
   find: () => Wallet | Promise<Wallet>,

@@ -51,9 +51,9 @@ const ENTRY = z.object({
 });
 
 /**
- * Caches accounts by the key that was looked up, not also by the account's other key: only a lookup of a handle says
- * whose it is now. Keeps accounts for `socialCacheSeconds`, "no such account" for 60 s at most. Each process has a
- * cache. With Redis, replicas also use each other's entries. An entry expires when the replica that wrote it says, or
+ * Caches an account only by the key that was looked up. A lookup by id does not cache the handle: only a lookup of the
+ * handle says whose it is now. Keeps accounts for `socialCacheSeconds`, "not found" for 60 s at most. Each process has
+ * a cache. With Redis, replicas also use each other's entries. An entry expires when the replica that wrote it says, or
  * earlier if the reader's `socialCacheSeconds` is lower.
  */
 export function createAccountCache({
@@ -73,7 +73,7 @@ export function createAccountCache({
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
-  /** Undefined for a value that is not an entry for this key. Strict, because the address is derived from it. */
+  /** Returns undefined for a value that is not an entry for this key. Strict, because addresses are derived from it. */
   function decode(key: AccountKey, value: string): z.infer<typeof ENTRY> | undefined {
     const { data } = ENTRY.safeParse(parseJson(value));
     const account = data?.account;

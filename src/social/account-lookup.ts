@@ -20,7 +20,7 @@ export interface Caller {
 
 /**
  * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too short for the call.
- * Above the longest wait for a turn in the call quota.
+ * Must be above the call quota's longest wait for a turn.
  */
 const SEND_WITHIN = 0.9;
 
@@ -62,7 +62,7 @@ export function createAccountLookup(needs: {
     metrics: metrics?.batches,
   });
 
-  /** The keys being reserved: others who request one wait, because they need not pay if the reservation succeeds. */
+  /** Keys whose payment is being reserved. Other requests for such a key wait: a paid key costs them nothing. */
   const reserving = new Map<AccountKey, Promise<unknown>>();
 
   /** Joins the calls of pending keys; the others are paid from the caller's share of the budget. */
@@ -93,7 +93,7 @@ export function createAccountLookup(needs: {
     return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));
   }
 
-  /** The account of each key: cached in this process, then for all replicas, then read from the network. */
+  /** Finds the account of each key: in this process's cache, then in Redis, then on the network. */
   async function find(
     keys: readonly AccountKey[],
     caller: Caller | undefined,

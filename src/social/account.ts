@@ -1,4 +1,4 @@
-/** What an account shows of itself; null where the network gives nothing usable. */
+/** The public profile of an account. A field is null if the network gives no usable value. */
 export interface Profile {
   readonly name: string | null;
   /** Whether the network has verified the account. */
@@ -17,7 +17,7 @@ export interface SocialAccount {
   readonly profile: Profile;
 }
 
-/** What an account is looked up by: `@` and its lower-case handle, or its id. */
+/** The key of a lookup: `@` and the handle in lower case, or the id. */
 export type AccountKey = string;
 
 export const toHandleKey = (handle: string): AccountKey => `@${handle.toLowerCase()}`;

@@ -112,7 +112,7 @@ export function createSocialClient(needs: {
     });
   }
 
-  /** Looks up `keys`. When the network rejects the format of one, splits the batch in half to isolate it. */
+  /** Looks up `keys`. If the network rejects the format of a key, splits the batch in half to isolate that key. */
   async function find(
     keys: readonly AccountKey[],
     limits = { deadline: circuitBreaker.newDeadline(), extraCalls: MAX_EXTRA_CALLS },

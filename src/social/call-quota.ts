@@ -11,12 +11,12 @@ export type CallQuota = ReturnType<typeof createCallQuota>;
 const PLENTY = 0.8;
 /** The network's documented limit of calls in a window, for responses that do not name it. */
 const CALLS_PER_WINDOW = 300;
-/** 15 minutes. A later reset is a mistake. */
+/** 15 minutes. A reset header beyond this is wrong. */
 const WINDOW_MS = 900_000;
 /** Used when a 429 has no valid reset header. */
 const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
-/** The fraction of its time that a lookup may wait for its call. The rest is for the call itself. */
+/** The fraction of `socialTimeoutMs` that a lookup may wait for its call. The rest is for the call itself. */
 const WAIT_FRACTION = 0.8;
 
 /** How far apart calls are until the network's reset, according to one response. Times in `performance.now()` time. */
@@ -28,13 +28,13 @@ interface Pace {
 }
 
 /**
- * Keeps what the network allows: 300 calls in 15 minutes, as its responses say. Spaces calls so that they last until the
- * network's reset. While more than four fifths are left, no call waits. Then calls are spaced evenly over the rest of
- * the window, so each gathers more keys. A turn is the unit of a bucket that holds one. All replicas take turns while
- * Redis is available; otherwise each replica spaces only the calls that it makes.
+ * Obeys the network's limit, which its responses report: 300 calls in 15 minutes. Spaces calls so that they last until
+ * the network's reset. While more than four fifths are left, no call waits. Below that, calls are spaced evenly over
+ * the rest of the window, so each gathers more keys. A call takes its turn from a bucket that holds one unit. All
+ * replicas share this bucket while Redis is available; otherwise each replica spaces only its own calls.
  *
- * A turn comes after at most 5 s, and at most four fifths of `socialTimeoutMs`: a lookup that waits for it still has time
- * for the call. If turns come too often for that, calls run out before the reset. After a 429 no call is allowed before
+ * A call waits for at most 5 s, and at most four fifths of `socialTimeoutMs`, so that its lookups still have time for
+ * the call. If this is less than the spacing, calls may run out before the reset. After a 429 no call is allowed before
  * the reset.
  */
 export function createCallQuota({
@@ -53,7 +53,7 @@ export function createCallQuota({
   const paces = new Map<string, Pace>();
   const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, fractionWithoutRedis: 1 });
 
-  /** After a 429, in `performance.now()` time. */
+  /** Until when a 429 allows no calls, in `performance.now()` time. */
   let limitedUntil = 0;
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
@@ -70,7 +70,7 @@ export function createCallQuota({
       paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
-    /** Allows no call before the reset that a 429 names. Returns the error of its call. */
+    /** Allows no call before the reset that a 429 names. Returns the error for the refused call. */
     limit(headers: UpstreamAnswer["headers"]): SocialError {
       const retryAfterSeconds = toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
       const now = performance.now();
@@ -97,7 +97,7 @@ export function createCallQuota({
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
 
-    /** The calls that the network still allows until its reset, by its last response; undefined if it has not said so. */
+    /** The calls that the network still allows until its reset, by its last response; undefined if none said so. */
     left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
 
     /** The fraction of the network's limit that is used, 0 to 1. */

@@ -57,7 +57,7 @@ export function createCircuitBreaker({ socialTimeoutMs }: { socialTimeoutMs: num
     isOpen: () => breaker.state !== CircuitState.Closed,
 
     async call(call, deadline) {
-      // A clock that was set back would keep it open for as long.
+      // The breaker uses `Date.now()`: if the clock was set back, the circuit would stay open for that much longer.
       const isOverdue = performance.now() >= openUntil && Date.now() < openUntilDate;
       if (breaker.state === CircuitState.Open && isOverdue) breaker.isolate().dispose();
       // A trial call is in flight. Fail instead of waiting for it.

@@ -5,16 +5,16 @@ import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
 
-/** What the queue uses of a caller. */
+/** A caller of the queue. */
 export interface Queuer {
   readonly addressBlock: string;
-  /** When it aborts, the caller gets its reason for each account without an answer. */
+  /** Aborts when the caller leaves. Each of its pending loads then resolves to the signal's reason. */
   readonly signal: AbortSignal;
   /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;
 }
 
-/** Called once: with the answer if the network was asked because of this caller, even if it has left. */
+/** Called once for a load: with the answer if this load caused the call to the network, else without. */
 export type OnEnd = (answer?: Answer) => void;
 
 /** An account that waits or is in flight. */
@@ -39,9 +39,9 @@ const MAX_WAIT_MS = 150;
  * then takes the keys that have gathered. All callers who load a key get its answer, even if it is in flight. If all
  * earlier callers have left, the key is requested again, because its call is probably failing.
  *
- * Address blocks are equal: if more keys wait than fit into a call, it takes equally many of each block. If more than
- * `socialQueueMax` wait, the newest keys of the blocks with the most are refused. A call has only handles or only ids,
- * alternately.
+ * Address blocks are equal: if more keys wait than fit into a call, the call takes equally many of each block. If more
+ * than `socialQueueMax` wait, the queue refuses the newest keys of the blocks with the most keys. A call has either
+ * handles or ids; if both wait, they alternate.
  */
 export function createLookupQueue(needs: {
   ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
@@ -59,7 +59,7 @@ export function createLookupQueue(needs: {
   let calls = 0;
   let timer: NodeJS.Timeout | undefined;
   let endOfTurn: NodeJS.Immediate | undefined;
-  /** The turn of the next call. */
+  /** Whether the next call has its turn in the call quota. */
   let turn: "needed" | "awaited" | "here" = "needed";
   let lastWereHandles: boolean | undefined;
   metrics?.watch(() => waiting.size);
@@ -90,7 +90,7 @@ export function createLookupQueue(needs: {
         const isWaiting = waiting.get(key) === entry;
         const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
         resolve(isLate ? refuse() : (signal.reason as Error));
-        // Its place in the queue is free at once.
+        // Free the entry's place in the queue at once.
         if (isWaiting && !isWanted(entry)) end(entry, signal.reason as Error);
       };
       signal.addEventListener("abort", leave, { once: true });
@@ -137,7 +137,7 @@ export function createLookupQueue(needs: {
 
   async function sendOne(): Promise<void> {
     const batch = chooseFairly();
-    // The next key then uses the turn.
+    // Keep the turn for the next key.
     if (batch.length === 0) return;
     turn = "needed";
     calls++;
@@ -155,7 +155,7 @@ export function createLookupQueue(needs: {
     endOfTurn ??= setImmediate(send);
   }
 
-  /** The keys of the next call. Refuses those that are late. */
+  /** Chooses the keys of the next call. Refuses keys that are late. */
   function chooseFairly(): Entry[] {
     const now = performance.now();
     for (const entry of waiting.values())

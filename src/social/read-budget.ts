@@ -16,7 +16,7 @@ const TIERS = [
 interface PaidReads {
   readonly paid: number;
   readonly refusal?: SocialError;
-  /** Call it once for each paid one, with the answer if the network was asked because of this caller. */
+  /** Call it once for each paid read, with the answer if this read caused the call to the network. */
   readonly onEnd: (answer?: SocialAccount | Error) => void;
 }
 
@@ -58,7 +58,7 @@ export function createReadBudget(needs: {
     };
     if (!shortage) return { paid, onEnd };
     metrics?.refused("social_reads", shortage.scope, wanted - paid);
-    // There is always a time: each bucket holds at least one account.
+    // `shortage` always has a time, because each bucket holds at least one account.
     const refusal = new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage });
     return { paid, refusal, onEnd };
   };

@@ -1,8 +1,8 @@
 import { createLruCache } from "./lru-cache.ts";
 /**
- * The rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one unit in
- * `msPerUnit`. So no hour takes more than `burst` and what an hour refills. Its whole state is one number: the time at
- * which it is full again. An amount is taken from several buckets together, the same from each.
+ * The rule of all budgets: token buckets. A bucket holds at most `burst` units, starts full, and refills evenly, one
+ * unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour refills. The whole state of a bucket is one
+ * number: the time at which the bucket is full again. A call takes the same amount from several buckets.
  *
  * The rule is here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
  */
@@ -12,7 +12,7 @@ import type { Redis, Script } from "./redis.ts";
 
 export interface Bucket {
   readonly name: string;
-  /** What it holds, or as much of that as this taker may use. */
+  /** The capacity, or the part of it that the caller may use. */
   readonly burst: number;
   readonly msPerUnit: number;
 }
@@ -21,34 +21,34 @@ export interface Bucket {
 interface Wanted {
   readonly wanted: number;
   readonly least: number;
-  /** Also takes what will flow in within this time. */
+  /** Also takes units that refill within this time. */
   readonly aheadMs: number;
 }
 
 /** Times in ms, of the clock that the buckets use. */
 interface Answer {
   readonly taken: number;
-  /** Until all of `wanted` has flowed in, or if not all is taken, until `least` more fits. */
+  /** The time until all of `wanted` has refilled; if not all is taken, until `least` more units fit. */
   readonly waitMs: number;
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
   readonly now: number;
-  /** When each bucket was full again, or `now`, before this. */
+  /** When each bucket would have been full without this call; `now` if it was full. */
   readonly fullAt: readonly number[];
 }
 
-/** Far above the rounding errors of the times below. */
+/** A tolerance, far above the rounding errors of the times below. */
 const ROUNDING_MS = 1;
 /** An hour, and a second more, so that {@link ROUNDING_MS} does not add a unit to what an hour takes. */
 const HOUR_MS = 3_601_000;
-/** The buckets that a process remembers. Each takes about 200 bytes. */
+/** The most buckets in the memory of a process. Each takes about 200 bytes. */
 const MAX_BUCKETS = 50_000;
-/** A replica that cannot reach Redis takes this fraction of a bucket: four replicas together stay within it. */
+/** A replica that cannot reach Redis takes this fraction of a bucket: four replicas together stay within its limit. */
 const FRACTION_WITHOUT_REDIS = 1 / 4;
-/** How soon Redis may be back, for an amount that fits only then. */
+/** When to retry an amount that is larger than the reduced bucket: Redis may be back by then. */
 const RETRY_WITHOUT_REDIS_MS = 30_000;
 
-/** A bucket from which no hour takes more than `perHour`. With one unit an hour, the unit refills in two hours. */
+/** Creates a bucket that gives at most `perHour` units in any hour. If `perHour` is 1, a unit refills in two hours. */
 export function hourlyBucket(name: string, perHour: number, burst: number): Bucket {
   return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
 }
@@ -78,8 +78,8 @@ export function createMemoryBuckets() {
     },
 
     /**
-     * Returns an amount that was taken when the buckets were full again at `fullAt`. What would have flowed in anyway
-     * since then is not returned: otherwise an hour could take it a second time. Charges a negative amount.
+     * Returns an amount to the buckets. `fullAt` is the result of the call that took it. Does not return units that
+     * would have refilled since then: otherwise an hour could take them twice. Charges a negative amount.
      */
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const now = performance.now();
@@ -144,7 +144,7 @@ return true
 `,
 };
 
-/** Buckets in Redis, for all replicas. `budget` distinguishes them from others. */
+/** Buckets in Redis, for all replicas. `budget` is a part of their keys. */
 export function createRedisBuckets(redis: Redis, budget: string) {
   const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ name }) => redisKeys.bucket(budget, name));
 
@@ -160,27 +160,27 @@ export function createRedisBuckets(redis: Redis, budget: string) {
 
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const times = buckets.flatMap(({ msPerUnit }, i) => [msPerUnit, fullAt[i]!]);
-      // Not retried: a lost one makes the budget too small, but a repeated one would make it too large.
+      // Not retried: a lost return makes the budget too small, but a repeated one would make it too large.
       void redis.run(GIVE_BACK, keysOf(buckets), [amount, ...times]);
     },
   };
 }
 
-/** What was taken, and why not more. */
+/** The amount that was taken, and which bucket allowed no more. */
 export interface Taken {
   readonly amount: number;
-  /** Until what was taken has flowed in, or if not all was, until `least` more fits; Infinity if it never does. */
+  /** The time until the taken units have refilled; if not all were taken, until `least` more fit, or Infinity. */
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
-  /** Returns `unused` of the amount; may be called again for more of it. A negative one charges more. */
+  /** Returns `unused` units; may be called several times. A negative number charges more. */
   giveBack(unused: number): void;
 }
 
 /**
- * Buckets of all replicas, in Redis; without `redis` those of this process. While a replica cannot reach Redis it
- * takes at most a quarter (`fractionWithoutRedis`) of what each bucket allows, less what it has taken before. What it takes
- * in Redis also counts in its memory: if Redis loses it, no replica takes more than a bucket allows.
+ * Creates buckets that all replicas share in Redis; without `redis`, buckets of this process. While a replica cannot
+ * reach Redis, it takes at most a quarter (`fractionWithoutRedis`) of what each bucket allows, minus what it has taken
+ * before. Units taken in Redis also count in the replica's memory: if Redis loses its data, no replica takes too much.
  */
 export function createBuckets(needs: {
   /** Distinguishes these buckets from others in the same Redis. */
@@ -199,8 +199,8 @@ export function createBuckets(needs: {
 
   return {
     /**
-     * Takes as much of `wanted` as all the buckets have, but nothing if that is less than `least`; `aheadMs`: also
-     * what flows in within this time.
+     * Takes as much of `wanted` as every bucket has, but nothing if that is less than `least`. With `aheadMs`, also
+     * takes units that refill within this time.
      */
     async take(
       buckets: readonly Bucket[],
@@ -215,7 +215,7 @@ export function createBuckets(needs: {
       const tooSmall = buckets.findIndex(({ burst }) => burst < least);
       if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
 
-      /** Of all replicas; `local` is of this one. */
+      /** The answer of the shared buckets; `local` is the answer of this process's buckets. */
       const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
       if (all?.taken === 0) return toTaken(0, all);
 

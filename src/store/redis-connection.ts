@@ -1,7 +1,7 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
 import { KEY_PREFIX } from "./redis-keys.ts";
 
-/** A connection is replaced if an answer is due and nothing arrives for this long, or `answerTimeoutMs` if longer. */
+/** Replace a connection when a reply is pending and nothing arrives for this long (`answerTimeoutMs` if longer). */
 export const SILENT_CONNECTION_MS = 3_000;
 const RECONNECT_MAX_MS = 1_000;
 const CLUSTER_SLOTS = 16_384;
@@ -80,7 +80,7 @@ export function createConnection({
 
   return {
     isCluster: client.isCluster,
-    /** The number in the URL. */
+    /** The database number in the URL. */
     database: toOptions(urls[0]!).db,
 
     /** Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never rejects. */
@@ -93,7 +93,7 @@ export function createConnection({
       const timer = setTimeout(() => {
         // If this process was busy, the answer is already in the socket and is read before this runs.
         setImmediate(() => {
-          // A node of a cluster may still answer that the keys have moved: do not follow them then.
+          // A cluster node may still answer that the keys have moved. Ignore that redirect.
           command.reject = () => undefined;
           resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
         });
@@ -104,7 +104,7 @@ export function createConnection({
       });
     },
 
-    /** A key of `keyOf` on each master; none while a part of the cluster has no master. */
+    /** Returns a key of `keyOf` for each master; none while a part of the cluster has no master. */
     keyOnEachMaster(keyOf: (index: number) => string): string[] {
       if (!(client instanceof Cluster)) return [keyOf(0)];
       const { slots } = client;

@@ -12,10 +12,10 @@ export const redisKeys = {
   bucket: (budget: string, bucket: string) => `v2:bucket:{${budget}}:${bucket}`,
   account: (network: string, handle: string) => `v2:account:{${network}}:${handle}`,
   accountById: (network: string, id: string) => `v2:account-by-id:{${network}}:${id}`,
-  /** Who collects an address, and with which transaction; then what is known of the address. */
+  /** `claim`: who collects an address, and with which transaction. `known`: what is known about the address. */
   claim: (feePayer: string, address: string) => `v3:claim:{${feePayer}:${address}}`,
   known: (feePayer: string, address: string) => `v3:known:{${feePayer}:${address}}`,
-  /** The same two of releases before `v3:`. */
+  /** The same two keys in releases before `v3:`. */
   earlierClaim: (feePayer: string, address: string) => `v2:collect:{${feePayer}:${address}}`,
   earlierKnown: (feePayer: string, address: string) => `v2:last-collect:{${feePayer}:${address}}`,
   /** The slot of the last collect that landed; also the channel on which replicas announce it. */

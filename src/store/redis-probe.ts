@@ -21,7 +21,7 @@ const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but thes
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
 
-/** What to do when Redis cannot be used for this reason; empty: it has not answered. */
+/** Returns what the operator should do about `reason`; an empty reason means that Redis has not answered. */
 export function remedyFor(reason: string, { protocol }: URL): string {
   if (/^(WRONGPASS|NOAUTH)\b/.test(reason)) return "check the user and the password in REDIS_URL";
   if (reason.startsWith("NOPERM")) return "allow the user the keys and the channels tributary:*";
@@ -30,12 +30,12 @@ export function remedyFor(reason: string, { protocol }: URL): string {
   return "check REDIS_URL, and that Redis runs";
 }
 
-/** What to do about an outage, and what it means for this replica. */
+/** Returns what the operator should do about an outage, and its effect on this replica. */
 export function describeOutage(reason: string, url: URL): string {
   return `${remedyFor(reason, url)}; until it answers, this replica shares no limits, caches or locks`;
 }
 
-/** What a probe of Redis shows. */
+/** The result of a probe. */
 interface Probed {
   /** Whether every master has answered as expected. */
   readonly isAnswering: boolean;

@@ -2,13 +2,13 @@ import { Redis as Client } from "ioredis";
 import { isRefusal, SILENT_CONNECTION_MS, toOptions } from "./redis-connection.ts";
 
 const RECONNECT_MS = 500;
-/** Without this, a connection that no longer delivers anything would look like a quiet one. */
+/** How often to ping: without pings, a dead connection would look like a quiet one. */
 const PING_MS = 1_000;
 
 /**
- * Receives the messages of a channel on a separate connection, which reconnects automatically: in a cluster to
- * the next of `urls`, because a cluster passes every message to all its nodes. Messages sent while it is
- * disconnected are lost.
+ * Receives the messages of a channel on a separate connection. Reconnects automatically, in a cluster to the next
+ * of `urls`, because a cluster passes every message to all its nodes. Messages sent during a disconnection are
+ * lost.
  */
 export function createSubscription({
   urls,
@@ -22,7 +22,7 @@ export function createSubscription({
   onMessage: (message: string) => void;
   /** Called after each (re)connect. */
   onSubscribed: () => void;
-  /** Called when Redis does not permit the user the channel. */
+  /** Called when Redis denies the user access to the channel. */
   onRefused: (reason: string) => void;
 }) {
   let client: Client;

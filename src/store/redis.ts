@@ -36,7 +36,7 @@ export interface Redis {
   /**
    * Runs a script without waiting for its result. While Redis is unavailable, queues it. The script may run
    * twice, so it must be idempotent. A script that fails is logged and not repeated. With `keptMs`, the script is
-   * dropped after that time. It then displaces no script without `keptMs`, and does not count as unwritten.
+   * dropped after that time. It never displaces a script without `keptMs`, and does not count as unwritten.
    */
   runLater(script: Script<unknown>, ...args: [...Arguments, keptMs?: number]): void;
   /** The number of scripts of `runLater` that have not run. */
@@ -58,7 +58,7 @@ export interface Redis {
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond this the oldest queued script is dropped: one with `keptMs` if there is one, else it stays unwritten. */
+/** Beyond this, drops the oldest script with `keptMs`. If there is none, drops the oldest, which stays unwritten. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
@@ -72,9 +72,9 @@ const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 export const REDIS_SUBJECT = "redis";
 
 /**
- * Connects to the Redis server at one URL, or, if the URLs are several nodes of a Redis Cluster, to that; either may
- * become unavailable at any time. The first script without a timely answer marks all of it as down. Nothing waits for
- * it again until it, or each master of the cluster, answers a probe.
+ * Connects to the Redis server at one URL, or to the Redis Cluster with nodes at several URLs. Redis may become
+ * unavailable at any time. The first script without a timely answer marks all of Redis as down. From then on, no script
+ * waits for Redis until the server, or each master of the cluster, answers a probe.
  */
 export function createRedis({
   urls,
@@ -118,7 +118,7 @@ export function createRedis({
   const queued: Queued[] = [];
   const isCounted = ({ endsAt }: Queued) => endsAt === Infinity;
   let unwritten = 0;
-  /** Redis's error for the last probe, if it refused it. */
+  /** Redis's error, if it refused the last probe. */
   let refusal: string | undefined;
   let failureLoggedAt = -Infinity;
 

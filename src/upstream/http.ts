@@ -50,7 +50,7 @@ export function createCallUpstream(registry: Registry) {
   });
   const agent = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
 
-  /** Not undici's `request`: its streams keep the results of many calls alive until a full garbage collection. */
+  /** Avoids undici's `request`: its streams keep the results of many calls alive until a full garbage collection. */
   function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
     const { origin, pathname, search } = new URL(url);
     const method = body === undefined ? "GET" : "POST";
@@ -112,7 +112,7 @@ export function createCallUpstream(registry: Registry) {
     };
     return inSpan(describe(call), async (span) => {
       try {
-        // The social network has no part in the operator's traces.
+        // Send trace headers only to the chain: the social network is no part of the operator's traces.
         const isTraced = span && upstream === "chain";
         const answer = await ask(isTraced ? { ...call, headers: withTraceHeaders(call.headers) } : call);
         status = answer.status;

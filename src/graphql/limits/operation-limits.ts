@@ -92,7 +92,7 @@ export function validateWithinLimits(
     const { counts } = measureOperation(schema, document, operation, isSelected ? variables : undefined);
     const exceeded = exceededLimit(counts);
     if (exceeded) throw exceeded;
-    // Each event would read it again.
+    // Each event would read the history again.
     if (isSelected && operation.operation === OperationTypeNode.SUBSCRIPTION && counts.historyRequests > 0)
       throw badRequest("A subscription has no `history`. Query it after an event.");
   }

@@ -34,7 +34,7 @@ export interface Counts {
   listedCollects: number;
   /** The coins that are named for each wallet. */
   mints: number;
-  /** The accounts that the balances of wallets are read from. */
+  /** The chain accounts that are read for balances. */
   accounts: number;
   /** The requests that pages of histories cost. */
   historyRequests: number;
@@ -47,7 +47,7 @@ export interface Counts {
   /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
   aliases: number;
-  /** As `fields`, but once each, whatever the lists have. */
+  /** As `fields`, but each field counts once, not once per item. */
   distinctFields: number;
   /** Introspection fields, at all depths. */
   introspection: number;
@@ -55,13 +55,13 @@ export interface Counts {
 
 /** The counts of a selection. */
 interface Measured extends Counts {
-  /** The coins that it names; undefined if it reads no balance. They are of one wallet: its root field counts them. */
+  /** The coins that a selection names for its wallet; undefined if it reads no balance. The root field counts them. */
   named: ReadonlySet<unknown> | undefined;
 }
 
 const NO_COINS: ReadonlySet<unknown> = new Set();
 
-/** What a field with a list argument counts once for each item. */
+/** The counts that a list argument multiplies by its number of items. */
 const PER_ITEM = [
   ...(["wallets", "collects", "listedCollects", "mints", "accounts"] as const),
   ...(["historyRequests", "transfers", "fields"] as const),
@@ -78,8 +78,8 @@ export interface OperationSize {
   readonly counts: Counts;
   /**
    * How many requests the operation takes from the caller's rate limit. A mutation: one for each account to collect; a
-   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both at least one, plus those of histories. A mutation's
-   * root fields with the same response name count once. A field under `@skip` counts.
+   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both: at least one, plus `historyRequests`. A mutation's
+   * root fields with the same response name count once. A field under `@skip` counts too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
@@ -106,7 +106,7 @@ export function measureOperation(
   const root = schema.getRootType(operation.operation) ?? undefined;
   let dependsOnVariables = false;
 
-  /** Not coerced to the argument's type, which throws if the value is invalid. */
+  /** Returns an argument's value. Does not coerce it to the argument's type: coercion throws for an invalid value. */
   function argumentOf(node: FieldNode, name: string): unknown {
     const value = node.arguments?.find((argument) => argument.name.value === name)?.value;
     if (!value) return undefined;
@@ -217,7 +217,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Adds mints to those of a wallet. A field with more than it may name fails, so the rest of them is not counted. */
+/** Adds a field's mints to those of its wallet. A field with too many mints fails, so it counts no more than that. */
 function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }

@@ -15,8 +15,8 @@ import type { GraphiQLFiles } from "./graphiql.ts";
 const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
 
 /**
- * Renders into `#root` with its options, sends operations to the page's path, and loads nothing from other
- * origins. The editor requests its workers by these names. They are part of this script, so their URLs are blobs.
+ * Renders GraphiQL into `#root`, whose `data-options` it uses, sends operations to the page's path, and loads nothing
+ * from other origins. The editor requests its workers by these names. This script contains them, so their URLs are blobs.
  */
 const START = `{
   const workers = ${JSON.stringify(workers)};

@@ -15,7 +15,7 @@ export interface ExampleAccount {
   readonly coins?: readonly { readonly mint: string }[];
 }
 
-/** Whether a GET is that of a browser for the page. Every other request to the endpoint is an operation. */
+/** Whether a browser requests the page with this GET. Every other request to the endpoint is an operation. */
 export function wantsGraphiQL({ headers: { accept = "" } }: HttpRequest): boolean {
   return MAY_BE_HTML.test(accept) && preferredType(accept, [...RESPONSE_TYPES, HTML]) === HTML;
 }
@@ -45,8 +45,8 @@ export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
 }
 
 /**
- * Example operations with the sandbox's accounts, or with placeholders if there are none. In one document: GraphiQL runs
- * the operation of the tab before after a change of tabs. Comments fit the editor on a phone.
+ * Returns example operations with the sandbox's accounts, or with placeholders if there are none. One document has all
+ * of them: after a change of tabs, GraphiQL runs the previous tab's operation. Comments fit the editor on a phone.
  */
 function exampleOperations(accounts: readonly ExampleAccount[]): string {
   const launcher = accounts.find(({ coins = [] }) => coins.length > 0);

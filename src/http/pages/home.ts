@@ -13,9 +13,9 @@ const DESCRIPTION =
 const MAX_PAGES = 100;
 
 /**
- * The home page. `?handle=` and `?socialId=` show an account: the page's script looks it up, and here only the head
- * names it. The server looks nothing up, so a view of the page costs no call to the network or the chain. Link
- * previews need `publicUrl`, the public URL of this page; the `Host` header decides nothing.
+ * The home page. With `?handle=` or `?socialId=`, the page's script looks up an account, and the server names the
+ * account in the head. The server looks nothing up, so a view of the page costs no call to the network or the chain.
+ * Link previews need `publicUrl`, the public URL of this page; the `Host` header is not used.
  */
 export function createHomePage(needs: {
   /** The HTML, with its assets' URLs. */

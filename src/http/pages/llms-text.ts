@@ -29,8 +29,8 @@ const LINKS = {
 const MAXIMA = `A GraphQL operation has at most ${MAX_WALLETS} wallets, ${MAX_COLLECTS} fields \`collect\`, ${MAX_LISTED_COLLECTS} entries of \`collectMany\`, ${MAX_MINTS_PER_OPERATION} mints and ${MAX_TRANSFERS} transfers; a field ${MAX_MINTS} mints, and one wallet ${MAX_MINTS_PER_WALLET} different ones.`;
 
 /**
- * The text of `/llms.txt`, in the format of https://llmstxt.org. It describes, and never tells a reader to do
- * something: agents may take it for instructions.
+ * The text of `/llms.txt`, in the format of https://llmstxt.org. It only describes the API, and never tells a
+ * reader to do something: agents may follow the text as instructions.
  */
 export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDescription): string {
   // The first paragraph says what the API does, the others have its rules.
@@ -97,7 +97,7 @@ function describeEndpoint(start: string, operation: RestOperation): string {
   return [`\`${[start, ...query].join("?")}${body}\`: ${summary}`, "", ...results].join("\n");
 }
 
-/** All types without descriptions, each on a line. The error codes have a section. */
+/** Prints all types without descriptions, each on a line. Omits the error codes, which have their own section. */
 function describeSchema(schema: GraphQLSchema): string {
   const { definitions } = visit(parse(printSchema(schema)), {
     enter: (node) => ("description" in node ? { ...node, description: undefined } : undefined),

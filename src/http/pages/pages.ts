@@ -24,7 +24,7 @@ const POLICY = {
   "base-uri": "'none'",
 };
 
-/** Profile pictures come from the network's host for them. Nothing else of it may load. */
+/** Profile pictures come from the network's picture host. Nothing else from this host may load. */
 const HOME_POLICY = { ...POLICY, "img-src": "'self' https://pbs.twimg.com", "form-action": "'self'" };
 /** GraphiQL adds inline styles, and contains its images and fonts. */
 const GRAPHIQL_POLICY = {
@@ -57,7 +57,7 @@ const ASSETS: Readonly<Record<string, StaticFile>> = {
   ),
 };
 
-/** Reads an asset. A script gets the version of each module that it imports added to that module's URL. */
+/** Reads an asset. In a script, adds the version of each imported module to the module's URL. */
 function readAsset(name: string): StaticFile {
   const content = read(`./assets/${name}`);
   if (extname(name) !== ".js") return toFile(name, content);
@@ -183,7 +183,7 @@ function read(url: string): Buffer<ArrayBuffer> {
   return readFileSync(new URL(url, import.meta.url));
 }
 
-/** Names the accounts to try: the first few, and those with coins, whose links name the coins. */
+/** Lists the accounts to try: the first few, and all with coins. Links of the latter name the coins. */
 function sandboxNotice(accounts: readonly ExampleAccount[]): string {
   if (accounts.length === 0) return "";
   const shown = accounts.filter(({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0);

@@ -7,12 +7,12 @@ import type { Redis } from "../../store/redis.ts";
 
 /** The callers of one block, or of one IPv6 /32, get a quarter of the plan that the README recommends. */
 const CALLS_PER_SECOND = 55 / 4;
-/** They may use so much of it at once. */
+/** The calls of this many seconds may be made at once. */
 const BURST_SECONDS = 10;
 
 /**
- * Takes calls to the chain from the share of an address block. Rejects with ContractError SERVICE_BUSY if it has not so
- * many. Trusted callers have no share.
+ * Takes calls to the chain from the budget of an address block. Rejects with ContractError SERVICE_BUSY if too few are
+ * left. Trusted callers are not limited.
  */
 export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
 

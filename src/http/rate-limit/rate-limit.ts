@@ -25,8 +25,8 @@ export interface Decision extends RateLimitState {
 }
 
 /**
- * Takes `cost` requests from a caller's limit, or the rest of them if `taken` are taken already. A refused request takes
- * nothing more.
+ * Takes `cost` requests from a caller's limit, minus the `taken` ones of an earlier call. A refused call takes
+ * nothing.
  */
 export type RateLimit = (caller: string, cost: number, taken?: number) => Decision | Promise<Decision>;
 
@@ -35,7 +35,7 @@ const MAX_DECISIONS = 10_000;
 
 const POLICY = '"address"';
 
-/** RATE_LIMITED, with the limit and when the next request would pass. */
+/** Creates RATE_LIMITED, with the limit and the seconds until the request would pass. */
 export function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
   retryAfterSeconds: number,
@@ -52,8 +52,8 @@ export function rateLimited(
  *
  * graphql-rate-limit decides: it counts the times that its store returns, adds the new requests, and compares with
  * `max`. It reads, decides and writes in three steps, so concurrent requests could read the same state. Therefore our
- * window finds the earlier requests and records the new ones in one atomic step, by the same rule, and the library's
- * store only returns them. A decision depends on two numbers, so it is cached.
+ * window finds the earlier requests and records the new ones in one atomic step, by the same rule. The library's store
+ * only returns the times that the window found. A decision depends on two numbers, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -61,7 +61,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   const takeInMemory = createMemoryWindow({ max, windowMs });
   const takeInRedis = redis && createRedisWindow(redis, { max, windowMs });
   const policyHeader = `${POLICY};q=${max};w=${windowSeconds}`;
-  /** Whether the library refuses a request, by what the window counted, and what the request takes. */
+  /** Whether the library refuses, by the number of earlier requests in the window and the number of new ones. */
   const refusals = new Map<string, boolean>();
 
   async function ask({ counted, times, now }: WindowState, count: number): Promise<boolean> {
@@ -91,7 +91,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   }
 
   function toDecision({ counted, times, now }: WindowState, cost: number, taken: number, isRefused: boolean) {
-    // The last that must leave the window before the request fits; if it is admitted, the first that leaves.
+    // If refused, the last time that must leave the window before the request fits; if admitted, the first that leaves.
     const next = isRefused ? times[Math.min(counted + cost - max, counted) - 1] : times[0];
     const waitMs = next === undefined ? windowMs : Math.min(next + windowMs - now, windowMs);
     const seconds = toRetryAfterSeconds(waitMs);
@@ -110,7 +110,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   function decideAbout(state: WindowState, cost: number, taken: number): Decision | Promise<Decision> {
     const isRefused = refusals.get(`${state.counted},${cost - taken}`);
     if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
-    // The window changes its list later.
+    // Copy the list, because the window changes it later.
     const copy = { ...state, times: state.times.slice(0, state.counted) };
     return ask(copy, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
   }

@@ -15,22 +15,22 @@ export interface Limit {
 export interface WindowState {
   /** How many earlier requests of the caller are still in the window. */
   readonly counted: number;
-  /** Begins with their times, oldest first. */
+  /** Begins with the times of these earlier requests, oldest first. */
   readonly times: readonly number[];
   readonly now: number;
 }
 
-/** Records so many requests of a caller if all of them fit into its window; otherwise none. */
+/** Records `count` requests of a caller if all of them fit into the window; otherwise none. */
 export type TakeFromWindow<Result> = (caller: string, count: number) => Result;
 
-/** There are two generations. docs/measurements.md says what a caller takes. */
+/** There are two generations. docs/measurements.md says how much memory a caller takes. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
  * Counts in the memory of this process.
  *
- * Callers are in two generations: those admitted since the last change of generations, and older ones. A change drops
- * the older generation: after `windowMs`, or when the newer one is full. So no request searches for callers to drop.
+ * There are two generations of callers: those admitted since the last change, and older ones. A change happens after
+ * `windowMs`, or when the newer generation is full. It drops the older one, so no request searches for callers to drop.
  */
 export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<WindowState> {
   let current = new Map<string, number[]>();
@@ -48,7 +48,7 @@ export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<Win
     if (changedAt + windowMs <= now) changeGenerations(now);
     const known = current.get(caller);
     let times = known ?? previous.get(caller) ?? [];
-    // At once: shifting them one by one would move all others each time.
+    // Remove expired times in one step: shifting them one by one would move all others each time.
     if (times.length > 0 && times[0]! + windowMs <= now) {
       const left = times.findIndex((time) => time + windowMs > now);
       times.splice(0, left < 0 ? times.length : left);
@@ -68,8 +68,8 @@ export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<Win
 }
 
 /**
- * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns the time,
- * and the times recorded before, as one text.
+ * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns Redis's
+ * time, and the times recorded before, as one text.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never shortens the window.
  * Times in the future are dropped: they were recorded before the clock was set back.
