@@ -177,6 +177,8 @@ async function serve(
   let firstSignalAt: number | undefined;
   /** Waits for requests and transactions in flight. A second signal or the timeout ends the wait. */
   async function stop(graceMs: number): Promise<void> {
+    // The start has failed.
+    if (opened.disposed) return;
     if (firstSignalAt !== undefined) {
       if (performance.now() - firstSignalAt >= SECOND_SIGNAL_MS) end(1);
       return;
