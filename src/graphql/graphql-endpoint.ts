@@ -61,7 +61,7 @@ export function createGraphQLEndpoint(needs: {
       });
     },
     onParams({ params: { query, operationName, extensions } }) {
-      // Yoga would not find it.
+      // Yoga would answer that it knows no operation of this name.
       if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
       // As Apollo Server says it: Apollo's and urql's clients then send the text.

@@ -180,7 +180,7 @@ export async function listen(
     });
   });
 
-  /** Disconnects callers that have read nothing since the last check. Not `server.timeout`, which the adapter clears. */
+  /** Disconnects callers that have read nothing since the last check. `server.timeout` would also end long collects. */
   const stalledCheck = setInterval(() => {
     for (const [socket, connection] of connections) {
       const unread = socket.writableLength > 0 ? socket.bytesWritten : undefined;
