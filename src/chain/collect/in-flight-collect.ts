@@ -100,17 +100,16 @@ export function createStartCollect(needs: CollectNeeds) {
      */
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
-      const askedAt = performance.now();
       const isOwn = held === claim;
-      const find = async () =>
-        findLanded(transaction).catch((error: unknown) => {
+      const find = async () => {
+        proofs.readSlot();
+        return findLanded(transaction).catch((error: unknown) => {
           if (isOwn) throw error;
         });
-      const found = held.isEarlier ? await find() : undefined;
-      // The statuses are as of the node's newest slot, in which the transaction may still land.
-      if (found && !found.landed) proofs.add(askedAt, found.slot - 1);
-      if (found?.landed) floors.require(address, found.landed.slot);
-      const outcome = found?.landed ?? (await land(held, transaction));
+      };
+      const landed = held.isEarlier ? await find() : undefined;
+      if (landed) floors.require(address, landed.slot);
+      const outcome = landed ?? (await land(held, transaction));
       const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
       const result = await proofs.resultFor(startedAt, seen);
       if (result === "unknown") unknown = transaction.signature;

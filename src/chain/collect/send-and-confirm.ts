@@ -93,7 +93,7 @@ export function createConfirmation(
       for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
         const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
         const answer = await orUndefined(rpc.getSignatureStatuses(some, { searchTransactionHistory: false }));
-        answer?.statuses.forEach((status, j) => {
+        answer?.forEach((status, j) => {
           if (status?.confirmed) open.get(some[j]!)?.(status);
         });
       }
@@ -200,14 +200,11 @@ export function createConfirmation(
     joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
 
   return {
-    /**
-     * Returns whether the endpoints now report a transaction as landed, and the slot. Throws {@link RpcError}.
-     */
-    async findLanded(transaction: StoredTransaction): Promise<{ landed: Landed | undefined; slot: number }> {
+    /** Returns the landing of a transaction that the endpoints now report as landed. Throws {@link RpcError}. */
+    async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
-      const { statuses, slot } = await rpc.getSignatureStatuses([transaction.signature], options);
-      const [status] = statuses;
-      return { landed: status?.confirmed ? await supportStatus(transaction, status) : undefined, slot };
+      const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
+      return status?.confirmed ? supportStatus(transaction, status) : undefined;
     },
 
     /**

@@ -19,7 +19,7 @@ interface LandingProof {
  * transaction did not fail. `unknown`: perhaps the caller's result. `nothing`: not the caller's result.
  *
  * A transaction is the caller's result if it landed after the caller asked. A collect knows this of a transaction that
- * it signed itself after the caller asked. Any other transaction must have landed above the slot of a chain read that
+ * it signed itself after the caller asked. Any other transaction must have landed above the newest slot of a read that
  * began after the caller asked: Redis can return another replica's transaction long after it has landed. Each caller
  * who joins is compared by its own time. In doubt, for example without a readable slot, the answer is `nothing` and the
  * caller learns of the transaction as the account's last collect: a false success would be counted twice.
@@ -37,7 +37,7 @@ export function resultFor(
 }
 
 /** Collects the proofs of one collect. */
-export function createLandingProofs(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
+export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
   const proofs: LandingProof[] = [];
   let running = Promise.resolve();
   /** The next read. It begins when `running` ends, so that all callers until then share it. */
@@ -46,10 +46,8 @@ export function createLandingProofs(rpc: Pick<Rpc, "getSlot" | "newestSlot">) {
   async function readSlot(): Promise<void> {
     next = undefined;
     const at = performance.now();
-    // The endpoint that answers may be behind the others. A transaction may still land in the newest slot.
-    const newest = rpc.newestSlot() - 1;
-    const slot = await rpc.getSlot().catch(() => Infinity);
-    proofs.push({ at, slot: Math.max(slot, newest) });
+    const slot = await rpc.getNewestSlot().catch(() => Infinity);
+    proofs.push({ at, slot });
   }
 
   return {

@@ -198,5 +198,13 @@ export function createRpc(
 
     /** The newest confirmed slot. Fails, as other reads then do, if no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
+
+    /** As `getSlot`, but of all endpoints that do not back off: the preferred one may be some slots behind. */
+    async getNewestSlot(): Promise<number> {
+      const ask: Attempt<number> = (endpoint, signal) =>
+        callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
+      await failover.call(ask, () => false);
+      return newestSlot();
+    },
   };
 }

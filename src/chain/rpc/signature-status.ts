@@ -93,24 +93,22 @@ export function createSignatureStatuses(
   return {
     /**
      * The statuses of up to 256 signatures, in order. A signature that one endpoint does not report as confirmed is
-     * looked up at the next ones. `slot`: the newest slot of the endpoints asked.
+     * looked up at the next ones.
      */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
-      let slot = 0;
       await failover.call(
         async (endpoint, signal) => {
           const open = [...statuses.keys()].filter((i) => !statuses[i]?.confirmed);
           const asked = open.map((i) => signatures[i]!);
           const found = await readStatuses(endpoint, asked, options, signal);
-          slot = Math.max(slot, found.slot);
           found.statuses.forEach((status, i) => {
             if (status?.confirmed || !statuses[open[i]!]) statuses[open[i]!] = status;
           });
         },
         () => statuses.every((status) => status?.confirmed),
       );
-      return { statuses, slot };
+      return statuses;
     },
 
     /** A transaction's status at each configured endpoint; undefined where it has none. Never rejects. */

@@ -5,6 +5,7 @@ import type { Redis } from "../../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
+import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { hold, isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
@@ -77,6 +78,21 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES, signature });
     expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
     expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("gets no success either while the preferred endpoint is some slots behind", async () => {
+    const behind = await startLyingEndpoint(sandbox);
+    behind.lie({ getSlot: (tellTruth) => tellTruth() - 3 });
+    const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
+    const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
+    const first = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
+    const second = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
+    for (const release of releases) release();
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+    await behind.close();
   });
 
   it("gets what has arrived since", async () => {

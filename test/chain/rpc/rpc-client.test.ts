@@ -217,7 +217,7 @@ describe("a call to the chain", () => {
     for (const node of nodes) {
       node.faults.add({ when: isCall, times: 1, then: rpcResult({ context: { slot: 4 }, value: [status] }) });
     }
-    const { statuses } = await client.getSignatureStatuses(["x"], { searchTransactionHistory: true });
+    const statuses = await client.getSignatureStatuses(["x"], { searchTransactionHistory: true });
     expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
   });
 
@@ -234,9 +234,7 @@ describe("the statuses of signatures", () => {
   const status = (confirmationStatus: string) => ({ slot: 3, err: null, confirmationStatus });
   const statuses = (value: (object | null)[]) => rpcResult({ context: { slot: 4 }, value });
   const read = (signatures: string[]) =>
-    client
-      .getSignatureStatuses(signatures, { searchTransactionHistory: false })
-      .then(({ statuses }) => statuses);
+    client.getSignatureStatuses(signatures, { searchTransactionHistory: false });
 
   it("are read at the next endpoint only where the first one does not report them as confirmed", async () => {
     const asked: unknown[] = [];
