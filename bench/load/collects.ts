@@ -73,23 +73,33 @@ export function createCollects(
     return { collected: "200", nothing: "NOTHING_TO_COLLECT", lost: "no answer" }[answer.kind];
   }
 
-  /** Records one of the results of a mutation; `isPathOf` tells its error. */
-  function recordResult(
-    account: SandboxAccount,
-    call: Call,
-    answer: Answer | undefined,
-    result: CollectResult | undefined,
-    isPathOf: (path: readonly unknown[]) => boolean,
-    mints: readonly string[],
-  ): string {
-    if (result?.success) {
-      const collected = COLLECTED.parse(withoutNulls(result));
-      return record(account, call, { kind: "collected", ...collected }, mints);
-    }
-    if (result) NOTHING.parse(withoutNulls(result));
+  /**
+   * Collects accounts by a mutation. `keys`: where the result of each is in `readResults`, and in the paths of errors.
+   * Returns the first outcome.
+   */
+  async function mutate<Key extends PropertyKey>(
+    accounts: readonly SandboxAccount[],
+    keys: readonly Key[],
+    operation: { readonly query: string; readonly variables: object },
+    readResults: (data: unknown) => Readonly<Record<Key, CollectResult | null>> | null,
+    mints: readonly string[] = [],
+  ): Promise<string> {
+    const call = newCall();
+    const answer = await send(call, "/graphql", operation);
+    const results = answer?.status === 200 ? readResults(dataOf(answer)) : null;
     const errors = answer ? errorsOf(answer, COLLECT_CODES) : [];
-    const error = errors.find(({ path }) => answer?.status === 429 || (path && isPathOf(path)));
-    return record(account, call, result ? { kind: "nothing" } : (error ?? { kind: "lost" }), mints);
+    const outcomes = accounts.map((account, i) => {
+      const key = keys[i]!;
+      const result = results?.[key];
+      if (result?.success) {
+        const collected = COLLECTED.parse(withoutNulls(result));
+        return record(account, call, { kind: "collected", ...collected }, mints);
+      }
+      if (result) NOTHING.parse(withoutNulls(result));
+      const error = errors.find(({ path }) => answer?.status === 429 || path?.includes(key));
+      return record(account, call, result ? { kind: "nothing" } : (error ?? { kind: "lost" }), mints);
+    });
+    return outcomes[0]!;
   }
 
   async function collectOne(
@@ -134,47 +144,24 @@ export function createCollects(
         return collectOne(account.id, account, newCollect(account), [...chooseMints(account), ...strangers]);
       },
 
-      async collects() {
-        const picked = { one: pickBusy(accounts), other: pickBusy(accounts) };
+      collects() {
+        const picked = [pickBusy(accounts), pickBusy(accounts)] as const;
         const query = `mutation ($one: String!, $other: String!) { one: collect(socialId: $one) ${FIELDS} other: collect(socialId: $other) ${FIELDS} }`;
-        const call = newCall();
-        const variables = { one: picked.one.id, other: picked.other.id };
-        const answer = await send(call, "/graphql", { query, variables });
-        const data = answer?.status === 200 ? COLLECTS.parse(dataOf(answer)) : undefined;
-        return (["one", "other"] as const).map((name) =>
-          recordResult(
-            picked[name],
-            call,
-            answer,
-            data?.[name] ?? undefined,
-            ([field]) => field === name,
-            [],
-          ),
-        )[0]!;
+        const variables = { one: picked[0].id, other: picked[1].id };
+        return mutate(picked, ["one", "other"], { query, variables }, (data) => COLLECTS.parse(data));
       },
 
       /** Some of those who share a coin collect together. */
-      async collectMany() {
+      collectMany() {
         const { coin } = pick(sharedCoins);
         const sharing = accounts.filter(({ coins }) => coins.includes(coin));
         const some = sharing.filter(() => random.isChosen(0.7));
         const picked = some.length > 1 ? some : sharing;
         const query = `mutation ($collects: [CollectInput!]!) { collectMany(collects: $collects) ${FIELDS} }`;
         const mints = [coin.mint];
-        const collects = picked.map(({ id }) => ({ socialId: id, mints }));
-        const call = newCall();
-        const answer = await send(call, "/graphql", { query, variables: { collects } });
-        const data = answer?.status === 200 ? MANY_COLLECTS.parse(dataOf(answer)) : undefined;
-        return picked.map((account, i) =>
-          recordResult(
-            account,
-            call,
-            answer,
-            data?.collectMany[i] ?? undefined,
-            ([, index]) => index === i,
-            mints,
-          ),
-        )[0]!;
+        const variables = { collects: picked.map(({ id }) => ({ socialId: id, mints })) };
+        const readResults = (data: unknown) => MANY_COLLECTS.parse(data).collectMany;
+        return mutate(picked, [...picked.keys()], { query, variables }, readResults, mints);
       },
     },
   };

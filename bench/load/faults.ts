@@ -2,9 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { isMethod } from "../../test/support/sandbox.ts";
 import type { ChainCall, Endpoint } from "./endpoints.ts";
 import type { Lie } from "./lies.ts";
 import type { Problems } from "./problems.ts";
+import { begin, end } from "./replica.ts";
 import type { System } from "./system.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
@@ -85,10 +87,6 @@ interface Scenario {
   readonly isAmbiguous?: boolean | undefined;
 }
 
-const isMethod =
-  (name: string) =>
-  ({ method }: { method: string }) =>
-    method === name;
 const stopAll = (stops: (() => void)[]) => () => {
   for (const stop of stops) stop();
 };
@@ -114,10 +112,9 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
       stops.push(endpoint.faults.add({ then: "reset", when: isInOutage }));
     }
     if (isStale) {
-      const period = { from: Date.now(), to: Infinity };
-      stale.push(period);
+      begin(stale);
       stops.push(() => {
-        period.to = Date.now();
+        end(stale);
       });
     }
     return stopAll(stops);
@@ -300,12 +297,11 @@ export function createFaultSchedule(system: System, problems: Problems) {
       await sleepUnless(isOver, FREEZE_EVERY_MS);
       slowRedis.slowDown(0);
       if (isOver()) return;
-      const period = { from: Date.now(), to: Infinity };
-      frozen.push(period);
+      begin(frozen);
       redis.freeze();
       await sleep(FREEZES_MS[counts.freezes++ % FREEZES_MS.length]);
       redis.thaw();
-      period.to = Date.now();
+      end(frozen);
     }
   }
 

@@ -36,7 +36,6 @@ const SETTLE_MS = 45_000;
 /** How long the last collects may take; longer than a blockhash lives and an account then backs off. */
 const RECOVERY_MS = 120_000;
 const RETRY_MS = 1_000;
-
 /** How long closed resources may take to disappear. */
 const RELEASE_MS = 20_000;
 
@@ -51,7 +50,7 @@ interface LoadOptions {
 
 /** Runs for some time, then removes the faults, collects what is left, and audits. */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
-  const resourcesBefore = countResources();
+  const resourcesBefore = process.getActiveResourcesInfo().length;
   const problems = createProblems();
   const system = await startSystem(
     {
@@ -74,7 +73,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     await callers.close();
     await system.close();
   }
-  const left = await resourcesAbove(resourcesBefore);
+  const left = await resourcesLeft(resourcesBefore);
   if (left.length > 0) problems.add("resources that were not released", left.join(", "));
   lines.push(
     `| sockets, servers and timers left | ${left.length} |`,
@@ -215,21 +214,13 @@ async function keepAddingFees(system: System, isOver: () => boolean): Promise<vo
   }
 }
 
-/** The number of resources that keep the process alive, by kind. */
-function countResources(): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  return counts;
-}
-
-/** The kinds with more resources than before, after up to RELEASE_MS. */
-async function resourcesAbove(before: Map<string, number>): Promise<string[]> {
+/** Returns the kinds of the resources that keep the process alive, once there are as few as before, or after RELEASE_MS. */
+async function resourcesLeft(before: number): Promise<string[]> {
   const giveUpAt = performance.now() + RELEASE_MS;
   for (;;) {
-    const now = countResources();
-    const more = [...now].filter(([kind, count]) => count > (before.get(kind) ?? 0));
-    if (more.length === 0 || performance.now() > giveUpAt)
-      return more.map(([kind, count]) => `${count} ${kind}`);
+    const kinds = process.getActiveResourcesInfo();
+    if (kinds.length <= before) return [];
+    if (performance.now() > giveUpAt) return kinds;
     await sleep(100);
   }
 }

@@ -66,8 +66,8 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
 
   async function start(): Promise<void> {
     const giveUpAt = Date.now() + START_MS;
-    begin(down, Date.now());
-    begin(withoutRedis, Date.now());
+    begin(down);
+    begin(withoutRedis);
     for (;;) {
       child = spawn(process.execPath, ["--expose-gc", GATEWAY], {
         cwd: folder,
@@ -85,7 +85,7 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
       createInterface(child.stderr!).on("line", readLog);
       while (!hasEnded() && Date.now() < giveUpAt) {
         if (await answers("/livez")) {
-          end(down, Date.now());
+          end(down);
           return;
         }
         await sleep(POLL_MS);
@@ -129,8 +129,8 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     isReady: () => answers("/readyz"),
     /** Kills the process, as a crash would. */
     async kill(): Promise<void> {
-      begin(down, Date.now());
-      begin(withoutRedis, Date.now());
+      begin(down);
+      begin(withoutRedis);
       child.kill("SIGKILL");
       await ended();
     },
@@ -157,11 +157,12 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
   };
 }
 
-function begin(periods: Period[], at: number): void {
+/** Begins a period, unless the last one still lasts. */
+export function begin(periods: Period[], at = Date.now()): void {
   if (periods.at(-1)?.to !== Infinity) periods.push({ from: at, to: Infinity });
 }
 
-function end(periods: readonly Period[], at: number): void {
+export function end(periods: readonly Period[], at = Date.now()): void {
   const last = periods.at(-1);
   if (last?.to === Infinity) last.to = at;
 }
