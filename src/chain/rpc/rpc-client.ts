@@ -38,9 +38,10 @@ export function createRpc(
 ) {
   const { callUpstream, rpcTimeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
+  const callUnjudged = createCallEndpoint({ callUpstream });
   const judge = createEndpointJudge({
     endpoints,
-    callEndpoint: createCallEndpoint({ callUpstream }),
+    callEndpoint: callUnjudged,
     rpcTimeoutMs,
     log,
   });
@@ -199,12 +200,17 @@ export function createRpc(
     /** The newest confirmed slot. Fails, as other reads then do, if no endpoint has a current slot. */
     getSlot: () => call("getSlot", [CONFIRMED]),
 
-    /** As `getSlot`, but of all endpoints that do not back off: the preferred one may be some slots behind. */
+    /**
+     * The newest confirmed slot that any endpoint that does not back off reports, whether it is credible or not: the
+     * preferred endpoint may be some slots behind.
+     */
     async getNewestSlot(): Promise<number> {
-      const ask: Attempt<number> = (endpoint, signal) =>
-        callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
+      let newest = newestSlot();
+      const ask: Attempt<void> = async (endpoint, signal) => {
+        newest = Math.max(newest, await callUnjudged(endpoint, "getSlot", [CONFIRMED], signal));
+      };
       await failover.call(ask, () => false);
-      return newestSlot();
+      return newest;
     },
   };
 }

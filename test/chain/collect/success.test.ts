@@ -80,13 +80,19 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("gets no success either while the preferred endpoint is some slots behind", async () => {
+  it.each([
+    ["is some slots behind", 0],
+    ["is so far behind that the other one's slot is not credible yet", 200],
+  ])("gets no success either while the preferred endpoint %s", async (_, jump) => {
+    const { chain } = sandbox;
+    const old = chain.slot("confirmed");
     const behind = await startLyingEndpoint(sandbox);
-    behind.lie({ getSlot: (tellTruth) => tellTruth() - 3 });
+    behind.lie({ getSlot: () => old });
     const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
     const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
     const first = collector.collect("creator");
     await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
+    chain.advanceSlots(jump);
     const second = collector.collect("creator");
     await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
     for (const release of releases) release();
