@@ -32,13 +32,11 @@ printHead("accounts at once", "ms", "transactions", "lamports each");
 const lamportsEach = Number(balance - chain.balance(payer)) / MANY;
 printRow(MANY, manyMs.toFixed(0), chain.ledger().length - landed, lamportsEach.toFixed(0));
 
+const graduate = sandbox.accounts.find(({ handle }) => handle === "graduate")!;
 printHead("transaction", "compute units", "lamports paid");
 for (const [title, account] of [
   ["collect", artists[COLLECTS]!],
-  [
-    "collect with the AMM's part",
-    { socialId: sandbox.accounts.find(({ handle }) => handle === "graduate")!.id },
-  ],
+  ["collect with the AMM's part", { socialId: graduate.id }],
 ] as const) {
   const { unitsConsumed, feeLamports } = chain.landed(await collect(account))!;
   printRow(title, unitsConsumed, String(feeLamports));

@@ -121,10 +121,6 @@ async function untilIdle({ child }: Server): Promise<void> {
   }
 }
 
-function stopAll(): void {
-  for (const child of started) child.kill("SIGKILL");
-}
-
 /** The gateway's environment variables, with both upstreams at `url`. */
 const gatewayEnv = (url: string): Record<string, string> => ({
   SOCIAL_API_URL: url,
@@ -185,5 +181,5 @@ try {
     }
   }
 } finally {
-  stopAll();
+  for (const child of started) child.kill("SIGKILL");
 }

@@ -104,7 +104,7 @@ export function audit(
         (signedAlone(other) || signedAlone(transaction)),
     );
     const last = others.findLast((other) => endOf(other) <= transaction.at);
-    const away = [system.frozen, replicas[transaction.replica]!.withoutRedis];
+    const away = [system.frozen, system.skipped, replicas[transaction.replica]!.withoutRedis];
     const isUntold =
       last !== undefined &&
       overlaps(system.stale, since, transaction.at) &&

@@ -66,7 +66,7 @@ export function createCollects(
   ): string {
     if (account) {
       if (answer.kind === "collected") truth.reported(account.id, answer.txSignature);
-      if (answer.kind === "nothing") truth.checkNothing(account, call.start, mints);
+      if (answer.kind === "nothing") truth.checkNothing(account, call, mints);
       calls.push({ ...call, account, mints, end: Date.now(), answer });
     }
     if (answer.kind === "error") return answer.code;

@@ -15,6 +15,8 @@ type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
 export const SLOTS_PAST_BLOCKHASH = 200;
+/** How long it takes until a stale endpoint is over, or recognized, and replicas believe the others' slots. */
+const BELIEVED_AFTER_MS = 5_000;
 const SHORT_FAULT_MS = 600;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
 const LONG_FAULT_MS = 3_000;
@@ -248,7 +250,7 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
 
 /** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
 export function createFaultSchedule(system: System, problems: Problems) {
-  const { sandbox, redis, slowRedis, replicas, frozen, random, alternates, advanceSlots } = system;
+  const { sandbox, redis, slowRedis, replicas, frozen, skipped, random, alternates, advanceSlots } = system;
   const ofChain = chainScenarios(system, problems);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
@@ -281,6 +283,7 @@ export function createFaultSchedule(system: System, problems: Problems) {
       if (isLong) {
         await sleep(EXPIRES_AFTER_MS);
         advanceSlots(SLOTS_PAST_BLOCKHASH);
+        skipped.push({ from: Date.now(), to: Date.now() + BELIEVED_AFTER_MS });
         await sleep(LONG_FAULT_MS - EXPIRES_AFTER_MS);
       } else await sleep(ms);
       stop();

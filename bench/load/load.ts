@@ -166,12 +166,8 @@ async function attack(
     `| outcomes that were not known in time | ${answers.unknown} |`,
     `| lamports that left vaults and coins, and arrived | ${audited.collectedLamports} |`,
     `| lamports of fees and rents | ${audited.costsLamports} |`,
-    ...(comparesHeaps
-      ? [
-          `| heap of the first replica after each half, MB | ${heaps.map((heap) => toMegabytes(heap)).join(", ")} |`,
-          `| resident memory of both replicas after each half, MB | ${memories.map((both) => both.map(({ resident }) => toMegabytes(resident)).join(" + ")).join(", ")} |`,
-        ]
-      : []),
+    `| heap of the first replica after each half, MB | ${heaps.map((heap) => toMegabytes(heap)).join(", ")} |`,
+    `| resident memory of both replicas after each half, MB | ${memories.map((both) => both.map(({ resident }) => toMegabytes(resident)).join(" + ")).join(", ")} |`,
   ];
 }
 

@@ -158,11 +158,8 @@ export async function startSystem(
       const all = [...sharedCoins, ...failingCoins];
       const inVaults = () =>
         all.map(
-          ({
-            coin: {
-              sharingConfig: { creatorVault, ammVault },
-            },
-          }) => aboveRent(chain, creatorVault) + aboveRent(chain, ammVault),
+          ({ coin: { sharingConfig: of } }) =>
+            aboveRent(chain, of.creatorVault) + aboveRent(chain, of.ammVault),
         );
       const before = inVaults();
       timeline.setRent(lamportsPerByte);
@@ -172,6 +169,8 @@ export async function startSystem(
     isMigrating: false,
     /** When an endpoint had a stale view. */
     stale: [] as Period[],
+    /** When replicas did not yet believe skipped slots: more than a chain produces in that time. */
+    skipped: [] as Period[],
     /** When Redis did not answer. */
     frozen: [] as Period[],
     /** Stops the replicas, and records what went wrong with them. */

@@ -16,13 +16,16 @@ export type Truth = ReturnType<typeof createTruth>;
  * Compares answers about an account's state with the chain's timeline, when they arrive. An answer is true if the
  * state existed at some moment between the request's start, in the confirmed view of that time, and its end.
  */
-export function createTruth({ timeline, stale, frozen, replicas, activity }: System, problems: Problems) {
+export function createTruth(
+  { timeline, stale, frozen, skipped, replicas, activity }: System,
+  problems: Problems,
+) {
   /** For each account, the states after collects that were reported, and when. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
    * All answers, and those from a stale endpoint. A read trusts one endpoint, and cannot recognize one that is only
    * slow, so such an answer is counted. But it is a problem if it is older than a collect that was reported before,
-   * unless the replica could not learn of that through Redis.
+   * unless the replica could not learn of that, or not believe it.
    */
   const counts = { balances: 0, staleBalances: 0, untoldBalances: 0, nothings: 0, staleNothings: 0 };
 
@@ -39,10 +42,12 @@ export function createTruth({ timeline, stale, frozen, replicas, activity }: Sys
     return index >= 0 ? "outdated" : "never";
   }
 
-  /** Whether a replica may have missed the last collect that was reported before a request. */
+  /** Whether a replica may have missed, or not believed, the last collect that was reported before a request. */
   function isUntold(id: string, { replica, start }: Request): boolean {
     const from = timeline.statesOf(id)[oldestIndex(id, start)]!.at;
-    return [frozen, replicas[replica]!.withoutRedis].some((away) => overlaps(away, from, Date.now()));
+    return [frozen, skipped, replicas[replica]!.withoutRedis].some((away) =>
+      overlaps(away, from, Date.now()),
+    );
   }
 
   const describe = (id: string, start: Moment, mints: readonly string[]) => {
@@ -87,12 +92,14 @@ export function createTruth({ timeline, stale, frozen, replicas, activity }: Sys
     },
 
     /** Checks NOTHING_TO_COLLECT. */
-    checkNothing({ id, handle }: SandboxAccount, start: Moment, mints: readonly string[]) {
+    checkNothing({ id, handle }: SandboxAccount, request: Request, mints: readonly string[]) {
+      const { start, replica } = request;
       counts.nothings++;
       const verdict = judge(id, start, (state) => timeline.isNothing(state, mints));
-      const detail = `${handle} with ${mints.length} coins, ${describe(id, start, mints)}`;
+      const detail = `${handle} with ${mints.length} coins at replica ${replica}: ${verdict}; ${describe(id, start, mints)}`;
       if (verdict === "true") return;
-      if (verdict === "old" && wasStale(start)) counts.staleNothings++;
+      const isExcused = verdict === "old" || (verdict === "outdated" && isUntold(id, request));
+      if (isExcused && wasStale(start)) counts.staleNothings++;
       else problems.add("nothing to collect, although fees waited", detail);
     },
 
