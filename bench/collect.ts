@@ -1,6 +1,6 @@
 /**
- * Measures collects on the sandbox's chain: one after another, many accounts at once, and a transaction's compute units
- * and fee. A slot takes 10 ms, so that the gateway determines most of the duration.
+ * Measures collects on the sandbox's chain: how long one takes, what many at once cost, and a transaction's compute
+ * units and fee. A slot takes 10 ms, so that the gateway determines most of the duration.
  */
 import { createAddresses } from "../src/chain/addresses.ts";
 import { median, printHead, printRow, startOnSandbox, timed } from "./measure.ts";

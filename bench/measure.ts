@@ -1,4 +1,4 @@
-/** Shared by the benchmarks: numbers, tables, and a gateway in this process on a sandbox with slots of 10 ms. */
+/** What all benchmarks use: statistics, tables, and a gateway in this process on a sandbox with slots of 10 ms. */
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { listen } from "../src/http/server.ts";
@@ -15,7 +15,7 @@ export async function timed(run: () => unknown): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Runs a function with 0, 1, ... `count` - 1, at most `inFlight` at a time. */
+/** Calls `run` with each number from 0 to `count` - 1; at most `inFlight` calls run at once. */
 export async function repeat(
   { count, inFlight }: { count: number; inFlight: number },
   run: (i: number) => unknown,
@@ -27,7 +27,7 @@ export async function repeat(
   await Promise.all(Array.from({ length: inFlight }, runNext));
 }
 
-/** One of 16 million client addresses. */
+/** Returns the client address with this number, of 16 million. */
 export const callerOf = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
 
 /** Prints a row of a Markdown table. */

@@ -14,7 +14,7 @@ const KNOWN_ADDRESSES = [1, 10_000, 1_000_000];
 const REQUESTS = 20_000;
 const IN_FLIGHT = 50;
 
-/** Microseconds per request, with callers spread evenly over the known ones. */
+/** Returns the microseconds per request. The requests are spread evenly over the known callers. */
 async function measure(limit: RateLimit, known: number): Promise<number> {
   const callers = Array.from({ length: REQUESTS }, (_, i) =>
     callerOf(Math.floor((i * 0.618_033_988_7 * known) % known)),

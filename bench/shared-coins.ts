@@ -1,7 +1,7 @@
 /**
- * Measures the transactions that distribute a coin's shared fees, on the sandbox: bytes, of the 4,096 that one
- * may have, and compute units, of which addresses need more or less; and how many coins of a collect fit into one, if no
- * vault is missing: the rent of vaults has its own limit.
+ * Measures transactions that distribute a coin's shared fees, on the sandbox: their bytes, of at most 4,096, and their
+ * compute units, which depend on the addresses. Also measures how many of a collect's coins fit into one transaction if
+ * no vault is missing. Missing vaults have a separate limit, for rent.
  */
 import { setAmmVault } from "../src/sandbox/chain/creator-fees.ts";
 import { newMint } from "../test/support/new-mint.ts";
@@ -15,7 +15,7 @@ const { sandbox, collect, close } = await startOnSandbox();
 const { chain, coins } = sandbox;
 const account = sandbox.accounts[0]!;
 
-/** A coin with fees that the account shares equally with new ones. */
+/** Launches a coin whose fees the account and new addresses share equally; returns the mint. */
 function launch(shareholders: number, places: (typeof PLACES)[number]): string {
   const mint = newMint();
   const others = Array.from({ length: shareholders - 1 }, newMint);

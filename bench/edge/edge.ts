@@ -1,8 +1,8 @@
 /**
- * Measures lookups over HTTP, compared with the server in reference.ts, and with the gateway of another checkout if
- * there is one. Needs Debian's `wrk`. The servers share one core, the load generator and the fake upstreams the other.
- * The servers take turns in each round. The CPU time is the server's own, so it depends less on what else the machine
- * does. Ratios above 1 are better than the reference's. Fails if the servers' answers differ.
+ * Compares lookups over HTTP at this gateway, at the server in reference.ts and, if a folder is given, at the gateway
+ * of another checkout. Needs Debian's `wrk`. The servers run on one core, the load generator and the fake upstreams on
+ * another. A round measures one server after the other. CPU time counts only the server's process, so other load on the
+ * machine affects it less. A ratio above 1 is better than the reference. Fails if the servers' answers differ.
  *
  *     node bench/edge/edge.ts [rounds] [seconds] [rows whose title contains this] [another checkout's folder]
  */
@@ -32,13 +32,13 @@ const CASES = [
 
 const HANDLES = 1_000;
 
-/** A measurement of one server in one round: CPU time in µs, and calls to the chain. */
+/** The measurement of one server in one round. `cpu` is in µs; `calls` are calls to the chain. */
 type Round = Awaited<ReturnType<typeof load>> & { cpu: number; calls: number };
 
 const rateOf = (rounds: readonly Round[]) => median(rounds.map((round) => round.requests / round.seconds));
 const cpuOf = (rounds: readonly Round[]) => median(rounds.map((round) => round.cpu / round.requests));
 
-/** Fails unless all servers answer lookups alike, over REST and GraphQL. */
+/** Throws unless all servers give equal answers to lookups over REST and GraphQL. */
 async function compareAnswers(urls: readonly string[]): Promise<void> {
   const fields = "handle socialId address balance { vault pda total }";
   const query = `query ($h: String!) { wallet(handle: $h) { ${fields} } w: wallet(handle: "name2") { ${fields} } }`;
@@ -53,11 +53,11 @@ async function compareAnswers(urls: readonly string[]): Promise<void> {
 
 type Server = Awaited<ReturnType<typeof start>>;
 
-/** Starts the gateway of a checkout, this one by default, on core 0, with Node's flags in `npm start`. */
+/** Starts a checkout's gateway, by default this checkout's, on core 0 with the Node flags of `npm start`. */
 const startGateway = (env: Record<string, string>, checkout = `${folder}/../..`): Promise<Server> =>
   start(0, `${checkout}/src/main.ts`, env, manifest.scripts.start.match(/--\S+/g)!);
 
-/** Starts a program on a CPU core; resolves once it prints its URL. Its output goes to a file, as in production. */
+/** Starts a program on a CPU core; resolves once the program prints its URL. It writes to a file, as in production. */
 async function start(
   core: number,
   file: string,
@@ -78,7 +78,7 @@ async function start(
   throw new Error(`${file} did not start`);
 }
 
-/** Runs a case of load.lua, as `client` sends it, on 50 connections. */
+/** Sends the requests of a case of load.lua on 50 connections, in the form that `client` uses. */
 async function load(
   url: string,
   { name, client = "curl" }: { name: string; client?: string },
@@ -113,7 +113,7 @@ function cpuMicroseconds({ pid }: ChildProcess): number {
   return (Number(utime) + Number(stime)) * 10_000;
 }
 
-/** Waits until a server has finished what a load leaves behind: requests whose callers have gone. */
+/** Waits until a server has handled the requests whose callers disconnected at the end of a load. */
 async function untilIdle({ child }: Server): Promise<void> {
   for (let last = -1, used = cpuMicroseconds(child); used !== last; used = cpuMicroseconds(child)) {
     last = used;
@@ -131,7 +131,7 @@ const gatewayEnv = (url: string): Record<string, string> => ({
   TRUST_PROXY: "127.0.0.1",
   // Benchmarks look up more new handles than the budget allows.
   SOCIAL_READS_PER_HOUR: "0",
-  // As long as the reference: all cached handles would expire at once, in the middle of a run.
+  // The reference caches forever. With a shorter time, all cached handles would expire at once, during a run.
   SOCIAL_CACHE_SECONDS: "86400",
   PORT: "0",
 });

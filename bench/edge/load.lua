@@ -1,5 +1,5 @@
--- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles>`. Each request comes from a random one
--- of a million client addresses, for a random one of the first <handles> handles.
+-- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles>`. Each request has a random client
+-- address, of a million, and looks up a random handle, of the first <handles>.
 local case, handles, head, body, path
 
 -- Header lines and bodies as @apollo/client 4.3.8 and @urql/core 6.0.3 send them from Node.

@@ -1,6 +1,6 @@
 /**
- * The server that the gateway is compared with: the same lookups on bare node:http, with graphql-jit for GraphQL and
- * @solana/web3.js's Connection. Like the gateway it caches accounts and addresses, and reads balances for each
+ * The server to compare the gateway with. It answers the same lookups on bare node:http, with graphql-jit and the
+ * Connection of @solana/web3.js. Like the gateway, it caches accounts and addresses, and reads balances for each
  * request. It has no rate limit, log or metrics. Prints its URL.
  */
 import { createServer, type IncomingMessage } from "node:http";

@@ -1,4 +1,4 @@
-/** Checks the form of all responses, written from the contract and schema.graphql, not from the implementation. */
+/** Checks the form of all responses. Follows the contract and schema.graphql, not the implementation. */
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 
@@ -24,14 +24,14 @@ export const WALLET = z.strictObject({
 });
 export const LOOKUP = WALLET.extend({
   balance: BALANCE.extend({ withdrawable: sol }),
-  /** Without what the network leaves out. */
+  /** A field that the network omits is absent. */
   profile: z.strictObject({
     name: z.string().optional(),
     verified: z.boolean().optional(),
     followers: z.int().optional(),
     pictureUrl: z.string().optional(),
   }),
-  /** Only if the request names coins, as the next two. */
+  /** Only if the request names coins; the same goes for each `remaining` below. */
   coins: z.array(COIN).optional(),
 });
 export const COLLECTED = z.strictObject({
@@ -51,7 +51,7 @@ export const NOTHING = z.strictObject({
     .strictObject({ collected: sol, newBalance: sol, txSignature: z.string(), at: z.iso.datetime() })
     .optional(),
 });
-/** `success` is only in errors of a collect. */
+/** Only errors of a collect have `success`. */
 const ERROR = z.strictObject({ success: z.literal(false).optional(), error: code, message });
 export const NAMED_COIN = COIN.pick({ mint: true, shareBps: true, reason: true });
 export const WALLETS = z.object({
@@ -80,14 +80,14 @@ export const GRAPHQL = z.strictObject({
     .optional(),
 });
 
-/** A response; its body is parsed. */
+/** A response with a parsed body. */
 export interface Answer {
   readonly status: number;
   readonly retryAfter: unknown;
   readonly body: unknown;
 }
 
-/** The error of a REST response. Throws unless its code, status and `Retry-After` are right. */
+/** Returns the error of a REST response. Throws unless its code, status and `Retry-After` are right. */
 export function errorOf({ status, retryAfter, body }: Answer, allowed: readonly ErrorCode[]) {
   const { error, message } = ERROR.parse(body);
   assert(allowed.includes(error), `unexpected ${error}`, message);
@@ -100,8 +100,8 @@ export function errorOf({ status, retryAfter, body }: Answer, allowed: readonly 
 }
 
 /**
- * The errors of a GraphQL response, with their paths. Throws unless each code is allowed. Only
- * RATE_LIMITED, which fails the request with 429, has no path.
+ * Returns the errors of a GraphQL response, with their paths. Throws unless each code is allowed. Only RATE_LIMITED,
+ * which refuses the whole request with 429, has no path.
  */
 export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]) {
   const { errors = [] } = GRAPHQL.parse(body);
@@ -113,7 +113,7 @@ export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]
   });
 }
 
-/** Throws an error with this message; `cause` is the detail to report. */
+/** Throws an error with this message unless the condition is true. `cause` is the detail to report. */
 export function assert(condition: unknown, message: string, cause?: string): asserts condition {
   if (!condition) throw new Error(message, { cause });
 }

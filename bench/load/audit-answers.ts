@@ -5,13 +5,13 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts";
 
-/** The other replica's transaction may be sent while a caller's answer says that none was. */
+/** The other replica may send a transaction this long before an answer says that none was sent. */
 const RACE_MS = 1_000;
 
 type Success = CollectCall & { readonly answer: { readonly kind: "collected" } };
 const isSuccess = (call: CollectCall): call is Success => call.answer.kind === "collected";
 
-/** Checks what collects answered, and counts what they said. */
+/** Checks the answers of all collects, and counts them by what they report. */
 export function checkAnswers(system: System, calls: readonly CollectCall[], problems: Problems) {
   const { timeline, sent, replicas, sandbox, endpoints, stale, expiredAt } = system;
   const { chain } = sandbox;
@@ -47,8 +47,8 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * Whether the transaction landed after the caller asked, in the confirmed view. A replica does not know what has landed
-   * while all endpoints that answer it are stale.
+   * Whether the transaction landed above the confirmed slot at the request's start. Also true if only stale endpoints
+   * answered the replica, because it could not know what had landed.
    */
   function isCurrent({ replica, start, end, answer: { txSignature } }: Success): boolean {
     const { slot = 0 } = chain.landed(txSignature) ?? {};
@@ -78,8 +78,8 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * No transaction that the replica sent, or can know of from the other, may be open at the end of the request. But
-   * the next collect may have begun, for callers who still wait, or who got another answer.
+   * Checks that at the end of the request no transaction was open, of those that this replica sent or could know of
+   * from the other. A transaction of the next collect is allowed: its callers still wait, or got another answer.
    */
   function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {
     const open = [...sent.values()].find((transaction) => {

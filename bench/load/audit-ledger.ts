@@ -12,9 +12,9 @@ export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
 }
 
 /**
- * Checks to the lamport that what left the vaults and coins arrived at their accounts, each share of a coin once, and
- * that the fee payer paid no more than fees and the rent of missing vaults. Returns the sums, and the transactions
- * that moved nothing.
+ * Checks three things to the lamport. Fees that left vaults and coins arrived at the accounts that they belong to. Each
+ * shareholder of a coin received the right part, once. The fee payer paid only for fees and for the rent of missing
+ * vaults. Returns sums, and the transactions that moved nothing.
  */
 export function checkLedger(system: System, totalBefore: bigint, problems: Problems) {
   const { accounts, failingCoins } = system;
@@ -35,12 +35,12 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
           .flatMap(({ curve, poolTokens }) => [curve, poolTokens]),
       ],
     })),
-    // Those of failing coins are emptied and filled without transactions.
+    // Strangers of failing coins are left out, because their balances change without transactions.
     ...system.sharedCoins
       .flatMap(({ strangers }) => strangers)
       .map((address) => ({ name: "a stranger", address, places: [] })),
   ];
-  /** What each shared coin has paid, by mint. */
+  /** The lamports that each coin with shared fees has paid, by mint. */
   const paidBy = new Map<string, bigint>();
   const forNothing: SandboxTransaction[] = [];
   let collectedLamports = 0n;
@@ -95,7 +95,7 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     );
   }
 
-  /** What a transaction took from a shared coin, and the part of each shareholder; undefined if it took nothing. */
+  /** Reads what a transaction distributed of a coin's shared fees, and to whom; undefined if it did not distribute. */
   function readDistribution(
     shared: SharedCoin,
     { message, slot, err, preBalances, postBalances }: SandboxTransaction,
@@ -109,7 +109,7 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     const rentMinimum = rentMinimumAt(slot);
     const rent = before < rentMinimum ? rentMinimum - before : 0n;
     const paid = lostBy([curve, poolTokens, creatorVault, ammVault, ammVaultAuthority]) + rent;
-    // What stays in the vault is what rounding leaves.
+    // The platform rounds the parts of this amount down, and the rest stays in the vault.
     const amount = paid > 0n ? postBalances[index]! - rentMinimum + paid : 0n;
     const parts = shared.shareholders.map(
       ({ address }) => [address, partOf(amount, shared, address)] as const,
@@ -133,13 +133,13 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     problems.add("lamports that no transaction moved", `${arrived} arrived, ${collectedLamports} were moved`);
   return {
     transactions: transactions.length,
-    /** The accounts of all transactions: more than transactions when accounts share them. */
+    /** The number of accounts in all transactions. A transaction can have several accounts. */
     accountsCollected,
     distributions,
     failedByStrangers,
     unpaid,
     collectedLamports,
-    /** What the fee payer paid: fees, and the rent of the sharing configs' vaults. */
+    /** What the fee payer paid: fees, and rent for the vaults of sharing configs. */
     costsLamports,
     forNothing,
   };

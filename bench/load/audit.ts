@@ -9,8 +9,8 @@ import type { System } from "./system.ts";
 import { SAYS_NOTHING_SENT } from "./wording.ts";
 
 /**
- * Compares the ledger, what the replicas sent, and what they answered, to the lamport. Call it when no collect is
- * in flight. `totalBefore` is `totalAtAddresses` at the start.
+ * Compares the ledger with the transactions that replicas sent and with their answers, to the lamport. Call this when
+ * no collect is in flight. `totalBefore` is `totalAtAddresses` at the start.
  */
 export function audit(
   system: System,
@@ -27,8 +27,8 @@ export function audit(
     accounts.filter(({ creatorVault }) => vaults.includes(creatorVault));
 
   /**
-   * The earliest time when a replica can have begun a transaction: the start of its accounts' oldest waiting request.
-   * One that only distributes can be of any account that it pays.
+   * The earliest time at which a replica can have begun to build a transaction: the start of the oldest request waiting
+   * for the transaction's accounts. If the transaction only distributes, any account that it pays may have caused it.
    */
   function preparedSince(transaction: SentTransaction): number {
     const { accounts, replica, at } = transaction;
@@ -38,7 +38,7 @@ export function audit(
       .filter((call) => call.replica === replica && call.start.at <= at && at <= call.end);
     return Math.min(at, ...waiting.map(({ start }) => start.at));
   }
-  /** Whether a replica signed without knowing of the other's lock. */
+  /** Whether a replica may have signed a transaction without seeing the other replica's locks. */
   const signedAlone = (transaction: SentTransaction) =>
     overlaps(replicas[transaction.replica]!.withoutRedis, preparedSince(transaction), transaction.at);
 
@@ -46,11 +46,11 @@ export function audit(
   const endOf = ({ signature, blockhash }: SentTransaction) =>
     timeline.landedAt(signature) ?? system.expiredAt(blockhash);
 
-  /** Transactions that cost their fee and moved nothing, because replicas did not share their locks. */
+  /** The number of transactions that paid a fee and moved nothing, with an excuse: see `isExplained`. */
   let paidForNothing = 0;
-  /** Transactions signed while another of the account was open, because replicas did not share their locks. */
+  /** The number of transactions signed while another one for the vault was open, because a lock was not visible. */
   let signedBesideAnother = 0;
-  /** By vault: an account's transactions, and those that distribute a coin's fees. */
+  /** The sent transactions by vault, which belongs to an account or to a coin's sharing config. */
   const sentOf = new Map<string, SentTransaction[]>();
   for (const transaction of sent.values()) {
     if (transaction.vaults.length === 0) problems.add("a transaction for no account", transaction.signature);
@@ -92,8 +92,9 @@ export function audit(
   }
 
   /**
-   * Whether another transaction took the fees, because one of the two replicas could not know of the other, or because
-   * Redis could not tell this one that a stale endpoint still showed them.
+   * Whether a transaction that moved nothing has an excuse. Either another transaction took the fees while a replica
+   * could not see the other's locks. Or a stale endpoint still showed collected fees, while the replica could not reach
+   * Redis or did not trust the newest slots yet.
    */
   function isExplained(transaction: SentTransaction, others: readonly SentTransaction[]): boolean {
     const since = preparedSince(transaction);
@@ -112,7 +113,7 @@ export function audit(
     return isUnknown || isUntold;
   }
 
-  /** The other transactions that empty its vaults, oldest first. */
+  /** The other transactions that empty the same vaults, oldest first. */
   function othersOf(transaction: SentTransaction): SentTransaction[] {
     return transaction.vaults
       .flatMap((vault) => sentOf.get(vault) ?? [])

@@ -17,13 +17,13 @@ const LOOKUP_CODES = [
   "RATE_LIMITED",
 ] as const satisfies ErrorCode[];
 const WRONG_HANDLE = ["SOCIAL_NOT_FOUND", "INVALID_HANDLE"] as const satisfies ErrorCode[];
-/** The part of the batches whose wallets name a shared coin. */
+/** The fraction of batches that name a coin with shared fees. */
 const NAMING_A_COIN = 0.5;
 const ALL_BPS = 10_000;
 
 export type Callers = ReturnType<typeof createCallers>;
 
-/** Callers that check every response against the contract and the timeline. */
+/** Creates callers that check every response against the contract and the timeline. */
 export function createCallers(system: System, truth: Truth, problems: Problems) {
   const { accounts, sharedCoins, random } = system;
   const { pick, pickBusy } = random;
@@ -33,12 +33,12 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
   const unknownHandle = () => `nobody${random.below(1e6)}`;
   const byHandle = new Map(accounts.map((account) => [account.handle, account]));
   /**
-   * By kind of call, how often each outcome: "200" or the error's code; "no answer" from a killed replica; "WRONG" for a
-   * response that violates the contract.
+   * The count of each outcome, by kind of call. An outcome is "200", an error code, "no answer" from a killed replica,
+   * or "WRONG" for a response that violates the contract.
    */
   const outcomes = new Map<string, Map<string, number>>();
 
-  /** An account's share of a coin's fees, in ten-thousandths: 0 of a coin that is not its own. */
+  /** An account's share of a coin's fees, in basis points; 0 if the coin pays other accounts only. */
   function shareBpsOf({ address, coins }: SandboxAccount, mint: string): number {
     const shared = sharedCoins.find(({ coin }) => coin.mint === mint);
     if (!shared) return coins.some((coin) => coin.mint === mint) ? ALL_BPS : 0;
@@ -112,7 +112,7 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
     },
   };
 
-  /** Counts the outcome of a call, and records what is wrong with its answer. */
+  /** Counts the outcome of a call, and records a problem if the answer is wrong. */
   async function count(kind: string, run: () => Promise<string>): Promise<string> {
     let outcome = "WRONG";
     try {
@@ -128,11 +128,11 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
   }
 
   return {
-    /** Calls one after another until `isOver`. */
+    /** Makes calls of one kind, one after another, until `isOver`. */
     async keepCalling(kind: keyof typeof kinds, isOver: () => boolean): Promise<void> {
       while (!isOver()) await count(kind, kinds[kind]);
     },
-    /** Collects one account at one replica; returns "200" or the error's code. */
+    /** Collects for one account at one replica; returns the outcome. */
     collect: (account: SandboxAccount, replica: number) =>
       count("last collects", () => collects.collectAll(account, replica)),
     outcomes,

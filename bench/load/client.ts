@@ -10,15 +10,16 @@ import type { Moment } from "./timeline.ts";
 const CALLERS = 4_000;
 /** Far longer than any timeout of the gateway. */
 const TIMEOUT_MS = 60_000;
-/** The part of lookups and collects of accounts with coins that name some, and the part of those that name all. */
+/** If an account has coins, this fraction of its requests names coins. */
 const NAMING_COINS = 0.5;
+/** The fraction of those requests that name all coins of the account. The others name one coin. */
 const NAMING_ALL = 0.5;
-/** The part of requests that arrive through the trusted caller. */
+/** The fraction of requests that arrive through the trusted caller. */
 const TRUSTED = 0.2;
 /** How long a caller waits when its replica is down. */
 const DOWN_MS = 250;
 
-/** A request: the replica that it is sent to, and when. */
+/** The replica that a request is sent to, and when it starts. */
 export interface Call {
   readonly replica: number;
   readonly start: Moment;
@@ -26,13 +27,13 @@ export interface Call {
 
 export type Client = ReturnType<typeof createClient>;
 
-/** Sends requests from thousands of addresses. */
+/** Creates a client that sends requests from thousands of addresses. */
 export function createClient({ replicas, timeline, random, alternates }: System) {
-  /** Which replica was asked last to collect an account, by its id. */
+  /** The replica that got the last collect of each account, by the account's id. */
   const lastAsked = new Map<string, number>();
   const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
 
-  /** Undefined when the replica was killed meanwhile. */
+  /** Sends a request. Returns undefined if the replica was killed meanwhile. */
   async function send({ replica, start }: Call, path: string, body?: object): Promise<Answer | undefined> {
     const caller = random.below(CALLERS);
     const address = `10.9.${caller >> 8}.${caller & 255}`;
@@ -58,7 +59,7 @@ export function createClient({ replicas, timeline, random, alternates }: System)
 
   return {
     newCall: (replica = random.below(replicas.length)): Call => ({ replica, start: timeline.now() }),
-    /** A collect of one account. */
+    /** Chooses the replica for a collect of one account. */
     newCollect(account: SandboxAccount): Call {
       const last = alternates ? lastAsked.get(account.id) : undefined;
       const replica = last === undefined ? random.below(replicas.length) : (last + 1) % replicas.length;
@@ -67,7 +68,7 @@ export function createClient({ replicas, timeline, random, alternates }: System)
     },
     send,
     isRare: () => random.isChosen(0.05),
-    /** None, one or all of an account's coins. */
+    /** Chooses none, one or all of an account's coins. */
     chooseMints({ coins }: SandboxAccount): readonly string[] {
       if (coins.length === 0 || !random.isChosen(NAMING_COINS)) return [];
       return (random.isChosen(NAMING_ALL) ? coins : [random.pick(coins)]).map(({ mint }) => mint);

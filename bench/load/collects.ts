@@ -17,16 +17,16 @@ import type { System } from "./system.ts";
 import type { Truth } from "./truth.ts";
 
 const COLLECT_CODES = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS", "RATE_LIMITED"] as const satisfies ErrorCode[];
-/** The part of the collects that name the failing coins of strangers. */
+/** The fraction of collects that name coins whose distribution fails. */
 const NAMING_FAILING_COINS = 0.2;
 const FIELDS = "{ success collected newBalance txSignature error message }";
 
-/** A request to collect an account's fees, for the audit after the run. */
+/** A request to collect an account's fees, recorded for the audit after the run. */
 export interface CollectCall extends Call {
   readonly account: SandboxAccount;
-  /** Of the coins that it names. */
+  /** The mints in the request. */
   readonly mints: readonly string[];
-  /** In milliseconds since 1970. */
+  /** When the answer arrived, in milliseconds since 1970. */
   readonly end: number;
   readonly answer: CollectAnswer;
 }
@@ -40,17 +40,17 @@ type CollectAnswer =
     }
   | { readonly kind: "nothing" }
   | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string }
-  /** The connection broke, because the replica was killed. */
+  /** No answer arrived, because the replica was killed. */
   | { readonly kind: "lost" };
 
-/** Callers that collect, and record what they received. */
+/** Creates callers that collect fees and record the answers. */
 export function createCollects(
   { accounts, sharedCoins, failingCoins, random }: System,
   { newCall, newCollect, send, isRare, chooseMints }: Client,
   truth: Truth,
 ) {
   const { pick, pickBusy } = random;
-  /** The mints of the failing coins that strangers share with an account. */
+  /** The mints of the failing coins of which the account is a shareholder. */
   const failingMintsOf = ({ address }: SandboxAccount): string[] =>
     failingCoins
       .filter(({ shareholders }) => shareholders.some((each) => each.address === address))
@@ -74,8 +74,8 @@ export function createCollects(
   }
 
   /**
-   * Collects accounts by a mutation. `keys`: where the result of each is in `readResults`, and in the paths of errors.
-   * Returns the first outcome.
+   * Collects for several accounts in one mutation. `keys` are the accounts' keys in the results and in the paths of
+   * errors. Returns the first account's outcome.
    */
   async function mutate<Key extends PropertyKey>(
     accounts: readonly SandboxAccount[],
@@ -126,7 +126,7 @@ export function createCollects(
   return {
     calls: calls as readonly CollectCall[],
 
-    /** Collects all fees of an account at a replica. */
+    /** Collects all fees of an account, at one replica. */
     collectAll: (account: SandboxAccount, replica: number) =>
       collectOne(
         account.id,
@@ -151,7 +151,7 @@ export function createCollects(
         return mutate(picked, ["one", "other"], { query, variables }, (data) => COLLECTS.parse(data));
       },
 
-      /** Some of those who share a coin collect together. */
+      /** Collects for several shareholders of one coin. */
       collectMany() {
         const { coin } = pick(sharedCoins);
         const sharing = accounts.filter(({ coins }) => coins.includes(coin));

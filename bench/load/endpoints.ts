@@ -16,27 +16,27 @@ export interface ChainCall {
   readonly replica: number;
 }
 
-/** Returns the lying methods of an endpoint. */
+/** Converts the honest methods of an endpoint to lying ones. */
 export type ToMethods = (honest: Methods) => Methods;
 
 /** A JSON-RPC endpoint of the chain that can lie. */
 export interface Endpoint extends LoopbackServer<ChainCall> {
-  /** The URL for a replica, by which the endpoint knows who calls. */
+  /** The endpoint's URL for one replica. Its path tells the endpoint which replica calls. */
   urlFor(replica: number): string;
-  /** Answers with other methods instead of the honest ones, until the returned function is called. */
+  /** Answers with lying methods until the returned function is called. */
   lie(toMethods: ToMethods): () => void;
-  /** How often accounts were read here. */
+  /** The number of calls that read accounts. */
   reads(): number;
-  /** Whether it told a replica the truth within this time, in milliseconds since 1970. */
+  /** Whether a replica got an honest answer between these times, in milliseconds since 1970. */
   wasHonest(replica: number, from: number, to: number): boolean;
 }
 
 /** A transaction that a replica tried to send, whether or not the endpoint kept it. */
 export interface SentTransaction {
   readonly signature: string;
-  /** The accounts that it may pay. */
+  /** The accounts that the transaction may pay. */
   readonly accounts: readonly SandboxAccount[];
-  /** The creator vaults that it empties: of accounts, and of sharing configs. */
+  /** The creator vaults that the transaction empties, of accounts and of sharing configs. */
   readonly vaults: readonly string[];
   readonly blockhash: string;
   /** The replica that sent it first. */
@@ -45,7 +45,7 @@ export interface SentTransaction {
   readonly at: number;
 }
 
-/** The methods of a node that sees the chain as `chain` shows it. */
+/** The RPC methods of a node whose view of the chain is `chain`. */
 export const methodsOf = (chain: Chain): Methods => ({
   ...createAccountMethods(chain),
   ...createTransactionMethods(chain),
@@ -53,8 +53,8 @@ export const methodsOf = (chain: Chain): Methods => ({
 });
 
 /**
- * Starts two endpoints of the chain. Call it before the chain's slots advance, so that both have one genesis hash. Calls
- * `onSend` with the addresses of a transaction whenever it is sent, before the chain sees it.
+ * Starts two endpoints of the chain. Call this before the chain's slots advance, so that both have the same genesis
+ * hash. For each send of a transaction, calls `onSend` with its addresses before the chain gets the transaction.
  */
 export async function startEndpoints(
   chain: Chain,
@@ -62,11 +62,11 @@ export async function startEndpoints(
   creatorVaults: ReadonlySet<string>,
   onSend: (addresses: readonly string[]) => void,
 ) {
-  /** By signature, oldest first. */
+  /** The sent transactions by signature, oldest first. */
   const sent = new Map<string, SentTransaction>();
-  /** The addresses of sent transactions, by their base64, because each is sent many times. */
+  /** The addresses of sent transactions, by base64. A cache, because a transaction is sent many times. */
   const known = new Map<string, readonly string[]>();
-  /** How often any transaction was sent; the times of the last call about one, and of the last balance shown. */
+  /** The number of sends, the time of the last send or status read, and the time of the last balance shown. */
   const activity = { sends: 0, lastCallAt: 0, lastBalanceAt: 0 };
 
   function record({ method, params: [first], replica }: ChainCall): void {

@@ -11,39 +11,39 @@ import type { System } from "./system.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 
-/** The fraction of matching calls that faults of both endpoints and of the network affect. */
+/** A fault of both endpoints, or of the social network, affects this fraction of the matching calls. */
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
 export const SLOTS_PAST_BLOCKHASH = 200;
-/** How long it takes until a stale endpoint is over, or recognized, and replicas believe the others' slots. */
+/** How long after skipped slots a replica may use a stale endpoint, or reject the new slots of the other endpoint. */
 const BELIEVED_AFTER_MS = 5_000;
 const SHORT_FAULT_MS = 600;
 /** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
 const LONG_FAULT_MS = 3_000;
-/** How long after the start of such a fault its blockhash expires. */
+/** How long after the start of a long fault all earlier blockhashes expire. */
 const EXPIRES_AFTER_MS = 700;
-/** How long a node that claims to be ahead does so: longer than an endpoint that lags keeps the reads. */
+/** How long a node claims to be ahead: longer than a replica keeps reading from an endpoint that lags. */
 const AHEAD_MS = 12_000;
-/** Until the preferred endpoint no longer backs off after the fault before. */
+/** How long the preferred endpoint may back off after a fault. */
 const RECOVERED_MS = 3_000;
-/** The part of the reads that such a node may get: only to see how it is. */
+/** The fraction of reads that the node may get while it claims to be ahead: only those that check its state. */
 const MAX_READS_AHEAD = 0.1;
-/** How long an endpoint closes connections before the lies of the other, or before it belongs to another cluster. */
+/** How long an endpoint closes connections before the other one lies, or before it shows another cluster itself. */
 const OUTAGE_MS = 300;
 /** How long confirmed slots stand still while the cluster migrates. */
 const MIGRATION_MS = 15_000;
-/** How soon after it lookups must work. */
+/** How soon after the migration lookups must work. */
 const SERVED_MS = 10_000;
 /** In lamports per byte. */
 const LOWER_RENTS = [2_575, 1_322];
-/** How slow Redis is between two freezes: each command still takes less than the 120 ms that the gateway waits. */
+/** Redis's delays between freezes. A command still takes less than the 120 ms that the gateway waits. */
 const MOST_SLOW_REDIS_MS = 50;
 const SLOW_REDIS_MS = [0, 30, 0, MOST_SLOW_REDIS_MS];
 
-/** How long Redis freezes: some shorter than the 120 ms that the gateway waits, some longer. */
+/** The durations of Redis's freezes: some are below the 120 ms that the gateway waits, some above. */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
 const FREEZE_EVERY_MS = 2_500;
-/** How long the replica runs before it is killed. */
+/** How long the second replica runs before it is killed. */
 const KILLS_AFTER_MS = [2_000, 5_000, 1_000, 3_500];
 const DOWN_MS = 500;
 const POLL_MS = 50;
@@ -77,15 +77,15 @@ interface Scenario {
   readonly name: string;
   /** Injects the fault; returns a function that removes it. */
   readonly start: () => () => void;
-  /** A transaction may expire while the fault lasts, so it lasts longer than a blockhash lives. */
+  /** The fault lasts for LONG_FAULT_MS. Meanwhile all earlier blockhashes expire. */
   readonly isLong?: boolean | undefined;
-  /** How long the fault lasts otherwise; SHORT_FAULT_MS by default. */
+  /** The duration of a fault that is not long; SHORT_FAULT_MS by default. */
   readonly ms?: number | undefined;
   /** How long no endpoint fails before the fault. */
   readonly quietMs?: number | undefined;
-  /** An endpoint that fails for a moment, before the fault. */
+  /** The endpoint that fails for a moment before the fault. */
   readonly failsBefore?: Endpoint | undefined;
-  /** No replica may start meanwhile: of two endpoints that differ, it cannot know the right one. */
+  /** The endpoints show different clusters. No replica may start meanwhile, because it cannot know the right one. */
   readonly isAmbiguous?: boolean | undefined;
 }
 
@@ -93,7 +93,7 @@ const stopAll = (stops: (() => void)[]) => () => {
   for (const stop of stops) stop();
 };
 
-/** The faults of the chain. At most one endpoint lies at a time; only honest faults concern both. */
+/** Returns the faults of the chain. At most one endpoint lies at a time; a fault of both endpoints is no lie. */
 function chainScenarios(system: System, problems: Problems): Scenario[] {
   const { endpoints, lies, ratchet, replicas, stale, random, activity, feePayer } = system;
   const { chain } = system.sandbox;
@@ -104,7 +104,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   function startLie(endpoint: Endpoint, { methods, isStale, movesFirst }: Lie): () => void {
     const stops = [endpoint.lie(methods)];
     if (movesFirst) {
-      // For each replica from its first call on, because one that calls only later would not notice the move.
+      // The outage begins with each replica's first call: a replica that calls later would not notice the move.
       const firstCalls = new Map<number, number>();
       const isInOutage = ({ replica }: ChainCall) => {
         const firstAt = firstCalls.get(replica) ?? Date.now();
@@ -122,20 +122,20 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     return stopAll(stops);
   }
 
-  /** Until the returned function is called, nearly all reads must go to the first endpoint, unless it fails. */
+  /** Nearly all reads must go to the first endpoint while it works, until the returned function is called. */
   function limitReads(): () => void {
     const startedAt = Date.now();
     const before = endpoints.map(({ reads }) => reads());
     return () => {
       const [first, second] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [number, number];
-      // On a busy machine it may not answer in time.
+      // On a busy machine the first endpoint may answer too late.
       if (replicas.some(({ endpointFailedAt }) => endpointFailedAt() >= startedAt)) return;
       if (second > MAX_READS_AHEAD * (first + second))
         problems.add("a node that claims to be ahead got the reads", `${second} of ${first + second}`);
     };
   }
 
-  /** Something for each endpoint: first alternating between the two, then the other way round. */
+  /** Returns two scenarios of each item, one per endpoint. Each half of the list alternates between the endpoints. */
   const atBoth = <T>(list: readonly T[], toScenario: (one: T, endpoint: 0 | 1) => Scenario) =>
     ([0, 1] as const).flatMap((swapped) =>
       list.map((one, i) => {
@@ -182,7 +182,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
       start: () => onBoth(fault(), sometimes),
     })),
   ];
-  /** Empties the fee payer just before a transaction lands. */
+  /** Empties the fee payer while a transaction lands. */
   const withoutFeePayer = (honest: Methods): Methods => ({
     ...honest,
     sendTransaction(params) {
@@ -196,7 +196,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     },
   });
 
-  /** All transactions of the time are dropped. */
+  /** Starts a migration that drops all transactions until the returned function is called. */
   function migrate(): () => void {
     system.isMigrating = true;
     const finish = chain.migrateToAlpenglow();
@@ -237,7 +237,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   return [...takeTurns(liesOfOne, ofBoth, faultsOfOne, ofCluster), ahead];
 }
 
-/** The first of each group, then the second of each, and so on: even a short run has some of each group. */
+/** Returns the first item of each group, then the second of each, and so on. So a short run has items of all groups. */
 function takeTurns<T>(...groups: (readonly T[])[]): T[] {
   const rounds = Math.max(...groups.map(({ length }) => length));
   return Array.from({ length: rounds }, (_, i) => groups.flatMap((group) => group.slice(i, i + 1))).flat();
@@ -248,7 +248,7 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
   while (!isOver() && performance.now() < endsAt) await sleep(POLL_MS);
 }
 
-/** Injects faults of the chain, the network, Redis and the replicas, each kind of them in a fixed order that repeats. */
+/** Injects faults of the chain, the network, Redis and the replicas. Each of the four has a fixed, repeating order. */
 export function createFaultSchedule(system: System, problems: Problems) {
   const { sandbox, redis, slowRedis, replicas, frozen, skipped, random, alternates, advanceSlots } = system;
   const ofChain = chainScenarios(system, problems);
@@ -325,7 +325,7 @@ export function createFaultSchedule(system: System, problems: Problems) {
   }
 
   return {
-    /** Injects faults until `isOver`, and removes them all. */
+    /** Injects faults until `isOver`, then removes them all. */
     async run(isOver: () => boolean): Promise<void> {
       await Promise.all([
         inject(ofChain, SHORT_FAULT_MS / 4, isOver),

@@ -1,6 +1,6 @@
 import { main } from "../../src/main.ts";
 
-/** Runs the gateway; on SIGUSR2 it collects garbage. Needs --expose-gc. */
+/** Runs the gateway, and collects garbage on SIGUSR2. Needs --expose-gc. */
 process.on("SIGUSR2", () => {
   globalThis.gc!();
 });

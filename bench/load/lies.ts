@@ -10,25 +10,25 @@ import type { Timeline } from "./timeline.ts";
 export interface Lie {
   readonly name: string;
   readonly methods: ToMethods;
-  /** The lie can make a transaction look expired, so it also lasts longer than a blockhash lives. */
+  /** The lie can make a transaction look expired. So it is a long fault, during which blockhashes expire. */
   readonly isLong?: boolean;
-  /** The node answers with a state of some slots ago. */
+  /** The node shows the state of an earlier slot. */
   readonly isStale?: boolean;
-  /** The endpoint first closes connections for a moment, as when its name moves to another node. */
+  /** The endpoint first closes connections for a moment, as if its host name then pointed to another node. */
   readonly movesFirst?: boolean;
 }
 
 /** Slots and heights that no cluster reaches. */
 const HUGE_SLOT = 1_000_000_000_000;
 const HUGE_HEIGHT = 4_000_000_000_000;
-/** How far the slots of the other cluster are ahead. Source: devnet and mainnet differ by tens of millions. */
+/** By how many slots the other cluster is ahead. Devnet and mainnet differ by tens of millions. */
 const OTHER_CLUSTER_SLOTS = 50_000_000;
-/** A node that is slow, and one that has stopped: more than the 32 slots to finality. */
+/** How many slots a slow node and a stopped node are behind. The latter is over the 32 slots to finality. */
 const SLOTS_BEHIND = [5, 60];
-/** A ratchet gains so many slots with each answer. */
+/** How many slots a ratchet gains with each answer. */
 const SLOTS_GAINED = 7;
 
-/** Too few to be impossible. */
+/** Few enough that a replica cannot reject them as impossible. */
 const SLOTS_AHEAD = 400;
 
 const base58 = getBase58Decoder();
@@ -48,12 +48,12 @@ function failWith(code: number): ToMethods {
   return (honest) => Object.fromEntries(Object.keys(honest).map((name) => [name, fail]));
 }
 
-/** A node of this cluster that sees another chain. */
+/** A node with this cluster's genesis hash that shows another chain. */
 const showing =
   (view: () => Chain): ToMethods =>
   ({ getGenesisHash }) => ({ ...methodsOf(view()), getGenesisHash: getGenesisHash! });
 
-/** A node whose slots gain on the chain with each answer. */
+/** A node that claims to be further ahead of the chain with each answer. */
 export function createRatchet(chain: Chain): Lie {
   function methods(honest: Methods): Methods {
     let gained = 0;
@@ -74,11 +74,11 @@ export function createRatchet(chain: Chain): Lie {
   return { name: `${SLOTS_GAINED} slots more with each answer`, methods };
 }
 
-/** The lies of one endpoint at a time, the worst first. */
+/** Returns the lies, the worst first. One endpoint lies at a time. */
 export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   const otherGenesisHash = newBlockhash();
 
-  /** The chain without any of its transactions, with other slots and heights. */
+  /** The chain with other slots and heights, and without transactions. */
   const withSlots = (slot: Chain["slot"], blockHeight: Chain["blockHeight"]): Chain => ({
     ...chain,
     slot,
@@ -125,7 +125,7 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     return staleChain(() => chain.slot("processed") - frozenAt);
   }
 
-  /** One call in `every` is answered by the other methods. */
+  /** Answers one call in `every` with the other methods. */
   const sometimes =
     (every: number, toOthers: ToMethods): ToMethods =>
     (honest) => {

@@ -1,11 +1,11 @@
 /**
- * A load test: lookups, GraphQL batches and collects from thousands of client addresses, some through a trusted caller,
- * at two replicas that share a Redis. Meanwhile fees arrive in vaults and on coins, strangers make shared coins fail,
- * upstreams and Redis fail or are slow, endpoints lie, the cluster changes, and a replica is killed. It compares every
- * answer with the chain's timeline, audits the ledger, and checks this process for leaks. `npm run load -- <seconds>`
- * (default 60) exits with code 1 on any problem; `npm run load -- never-landing <transactions>` measures memory: see
- * never-landing.ts. LOAD_SEED repeats a run's random choices, though not the order in which its callers make them. With a seed
- * that ends in 0, each account's collects alternate between the replicas, over a slow Redis.
+ * The load test. Thousands of client addresses, some through a trusted caller, send lookups, GraphQL batches and
+ * collects to two replicas with one Redis. Meanwhile fees arrive in vaults and on coins, strangers make distributions
+ * fail, upstreams and Redis fail or are slow, endpoints lie, the cluster changes, and a replica is killed. The test
+ * compares every answer with the chain's timeline, audits the ledger, and checks this process for leaks.
+ * `npm run load -- <seconds>` (default 60) exits with 1 on any problem. `npm run load -- never-landing <transactions>`
+ * measures memory (never-landing.ts). LOAD_SEED repeats a run's random choices, but callers may make them in another
+ * order. With a seed that ends in 0, each account's collects alternate between the replicas, over a slow Redis.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -23,32 +23,31 @@ import { createTruth, type Truth } from "./truth.ts";
 /** The number of concurrent callers of each kind. */
 const CONCURRENCY = { lookup: 16, wallets: 4, collect: 36, collects: 8, collectMany: 4 } as const;
 const FEES_EVERY_MS = 20;
-/** Random amounts up to this are from less than the collect minimum to far more. */
+/** Fees are random amounts up to this: some are below the minimum of a collect, most are far above it. */
 const MAX_FEES_LAMPORTS = 2_000_000;
-/** The part of the fees that arrive on shared coins. */
+/** The fraction of fees that arrive on coins with shared fees. */
 const SHARED_FEES = 0.3;
-/** The heap of a replica may grow by this in the second half. */
+/** By how much the first replica's heap may grow in the second half. */
 const MAX_HEAP_GROWTH_BYTES = 24 * 1024 * 1024;
-/** A replica asks about its open transactions far more often. */
+/** After this time without a call about a transaction, none is open: replicas poll far more often. */
 const QUIET_MS = 3_000;
-/** How long transactions may stay in flight once no fault is left: until a finalized block shows that they expired. */
+/** How long transactions may stay open after the last fault: until a finalized block shows that they expired. */
 const SETTLE_MS = 45_000;
-/** How long the last collects may take; longer than a blockhash lives and an account then backs off. */
+/** How long the last collects may take: longer than a blockhash is valid, plus an account's backoff. */
 const RECOVERY_MS = 120_000;
 const RETRY_MS = 1_000;
 /** How long closed resources may take to disappear. */
 const RELEASE_MS = 20_000;
 
-/** What a run does. */
 interface LoadOptions {
-  /** How long faults are injected, at least. */
+  /** The shortest time for which faults are injected. */
   readonly seconds: number;
   readonly seed: number;
-  /** Compares the heap of a replica after each half. A run of some seconds cannot, because caches still fill. */
+  /** Whether to compare a heap after each half. In a run of a few seconds it grows, because caches still fill. */
   readonly comparesHeaps: boolean;
 }
 
-/** Runs for some time, then removes the faults, collects what is left, and audits. */
+/** Runs the load with faults, then removes the faults, collects the remaining fees, and audits. */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const resourcesBefore = process.getActiveResourcesInfo().length;
   const problems = createProblems();
@@ -82,7 +81,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   return { lines, problems: problems.lines() };
 }
 
-/** Returns the lines of the report. */
+/** Runs the load test on a started system; returns the lines of the report. */
 async function attack(
   system: System,
   truth: Truth,
@@ -123,7 +122,7 @@ async function attack(
   const audited = audit(system, callers.collects, totalBefore, problems);
   const { answers } = audited;
   if (answers.successes === 0) problems.add("no collect succeeded", "so the run proves nothing");
-  // What a killed process counted is lost.
+  // The sum may be too low, because a killed process loses its counts.
   const countedFees = metrics.reduce((sum, read) => sum + read("tributary_fees_spent_lamports_total"), 0);
   if (countedFees > audited.costsLamports)
     problems.add("fees counted that nobody paid", `${countedFees} of ${audited.costsLamports}`);
@@ -171,7 +170,7 @@ async function attack(
   ];
 }
 
-/** Once no fault is left, every account can be collected, at both replicas. */
+/** Checks that every account can be collected once no fault is left. Half of the collects go to each replica. */
 async function collectTheRest(
   system: System,
   truth: Truth,
@@ -184,7 +183,7 @@ async function collectTheRest(
   async function collectAll(account: SandboxAccount, replica: number): Promise<void> {
     for (;;) {
       const outcome = await callers.collect(account, replica);
-      // A success may be of a transaction that landed before the last fees arrived.
+      // A success may report a transaction that landed before the last fees arrived.
       if (truth.isNothing(account)) return;
       if (Date.now() > giveUpAt) {
         problems.add("an account that cannot be collected any more", `${account.handle}: ${outcome}`);
@@ -196,21 +195,21 @@ async function collectTheRest(
   await Promise.all(system.accounts.map((account, i) => collectAll(account, i % system.replicas.length)));
 }
 
-/** Simulates trading: adds fees to accounts' coins and shared ones, to their vaults, and to the AMM's vaults. */
+/** Simulates trading until `isOver`: adds fees to coins, to creator vaults and to AMM vaults. */
 async function keepAddingFees(system: System, isOver: () => boolean): Promise<void> {
   const { accounts, sharedCoins, random } = system;
   for (let i = 0; !isOver(); i++) {
     await sleep(FEES_EVERY_MS);
     const place = (["amm", "coin", "vault", "coin"] as const)[i % 4]!;
     const lamports = 1 + random.below(MAX_FEES_LAMPORTS);
-    // While the cluster migrates, they would be dropped.
+    // A migrating cluster would drop these fees.
     if (system.isMigrating) continue;
     if (random.isChosen(SHARED_FEES)) system.addSharedFees(random.pick(sharedCoins), lamports, place);
     else system.addFees(random.pickBusy(accounts), lamports, place);
   }
 }
 
-/** Returns the kinds of the resources that keep the process alive, once there are as few as before, or after RELEASE_MS. */
+/** Waits until at most `before` resources are active. Returns all active kinds if this takes over RELEASE_MS. */
 async function resourcesLeft(before: number): Promise<string[]> {
   const giveUpAt = performance.now() + RELEASE_MS;
   for (;;) {
@@ -222,7 +221,7 @@ async function resourcesLeft(before: number): Promise<string[]> {
 }
 
 if (import.meta.main) {
-  // An exit kills the replicas and Redis; a signal alone would not.
+  // Exit on a signal, because only an exit kills the replicas and Redis.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const [mode = "60", transactions] = process.argv.slice(2);
   const seed = Number(process.env.LOAD_SEED ?? Date.now() % 2 ** 31);

@@ -10,21 +10,21 @@ import { startSystem } from "./system.ts";
 import { createTruth } from "./truth.ts";
 
 /**
- * As many transactions as the default budget pays for in an hour: 50,000,000 lamports at 5,000 each. None of these
- * costs anything, but the budget counts it.
+ * As many transactions as the default budget allows in an hour: 50,000,000 lamports at 5,000 each. A transaction that
+ * never lands costs nothing, but the budget counts it.
  */
 const TRANSACTIONS = 10_000;
 /** How often memory is measured. The first measurement is after the caches are full. */
 const MEASUREMENTS = 6;
 const MAX_GROWTH_BYTES = 8 * 1024 * 1024;
-/** Every account can be collected. */
+/** Enough fees to collect, in each account's vault. */
 const FEES_LAMPORTS = 1_000_000;
 const POLL_MS = 50;
 
 /**
- * Runs an hour's worth of transactions that never land, because both endpoints drop them: each is sent, sent again
- * after two seconds, and expires. Collects all accounts at once, again and again, and skips the time until their
- * blockhashes expire. Memory must not grow.
+ * Runs an hour's worth of transactions that never land, because both endpoints drop them. Collects for all accounts at
+ * once, waits until each transaction has been sent twice, and then skips slots until the blockhashes expire. Repeats
+ * this, and reports a problem if memory grows.
  */
 export async function runNeverLanding(seed: number, transactions = TRANSACTIONS): Promise<LoadResult> {
   const problems = createProblems();
@@ -37,7 +37,7 @@ export async function runNeverLanding(seed: number, transactions = TRANSACTIONS)
   const rows: string[] = [];
   const heaps: number[][] = [];
 
-  /** Collects every account once; each transaction is sent twice before it expires. */
+  /** Collects for every account once. Each transaction is sent twice before it expires. */
   async function collectAll(): Promise<void> {
     const [sentBefore, sendsBefore] = [sent.size, activity.sends];
     let waiting = accounts.length;

@@ -8,7 +8,7 @@ const MAX_DETAILS = 3;
 
 export type Problems = ReturnType<typeof createProblems>;
 
-/** The problems of a run, by kind. */
+/** Collects the problems of a run, by kind. */
 export function createProblems() {
   const byKind = new Map<string, string[]>();
   return {
@@ -16,7 +16,7 @@ export function createProblems() {
     add(kind: string, detail: string): void {
       byKind.set(kind, [...(byKind.get(kind) ?? []), detail]);
     },
-    /** One line for each kind, with their number and the first details. */
+    /** Returns a line for each kind, with the number of problems and the first details. */
     lines: () =>
       [...byKind].map(
         ([kind, details]) => `${kind} (${details.length}): ${details.slice(0, MAX_DETAILS).join("; ")}`,

@@ -1,12 +1,12 @@
-/** Half of the requests and fees go to this many accounts at the start of the list, so that callers collide. */
+/** Half of the requests and fees go to the first 10 accounts, so that callers collide. */
 const BUSY = 10;
 
 export type Random = ReturnType<typeof createRandom>;
 
-/** All random choices of a run. The same seed makes the same sequence of choices: mulberry32. */
+/** Makes all random choices of a run, by mulberry32. The same seed gives the same sequence of choices. */
 export function createRandom(seed: number) {
   let state = seed;
-  /** At least 0, less than 1. */
+  /** Returns a number that is at least 0 and less than 1. */
   function fraction(): number {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
@@ -17,9 +17,9 @@ export function createRandom(seed: number) {
   const isChosen = (probability: number) => fraction() < probability;
   const pick = <T>(list: readonly T[]): T => list[below(list.length)]!;
   return {
-    /** An integer from 0 to below the limit. */
+    /** Returns an integer that is at least 0 and less than the limit. */
     below,
-    /** True with this probability. */
+    /** Returns true with this probability. */
     isChosen,
     pick,
     pickBusy: <T>(list: readonly T[]): T => pick(isChosen(0.5) ? list.slice(0, BUSY) : list),

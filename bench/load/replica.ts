@@ -15,7 +15,7 @@ import {
 } from "./wording.ts";
 
 const GATEWAY = new URL("gateway-with-gc.ts", import.meta.url).pathname;
-/** Far longer than a start takes, also on a busy machine. */
+/** Far longer than a start takes, even on a busy machine. */
 const START_MS = 120_000;
 const POLL_MS = 50;
 const SIGNALS = 4;
@@ -23,14 +23,14 @@ const SIGNALS = 4;
 /** A period of time, in milliseconds since 1970. */
 export interface Period {
   readonly from: number;
-  /** Infinity while it lasts. */
+  /** Infinity while the period lasts. */
   to: number;
 }
 
 export const overlaps = (periods: readonly Period[], from: number, to: number): boolean =>
   periods.some((period) => period.from <= to && period.to >= from);
 
-/** The memory of a process in bytes: its heap after a forced garbage collection, and all of its resident memory. */
+/** The memory of a process in bytes: the heap after a forced garbage collection, and the resident memory. */
 export interface Memory {
   readonly heap: number;
   readonly resident: number;
@@ -40,7 +40,7 @@ export const toMegabytes = (bytes: number, digits = 0): string => (bytes / 1024 
 
 export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
-/** Starts the gateway as its own process, with only these variables, on a port that it keeps when it restarts. */
+/** Starts a gateway process with only these variables. The process keeps its port when it restarts. */
 export async function startReplica(env: Readonly<Record<string, string>>) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -90,7 +90,7 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
         }
         await sleep(POLL_MS);
       }
-      // It refuses to start while an endpoint lies about its cluster; a supervisor would try again, too.
+      // The gateway exits if an endpoint lies about its cluster. Start it again, as a supervisor would.
       if (Date.now() > giveUpAt) throw new Error(`a replica does not start: ${errors.join("\n")}`);
     }
   }
@@ -117,13 +117,13 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
   await start();
   return {
     url,
-    /** When the process did not run, or was starting. */
+    /** Times when the process was not running, or was starting. */
     down: down as readonly Period[],
-    /** When it shared nothing, because Redis did not answer it. */
+    /** Times when the process did not reach Redis, and so shared no state. */
     withoutRedis: withoutRedis as readonly Period[],
-    /** What it logged as an error, or printed outside of the log. */
+    /** The errors in the process's log, and output that is no log line. */
     errors: errors as readonly string[],
-    /** When it last logged that a chain endpoint fails, in milliseconds since 1970. */
+    /** When the process last logged that a chain endpoint fails, in milliseconds since 1970. */
     endpointFailedAt: () => endpointFailedAt,
     metrics,
     isReady: () => answers("/readyz"),
@@ -139,7 +139,7 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     async memory(): Promise<Memory> {
       let heap = Infinity;
       let resident = 0;
-      // The process may answer before it handles the signal.
+      // Signal it several times, because the process may answer before it handles a signal.
       for (let i = 0; i < SIGNALS; i++) {
         child.kill("SIGUSR2");
         const read = await metrics();

@@ -4,14 +4,14 @@ import type { Shareholder } from "../../src/chain/launchpad/sharing-config.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { Sandbox, SandboxAccount } from "../../src/sandbox/sandbox.ts";
 
-/** A coin whose fees some of the load's accounts share, with each other and with strangers. */
+/** A coin whose fees accounts share, with each other and with strangers. */
 export interface SharedCoin {
   readonly coin: CoinAddresses;
   readonly isInPool: boolean;
   readonly shareholders: readonly Shareholder[];
-  /** The addresses of the shareholders whom the service does not know. */
+  /** The addresses of shareholders that belong to no account of the sandbox. */
   readonly strangers: readonly string[];
-  /** All fees that have arrived, in lamports. */
+  /** The fees that the coin has received so far, in lamports. */
   arrived: bigint;
 }
 
@@ -27,18 +27,18 @@ export const SHARED_COINS = [
   { accounts: 6, strangers: 4 },
 ] as const;
 
-/** From each coin to the next. Less than most coins have shareholders, so many accounts share several coins. */
+/** The distance between the first shareholders of consecutive coins. It is small, so many accounts share several. */
 const ACCOUNTS_APART = 3;
-/** Between the shares of neighbours. Odd, so that parts are rounded. */
+/** The difference between the shares of consecutive shareholders. An odd number makes the platform round amounts. */
 const BPS_APART = 37;
 const ALL_BPS = 10_000;
-/** So much that the fee payer pays for the config's missing vault. */
+/** Enough that the fee payer pays the rent of a sharing config's missing vault. */
 const FIRST_FEES = 1_000_000_000n;
 const STRANGER_LAMPORTS = 1_000_000_000n;
 
 /**
- * Launches coins whose fees are shared. Their shareholders can receive any amount. The configs of coins on their curve
- * have no creator vault yet.
+ * Launches coins whose fees are shared. All shareholders' addresses hold enough to receive any amount. The sharing
+ * configs of coins on a curve have no creator vault yet.
  */
 export function launchSharedCoins(
   { chain, coins }: Sandbox,
@@ -65,26 +65,26 @@ export function launchSharedCoins(
   });
 }
 
-/** The part of an amount that an address receives, or that stays if it receives none: the platform rounds down. */
+/** The part of an amount that a shareholder receives, rounded down as on the platform; 0 for other addresses. */
 export function partOf(amount: bigint, { shareholders }: SharedCoin, address: string): bigint {
   const { bps = 0 } = shareholders.find((each) => each.address === address) ?? {};
   return (amount * BigInt(bps)) / BigInt(ALL_BPS);
 }
 
-/** How many coins of each kind strangers share with accounts, to make the accounts' collects fail. */
+/** The number of coins that fail in the simulation, and of coins that fail on the chain. */
 const FAILING_COINS_PER_KIND = 4;
 const ACCOUNTS_PER_FAILING_COIN = 9;
-/** Of the stranger: so little that an address without lamports cannot receive it. */
+/** The stranger's share. An address without lamports cannot receive so little. */
 const FAILING_BPS = 1;
 
 /**
- * Launches coins whose distribution fails: half of them in the simulation, as a stranger among the shareholders is empty,
- * and half of them on the chain, because `emptyStrangers` empties the stranger once a transaction is sent. Lookups never
- * name them.
+ * Launches coins whose distribution fails because a shareholder, a stranger, has no lamports. Half of the coins fail in
+ * the simulation. The others fail on the chain: their strangers have lamports until `emptyStrangers` takes them when a
+ * transaction is sent. Lookups never name these coins.
  */
 export function launchFailingCoins({ chain, coins }: Sandbox, accounts: readonly SandboxAccount[]) {
   const receivers = accounts.filter(({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0));
-  /** Of the coins that fail on the chain. */
+  /** The strangers of the coins that fail on the chain. */
   const strangers = new Set<string>();
   const count = receivers.length > 0 ? 2 * FAILING_COINS_PER_KIND : 0;
   const failingCoins = Array.from({ length: count }, (_, i): SharedCoin => {
@@ -108,14 +108,14 @@ export function launchFailingCoins({ chain, coins }: Sandbox, accounts: readonly
   return {
     failingCoins,
     fillStrangers,
-    /** Call with the addresses of each transaction that is sent. */
+    /** Call this with the addresses of each sent transaction. */
     emptyStrangers(addresses: readonly string[]): void {
       for (const address of addresses) if (strangers.has(address)) chain.setBalance(address, 0n);
     },
   };
 }
 
-/** Shares that differ; the first is the smallest. */
+/** Gives each address a different share. The first address gets the smallest. */
 function toShareholders(addresses: readonly string[]): Shareholder[] {
   const middle = Math.floor(ALL_BPS / addresses.length);
   const bps = addresses.map((_, i) => middle + Math.round((i - (addresses.length - 1) / 2) * BPS_APART));

@@ -2,7 +2,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
 import { pipeline, Transform } from "node:stream";
 
-/** Starts a proxy of a server on this machine, for Redis, that can delay what its clients send. */
+/** Starts a proxy for a Redis server on this machine. The proxy can delay what clients send. */
 export async function startSlowProxy(port: number) {
   let delayMs = 0;
   const server = createServer((client) => {
@@ -19,7 +19,7 @@ export async function startSlowProxy(port: number) {
   await once(server, "listening");
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Delays what is sent from now on by so many milliseconds. */
+    /** From now on, delays everything that clients send by this many milliseconds. */
     slowDown(ms: number): void {
       delayMs = ms;
     },

@@ -15,12 +15,12 @@ import { launchFailingCoins, launchSharedCoins, type SHARED_COINS, type SharedCo
 import { startSlowProxy } from "./slow-proxy.ts";
 import { createTimeline } from "./timeline.ts";
 
-/** As on mainnet. A blockhash lives 150 slots, so 30 s, if no scenario makes it expire sooner. */
+/** As on mainnet. A blockhash is valid for 150 slots, which is 30 s, unless a scenario skips slots. */
 const SLOT_MS = 200;
-/** What rent is paid for besides an account's data. */
+/** The bytes for which an account pays rent in addition to its data. */
 const EMPTY_ACCOUNT_BYTES = 128;
 
-/** A site that states its visitors' addresses. */
+/** The address of a site that sends its visitors' addresses in `X-Forwarded-For`. */
 export const TRUSTED_CALLER = "10.8.0.1";
 
 export type System = Awaited<ReturnType<typeof startSystem>>;
@@ -29,8 +29,8 @@ export type System = Awaited<ReturnType<typeof startSystem>>;
 type Place = "vault" | "amm" | "coin";
 
 /**
- * Starts all that is under load: a sandbox with some shared coins, two endpoints of its chain, Redis, and two gateway
- * processes.
+ * Starts the system under load: a sandbox, two endpoints of its chain, Redis, and two gateway processes. `shared` are
+ * the coins with shared fees to launch.
  */
 export async function startSystem(
   env: Readonly<Record<string, string>>,
@@ -83,7 +83,7 @@ export async function startSystem(
       chain.advanceSlots(1);
       recordBlockhash();
       fillStrangers();
-      // Many blocks at once when a migration ends, and none meanwhile.
+      // No block is finalized during a migration, and many are at its end.
       for (; finalizedHeight < chain.blockHeight("finalized"); finalizedHeight++)
         finalizedAt.set(finalizedHeight + 1, Date.now());
     }
@@ -122,7 +122,7 @@ export async function startSystem(
     feePayer: readConfig(sandbox.env).secrets.feePayerKeypair.publicKey.toBase58(),
     accounts,
     sharedCoins,
-    /** Coins that strangers share with accounts, and whose distribution fails. */
+    /** Coins with shared fees whose distribution fails. */
     failingCoins,
     timeline,
     lies,
@@ -134,25 +134,25 @@ export async function startSystem(
     sent: rpc.sent,
     activity: rpc.activity,
     advanceSlots,
-    /** When a blockhash expired in a finalized block; Infinity if it has not, -Infinity for another chain's. */
+    /** When a finalized block made a blockhash expire; Infinity if none has, -Infinity if it is another chain's. */
     expiredAt(blockhash: string): number {
       const lastValid = lastValidHeights.get(blockhash);
       return lastValid === undefined ? -Infinity : (finalizedAt.get(lastValid + 1) ?? Infinity);
     },
-    /** Adds fees to an account's vault, the AMM's, or its own coin, as trades do. */
+    /** Adds fees to an account's creator vault, to its AMM vault, or to a coin that it created, as trades do. */
     addFees({ address, coins }: SandboxAccount, lamports: number, place: Place): void {
       const own = coins.find(({ mint }) => sandbox.coins.creatorOf(mint) === address);
       if (own && place === "coin") addCoinFees(own, BigInt(lamports));
       else addVaultFees(address, BigInt(lamports), place);
     },
-    /** Adds fees to a shared coin, or to the vaults of its sharing config. */
+    /** Adds fees to a coin with shared fees, or to a vault of its sharing config. */
     addSharedFees(shared: SharedCoin, lamports: number, place: Place): void {
       shared.arrived += BigInt(lamports);
       if (place === "coin") addCoinFees(shared.coin, BigInt(lamports));
       else
         addVaultFees(shared.coin.sharingConfig.address, BigInt(lamports), shared.isInPool ? place : "vault");
     },
-    /** Lowers the rent, unless it is lower, which frees lamports in the vaults of shared coins. */
+    /** Lowers the rent if it is higher than this. That frees lamports in the vaults of sharing configs. */
     setRent(lamportsPerByte: number): void {
       if (chain.rentExemptMinimum(0) <= BigInt(lamportsPerByte * EMPTY_ACCOUNT_BYTES)) return;
       const all = [...sharedCoins, ...failingCoins];
@@ -165,13 +165,13 @@ export async function startSystem(
       timeline.setRent(lamportsPerByte);
       for (const [i, after] of inVaults().entries()) all[i]!.arrived += after - before[i]!;
     },
-    /** While the cluster migrates, and drops transactions, no fees arrive. */
+    /** Whether the cluster is migrating. It then drops transactions, so no fees are added. */
     isMigrating: false,
-    /** When an endpoint had a stale view. */
+    /** Times when an endpoint showed a stale state. */
     stale: [] as Period[],
-    /** When replicas did not yet believe skipped slots: more than a chain produces in that time. */
+    /** Times when replicas may not have trusted the chain's slots yet, because the test had skipped many at once. */
     skipped: [] as Period[],
-    /** When Redis did not answer. */
+    /** Times when Redis was frozen. */
     frozen: [] as Period[],
     /** Stops the replicas, and records what went wrong with them. */
     async stopReplicas(problems: Problems): Promise<void> {
@@ -190,8 +190,8 @@ export async function startSystem(
 }
 
 /**
- * Launches a coin of an account, on its curve or in a pool, unless its vault is missing: then a sweep would have to pay
- * for it. The account's coins of seed.json are left alone.
+ * Launches a coin for an account, on a curve or in a pool. Launches none if the account's creator vault is missing,
+ * because a sweep would have to pay the vault's rent. Ignores the account's coins in seed.json.
  */
 function toOwnCoins(
   { chain, coins }: Sandbox,

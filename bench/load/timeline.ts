@@ -7,50 +7,50 @@ import { partOf, type SharedCoin } from "./shared-coins.ts";
 
 /** Amounts below this are not collected: the default of MIN_COLLECT_LAMPORTS. */
 const MIN_COLLECT_LAMPORTS = 100_000n;
-/** Less in the AMM's vault is dust, which collects leave there. */
+/** Collects leave smaller amounts in the AMM's vault. */
 const MIN_IN_AMM = 5_000n;
-/** The launch platform distributes nothing from a vault that holds less. */
+/** The launch platform distributes fees only from a vault that holds at least this much. */
 const MIN_HELD = 1_781_760n;
-/** A collect moves this many times the rent that it pays. */
+/** A collect moves at least this many times the rent that it pays. */
 const AMOUNT_PER_RENT = 50n;
 
-/** What a coin has for all its accounts. */
+/** The fees of a coin, in lamports. */
 interface CoinAmounts {
-  /** What waits on the curve and in the pool of a coin that is not shared; else 0. */
+  /** The fees on the curve and in the pool; both are 0 if the coin's fees are shared. */
   readonly curve: bigint;
   readonly pool: bigint;
-  /** What a distribution of a shared coin would pay all who share it; else 0. */
+  /** What a distribution would pay all shareholders together; 0 if the coin's fees are not shared. */
   readonly distributable: bigint;
-  /** What it would cost besides the fee. */
+  /** The rent that a distribution would cost. */
   readonly rent: bigint;
 }
 
-/** What a coin has for one of its accounts. */
+/** The fees of a coin for one of its accounts, in lamports. */
 interface CoinState extends Pick<CoinAmounts, "curve" | "pool"> {
   readonly mint: string;
-  /** What a distribution of a shared coin would pay the account; 0 if a collect would not distribute. */
+  /** What a distribution would pay the account; 0 if a collect would not distribute, or the fees are not shared. */
   readonly share: bigint;
 }
 
-/** An account's balance, from one transaction to the next. */
+/** An account's fees and balance from one change to the next. */
 export interface State {
-  /** When its transaction landed, in milliseconds since 1970; 0 before the first. */
+  /** When the state began, in milliseconds since 1970; 0 for the first state. */
   readonly at: number;
   readonly slot: number;
-  /** The signature of its transaction; "" before the first. */
+  /** The signature of the transaction that caused the state; "" if none did. */
   readonly signature: string;
-  /** Of an account without data, in lamports. It falls during the run. */
+  /** The rent-exempt minimum of an account without data, in lamports. It falls during the run. */
   readonly rentMinimum: bigint;
-  /** The lamports in its creator vault. */
+  /** The lamports in the creator vault. */
   readonly creatorVault: bigint;
-  /** The wrapped SOL in its AMM vault. */
+  /** The lamports of wrapped SOL in the AMM vault. */
   readonly ammVault: bigint;
   readonly coins: readonly CoinState[];
   /** The lamports at the address. */
   readonly pda: bigint;
 }
 
-/** When a request starts: the time, and the slot of the chain's confirmed view. */
+/** The start of a request: the time in milliseconds since 1970, and the chain's confirmed slot. */
 export interface Moment {
   readonly at: number;
   readonly confirmedSlot: number;
@@ -59,26 +59,26 @@ export interface Moment {
 export type Timeline = ReturnType<typeof createTimeline>;
 
 /**
- * Records every state of the accounts, and when and in which slot it began. The chain runs in this process, so an
- * answer can be compared with all that was true while its request ran.
+ * Records every state of each account, with the time and the slot in which the state began. The chain runs in this
+ * process, so an answer can be compared with every state during its request.
  */
 export function createTimeline(
   chain: Chain,
   accounts: readonly SandboxAccount[],
   sharedCoins: readonly SharedCoin[],
 ) {
-  /** The rent-exempt minimum, with the slot since which it counts, oldest first. */
+  /** Each rent-exempt minimum, with the first slot in which it applies, oldest first. */
   const rentMinimums = [{ slot: 0, rentMinimum: chain.rentExemptMinimum(0) }];
   const rentMinimumAt = (slot: number) => rentMinimums.findLast((each) => each.slot <= slot)!.rentMinimum;
   const sharedByMint = new Map(sharedCoins.map((shared) => [shared.coin.mint, shared]));
   /** The states of each account, by id, oldest first. */
   const states = new Map<string, State[]>();
-  /** The content of each address of the accounts, with the slot since which it is there, oldest first. */
+  /** The contents of each address, with the first slot of each content, oldest first. */
   const contents = new Map<string, { readonly slot: number; readonly content: ChainAccount | null }[]>();
   /** The accounts whose balance depends on an address. */
   const ownersOf = new Map<string, SandboxAccount[]>();
   const coinOf = new Map<string, CoinAddresses>();
-  /** What each coin has now, by mint. */
+  /** The current fees of each coin, by mint. */
   const amountsOf = new Map<string, CoinAmounts>();
   /** The landing times of the gateway's and the faucet's transactions. */
   const landedAt = new Map<string, number>();
@@ -118,7 +118,7 @@ export function createTimeline(
   }
 
   type Since = Pick<State, "at" | "slot" | "signature">;
-  /** For what changes without a transaction. */
+  /** The start of a state that no transaction caused. */
   const now = (): Since => ({ at: Date.now(), slot: chain.slot("processed"), signature: "" });
 
   function readState(account: SandboxAccount, since: Since): State {
@@ -133,7 +133,7 @@ export function createTimeline(
     };
   }
 
-  /** Records the content of these addresses, and the accounts whose balance depends on them. */
+  /** Records the content of these addresses, and new states of the accounts whose balances depend on it. */
   function record(addresses: readonly string[], since: Since): void {
     for (const address of addresses)
       contents.get(address)?.push({ slot: since.slot, content: chain.account(address) });
@@ -164,7 +164,7 @@ export function createTimeline(
     record(message.staticAccounts, { at, slot, signature });
   });
 
-  /** What a collect that names these coins would move. The mints of others' coins count nothing. */
+  /** The lamports that a collect with these mints would move. Mints of other accounts' coins are ignored. */
   function feesOf({ creatorVault, ammVault, coins, rentMinimum }: State, mints: readonly string[]): bigint {
     const named = coins.filter(({ mint }) => mints.includes(mint));
     const total = (amounts: readonly bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n);
@@ -175,12 +175,12 @@ export function createTimeline(
   }
 
   return {
-    /** Records a coin again, after its fees have changed without a transaction. */
+    /** Records a coin's fees after they have changed without a transaction. */
     refresh({ curve, pool }: CoinAddresses): void {
       record([curve, pool], now());
     },
 
-    /** Records a lower rent, from a new slot on. */
+    /** Lowers the chain's rent from a new slot on, and records the change. */
     setRent(lamportsPerByte: number): void {
       chain.advanceSlots(1);
       chain.setRent(lamportsPerByte);
@@ -201,19 +201,19 @@ export function createTimeline(
     indexAt: (id: string, { confirmedSlot }: Moment) =>
       states.get(id)!.findLastIndex(({ slot }) => slot <= confirmedSlot),
 
-    /** What a node at this slot has at an address. */
+    /** The account that a node at this slot has at an address. */
     contentAt(address: string, slot: number): ChainAccount | null {
       const list = contents.get(address);
       return list ? list.findLast((entry) => entry.slot <= slot)!.content : chain.account(address);
     },
 
-    /** The accounts that a transaction's addresses belong to. */
+    /** The accounts whose balances depend on any of these addresses. */
     accountsIn,
 
     /** When a transaction landed, in milliseconds since 1970. */
     landedAt: (signature: string) => landedAt.get(signature),
 
-    /** Whether a collect that names these coins would have nothing to do: too little, or less than an empty address may receive. */
+    /** Whether a collect with these mints moves nothing: fees are too low, or an empty address cannot receive them. */
     isNothing(state: State, mints: readonly string[]): boolean {
       const fees = feesOf(state, mints);
       return fees < MIN_COLLECT_LAMPORTS || fees + state.pda < state.rentMinimum;

@@ -13,27 +13,27 @@ interface Request {
 export type Truth = ReturnType<typeof createTruth>;
 
 /**
- * Compares answers about an account's state with the chain's timeline, when they arrive. An answer is true if the
- * state existed at some moment between the request's start, in the confirmed view of that time, and its end.
+ * Compares each answer about an account's state with the chain's timeline, when the answer arrives. An answer is true
+ * if the account had this state at some moment from the request's start, in the confirmed view, to its end.
  */
 export function createTruth(
   { timeline, stale, frozen, skipped, replicas, activity }: System,
   problems: Problems,
 ) {
-  /** For each account, the states after collects that were reported, and when. */
+  /** The reported collects of each account: when the report came, and the index of the state after the collect. */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
-   * All answers, and those from a stale endpoint. A read trusts one endpoint, and cannot recognize one that is only
-   * slow, so such an answer is counted. But it is a problem if it is older than a collect that was reported before,
-   * unless the replica could not learn of that, or not believe it.
+   * All answers, and the outdated ones from a stale endpoint. These are only counted: a read uses one endpoint, and a
+   * replica cannot recognize an endpoint that is slightly behind. But an answer older than a reported collect is a
+   * problem, unless the replica could not learn of the collect ("untold"), or did not trust its slot yet.
    */
   const counts = { balances: 0, staleBalances: 0, untoldBalances: 0, nothings: 0, staleNothings: 0 };
 
-  /** The index of the oldest state that an answer to a request may show, whatever endpoint it came from. */
+  /** The index of the oldest state that an answer may show: that after the last collect reported before the request. */
   const oldestIndex = (id: string, start: Moment) =>
     Math.max(0, ...(reported.get(id) ?? []).filter(({ at }) => at < start.at).map(({ index }) => index));
 
-  /** When an answer was last true: during the request, before it, before a collect that was reported, or never. */
+  /** When an answer was last true: during the request, before (old), before a reported collect (outdated), or never. */
   function judge(id: string, start: Moment, fits: (state: State) => boolean) {
     const states = timeline.statesOf(id);
     const index = states.findLastIndex(fits);
@@ -42,7 +42,7 @@ export function createTruth(
     return index >= 0 ? "outdated" : "never";
   }
 
-  /** Whether a replica may have missed, or not believed, the last collect that was reported before a request. */
+  /** Whether a replica may have missed the last collect reported before a request, or not have trusted its slot. */
   function isUntold(id: string, { replica, start }: Request): boolean {
     const from = timeline.statesOf(id)[oldestIndex(id, start)]!.at;
     return [frozen, skipped, replicas[replica]!.withoutRedis].some((away) =>
@@ -62,7 +62,7 @@ export function createTruth(
   return {
     counts: counts as Readonly<typeof counts>,
 
-    /** Call when a caller receives the success of a collect. */
+    /** Call this when a caller receives the success of a collect. */
     reported(id: string, signature: string): void {
       const index = timeline.statesOf(id).findIndex((state) => state.signature === signature);
       const list = reported.get(id) ?? [];
@@ -70,7 +70,7 @@ export function createTruth(
       list.push({ at: Date.now(), index });
     },
 
-    /** Checks a balance with some coins; `fits` returns whether it shows these lamports. */
+    /** Checks a balance that includes the fees of these mints. `fits` returns whether it shows these lamports. */
     checkBalance(
       { id, handle }: SandboxAccount,
       request: Request,
@@ -91,7 +91,7 @@ export function createTruth(
       else problems.add("a balance from before the request", detail);
     },
 
-    /** Checks NOTHING_TO_COLLECT. */
+    /** Checks the answer NOTHING_TO_COLLECT to a collect with these mints. */
     checkNothing({ id, handle }: SandboxAccount, request: Request, mints: readonly string[]) {
       const { start, replica } = request;
       counts.nothings++;

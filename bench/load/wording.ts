@@ -1,23 +1,23 @@
-/** What the service's messages and log lines say, as far as the audit depends on it. Change it only here. */
+/** Patterns of the service's messages and log lines. No other file of the load test depends on their wording. */
 
-/** A message that says that no fees moved. Must be true of the transaction it names, or of the whole request. */
+/** Says that no fees moved, in the transaction that the message names or, without one, in the whole request. */
 export const SAYS_NOTHING_MOVED = /nothing was moved/i;
 
-/** A message that says that the request led to no transaction. */
+/** Says that the request led to no transaction. */
 export const SAYS_NOTHING_SENT =
   /no (new )?transaction was sent|no new one was sent|before this collect started/i;
 
 /** A transaction's signature, in base58. */
 const SIGNATURE = /\b[1-9A-HJ-NP-Za-km-z]{80,90}\b/;
 
-/** The transaction that a message names. */
+/** Returns the transaction signature in a message. */
 export const signatureIn = (message: string): string | undefined => SIGNATURE.exec(message)?.[0];
 
-/** Log lines of a replica that loses Redis, and of one that has it again. */
+/** A replica logs these when it loses Redis, and when it reaches Redis again. */
 export const LOGS_REDIS_AWAY = /^Redis is (unavailable|not available yet)/;
 export const LOGS_REDIS_BACK = /^Redis is available/;
 export const LOGS_ENDPOINT_FAILS = /^a chain endpoint fails/;
-/** Errors and worse: see the operator's guide. */
+/** The level of log lines about errors: see docs/operating.md. */
 export const LOGS_ERROR_LEVEL = 50;
-/** An error that a replica must log while an endpoint lies. */
+/** An expected error: a replica must log it while an endpoint shows another cluster. */
 export const LOGS_FOREIGN_CLUSTER = /another cluster/;

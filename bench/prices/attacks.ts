@@ -10,7 +10,7 @@ import type { Attack, Target } from "./price-of.ts";
 
 const times = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
 const join = (count: number, write: (i: number) => string) => times(count, write).join(" ");
-/** An object with as many members, whose names begin with `v`. */
+/** Returns an object with this many members, named `v0`, `v1` and so on. */
 const members = (count: number, make: (i: number) => unknown) =>
   Object.fromEntries(times(count, (i) => [`v${i}`, make(i)]));
 
@@ -21,7 +21,7 @@ const post =
   (toBody: () => { query: string; operationName?: string; variables?: object }): Attack["send"] =>
   ({ send }) =>
     send("/graphql", {}, toBody());
-/** Posts an operation that no earlier request had, so that it is parsed and validated. */
+/** Posts an operation that no earlier request had, so that the gateway has to parse and validate it. */
 const postNew = (toBody: Parameters<typeof post>[0]) =>
   post(() => {
     const body = toBody();
@@ -31,7 +31,7 @@ const postNew = (toBody: Parameters<typeof post>[0]) =>
 const COLLECT_MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
 const collectMany = (c: readonly object[]) => post(() => ({ query: COLLECT_MANY, variables: { c } }));
 
-/** A caller that has five requests left. */
+/** A caller with five requests left in its rate limit. */
 const LIMITED = { "x-forwarded-for": "203.0.113.10" };
 /** About as many tokens and fields as a document may have. */
 const TEN_COLLECTS = `mutation { ${join(10, (i) => `c${i}: collect(socialId: "${i + 1}") { ${"success ".repeat(190)} }`)} }`;
@@ -81,13 +81,13 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
 ];
 
 const TRANSACTIONS = 30;
-/** As many accounts as a transaction locks, and as many inner instructions as it may have. */
+/** The most accounts that a transaction may lock, and the most inner instructions that it may have. */
 const ACCOUNTS = 64;
 const INSTRUCTIONS = 60;
 const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const CREATOR = "1523400000000000123";
 
-/** A transaction that pays an address, and names many accounts in many instructions of the launch platform. */
+/** A transaction that pays an address. It has many instructions of the launch platform, each with many accounts. */
 function longTransaction(signature: string, address: string) {
   const accountKeys = [address, PLATFORM, ...times(ACCOUNTS - 2, newMint)];
   const indexes = accountKeys.map((_, i) => i);
@@ -108,7 +108,7 @@ function longTransaction(signature: string, address: string) {
   };
 }
 
-/** Has the chain answer each history with new transactions that are expensive to read. */
+/** Makes the chain answer every read of a history with new transactions that are expensive to read. */
 function writeLongHistories({ sandbox: { rpc } }: Target): void {
   let address = "";
   rpc.faults.add({
@@ -131,7 +131,7 @@ function writeLongHistories({ sandbox: { rpc } }: Target): void {
   });
 }
 
-/** Has every simulation fail at its first sweep, so that a collect leaves out one coin after another. */
+/** Makes every simulation fail at its first sweep, so that a collect leaves out one coin after another. */
 function failSimulations({ sandbox: { rpc, chain } }: Target): void {
   const err = { InstructionError: [2, { Custom: 1 }] };
   const value = { err, logs: [], unitsConsumed: 1_000, accounts: null };
@@ -141,7 +141,7 @@ function failSimulations({ sandbox: { rpc, chain } }: Target): void {
   });
 }
 
-/** Attacks through what strangers write on the chain. */
+/** Attacks by data that strangers write to the chain. */
 const CHAIN_ATTACKS: readonly Attack[] = [
   {
     name: "A stream of a wallet with 10 new mints, until its first event",
@@ -169,13 +169,13 @@ const CHAIN_ATTACKS: readonly Attack[] = [
   },
 ];
 
-/** The caller that has used up its limit. */
+/** A caller that has used up its rate limit. */
 const REFUSED = { "x-forwarded-for": "203.0.113.9" };
 
 const CHUNKS = 100_000;
 const CHUNKS_PER_WRITE = 1_000;
 const PACKETS = 16_384;
-/** Ends the connection, once the body has been read. */
+/** Makes the gateway end the connection once it has read the body. */
 const LAST_REQUEST = "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 async function useUpLimit({ send }: Target): Promise<void> {
@@ -235,5 +235,5 @@ const HTTP_ATTACKS: readonly Attack[] = [
   { name: "`/metrics`, without `ADMIN_PORT`", send: ({ send }) => send("/metrics") },
 ];
 
-/** All attacks on the CPU, in the order of the table in SECURITY.md. */
+/** All attacks on the CPU, in the order of PRICES in test/abuse/prices.slow.test.ts. */
 export const ATTACKS: readonly Attack[] = [...GRAPHQL_ATTACKS, ...CHAIN_ATTACKS, ...HTTP_ATTACKS];

@@ -3,17 +3,17 @@ import { Agent, request } from "undici";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { callerOf, repeat } from "../measure.ts";
 
-/** A request that costs the gateway more than its caller. */
+/** A request that costs the gateway more than the caller. */
 export interface Attack {
-  /** The row of the table in SECURITY.md. */
+  /** The key of the attack's price in test/abuse/prices.slow.test.ts. */
   readonly name: string;
   /** Called once, before the first request. */
   readonly prepare?: (target: Target) => unknown;
-  /** Sends one request; resolves when the gateway has ended its work for it. */
+  /** Sends one request; resolves when the gateway has finished its work for the request. */
   readonly send: (target: Target) => Promise<unknown>;
 }
 
-/** A gateway that requests are sent to, while the CPU time of its process is measured. */
+/** A gateway to attack, whose process reports its CPU time. */
 export type Target = ReturnType<typeof createTarget>;
 
 /** The gateway at `url` must trust this machine as a proxy, and serve `/metrics`. */
@@ -24,12 +24,12 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
 
   return {
     url,
-    /** The one that the gateway uses. */
+    /** The sandbox that the gateway uses. */
     sandbox,
 
     /**
-     * Sends a request on a connection that stays open, as a new caller unless the headers name one; with `json` by POST.
-     * Returns the status.
+     * Sends a request on a connection that stays open; returns the status. The request comes from a new caller unless
+     * `headers` name one, and is a POST if `json` is given.
      */
     async send(path: string, headers?: Record<string, string>, json?: object): Promise<number> {
       const { statusCode, body } = await request(url + path, {
@@ -42,7 +42,7 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
     },
 
     /**
-     * Writes the head of a request on a new connection, then the pieces of its body, each in a packet of its own.
+     * Writes the head of a request on a new connection, then the pieces of the body, each in a separate packet.
      * Resolves when the gateway has ended the connection.
      */
     async flood(head: string, pieces: Iterable<string>): Promise<void> {
@@ -72,19 +72,19 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
 
 const WARM_UP_LOOKUPS = 500;
 const LOOKUPS = 50;
-/** How many of an attack are in flight. */
+/** How many requests of an attack are in flight at once. */
 const REQUESTS = 3;
 const ROUNDS = 5;
 
 const lookUp = (count: number, { send }: Target) =>
   repeat({ count, inFlight: count }, () => send("/wallet/lookup?handle=creator"));
 
-/** Lets V8 optimize what a lookup runs. */
+/** Makes enough lookups for V8 to optimize their code. */
 export const warmUp = (target: Target) => lookUp(WARM_UP_LOOKUPS, target);
 
-/** The CPU time of an attack's request, as a multiple of a lookup's, so that it does not depend on the machine. */
+/** The CPU time of an attack's request as a multiple of a lookup's. This ratio does not depend on the machine. */
 export async function priceOf(attack: Attack, target: Target): Promise<number> {
-  /** Other work of the machine only adds CPU time, so the least of all rounds is the best measure. */
+  /** Returns the CPU time of the cheapest round, because other work on the machine can only add CPU time. */
   async function leastCpuOf(run: () => Promise<unknown>): Promise<number> {
     let least = Infinity;
     for (let round = 0; round < ROUNDS; round++) {

@@ -16,7 +16,7 @@ export interface LoopbackAnswer {
   readonly body: string;
 }
 
-/** A failure to inject. Of the faults that match a request, only the one added first applies. */
+/** A failure to inject. If several faults match a request, only the first one added applies. */
 interface Fault<Call> {
   /** Limits the fault to calls for which this is true. Default: it applies to every request. */
   readonly when?: (call: Call) => boolean;
@@ -24,11 +24,11 @@ interface Fault<Call> {
   readonly times?: number;
   /** Delays the answer. Without `then`, the answer is slow but correct. */
   readonly delayMs?: number;
-  /** Delays the request until this settles. */
+  /** Delays the answer until this promise settles. */
   readonly until?: Promise<unknown>;
   /**
-   * `reset` closes the connection without an answer, `hang` keeps it open without one, `cut` closes it halfway
-   * through the correct answer. An answer given here replaces the correct one.
+   * `reset` closes the connection without an answer, `hang` keeps it open without one, and `cut` closes it halfway
+   * through the correct answer. A `LoopbackAnswer`, given or returned, replaces the correct answer.
    */
   readonly then?: "reset" | "hang" | "cut" | LoopbackAnswer | ((request: LoopbackRequest) => LoopbackAnswer);
   /** Handles the request before failing it: the request takes effect, but the client sees no correct answer. */
@@ -46,7 +46,7 @@ interface Faults<Call> {
 export interface LoopbackServer<Call> {
   /** For example `http://127.0.0.1:8899`, without a trailing slash. */
   readonly url: string;
-  /** The last 10,000 calls, oldest first, including those that failed. Set `calls.length = 0` to clear it. */
+  /** The last 10,000 calls, oldest first, including failed ones. `calls.length = 0` clears the list. */
   readonly calls: Call[];
   readonly faults: Faults<Call>;
   /** Closes at once, and aborts requests in flight. */
@@ -59,8 +59,8 @@ const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" 
 
 /**
  * Starts a server on `host` at `port`, or at any free port if `port` is in use or 0. `describe` converts a
- * request to a call, which is recorded in `calls` and passed to each fault's `when`. If it returns undefined, nothing
- * is recorded.
+ * request to a call, which is recorded in `calls` and passed to each fault's `when`. If `describe` returns undefined,
+ * nothing is recorded.
  */
 export async function createLoopbackServer<Call>(options: {
   host?: string | undefined;

@@ -34,15 +34,15 @@ export interface SandboxAccount extends NetworkAccount, AccountAddresses {
 export interface Sandbox {
   /** The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and FEE_PAYER_KEYPAIR are secrets. */
   readonly env: SandboxEnv;
-  /** Which ports were in use. */
+  /** A warning for each port that was in use. */
   readonly warnings: readonly string[];
   readonly chain: Chain;
   readonly rpc: LoopbackServer<JsonRpcCall>;
   readonly social: SocialNetwork;
-  /** To launch and migrate coins, and to add fees to them. */
+  /** Launches and migrates coins, and adds fees to them. */
   readonly coins: Coins;
   readonly trade: Trade;
-  /** The accounts of seed.json, with their coins, in its order. */
+  /** The accounts of seed.json with their coins, in the file's order. */
   readonly accounts: readonly SandboxAccount[];
   /** The banner to print once a gateway listens at `gatewayUrl`. */
   describe(gatewayUrl: string): string;
@@ -60,7 +60,7 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
-/** For deriving addresses. The program deployed here is a placeholder; see below. */
+/** Addresses are derived from this id. The program deployed there is a placeholder: see `startSandbox`. */
 const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
 const ESCROW_SEED = "social";
 
@@ -71,7 +71,7 @@ const STRANGER_SOL = "1";
 const SOCIAL_API_TOKEN = "token-of-the-sandbox";
 const FEE_PAYER_SEED = createHash("sha256").update("the sandbox's fee payer").digest();
 
-/** Outside `startSandbox`, so that all sandboxes of a process share the derived addresses. */
+/** Outside `startSandbox`, so that all sandboxes of a process share one cache of addresses. */
 const addressesOf = createAddresses({
   escrowProgramId: ESCROW_PROGRAM_ID,
   escrowSeed: ESCROW_SEED,
@@ -159,11 +159,11 @@ export async function startSandbox({
   };
 }
 
-/** A coin of seed.json. Its fees are decimal amounts in its currency; without `poolFees` it has not migrated. */
+/** A coin of seed.json. Its fees are decimal amounts in its currency. A coin without `poolFees` has not migrated. */
 interface SeedCoin {
   readonly mint: string;
   readonly kind?: string;
-  /** Of a shared coin: accounts of seed.json, and the stranger, who has no handle. */
+  /** For the kind `shared`: accounts of seed.json, or {@link STRANGER} if there is no handle. */
   readonly shareholders?: readonly { readonly handle?: string; readonly bps: number }[];
   readonly currency?: string;
   readonly curveFees?: string;

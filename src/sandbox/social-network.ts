@@ -11,7 +11,7 @@ export interface NetworkAccount {
   readonly suspended?: boolean | undefined;
   readonly verified?: boolean | undefined;
   readonly followers?: number | undefined;
-  /** The real network sends https URLs. For a path, the profile has no picture. */
+  /** The picture's URL, https on the real network. The gateway shows no picture for a path. */
   readonly picture?: string | undefined;
 }
 
@@ -108,7 +108,7 @@ export async function createSocialNetwork(options: {
   };
 }
 
-/** An account with its default fields and the requested ones. */
+/** Converts an account to a user of the API, with the default fields and the requested ones. */
 function toUser(account: NetworkAccount, fields: readonly string[]): object {
   const { id, name, handle, verified = false, followers = 0, picture } = account;
   const optional: Record<string, unknown> = {

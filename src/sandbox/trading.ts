@@ -8,30 +8,30 @@ import { addCreatorFees } from "./chain/creator-fees.ts";
 import type { LaunchpadPrograms } from "./chain/creator-fees.ts";
 import { STRANGER } from "./chain/sharing.ts";
 
-/** In lamports. The least pays for the rent of any account that a sweep has to create: see `isRentAcceptable`. */
+/** In lamports. Even the least lets a sweep pay the rent of any account that it creates: see `isRentAcceptable`. */
 const LEAST_FEES = 100_000_000;
 const MOST_FEES = 500_000_000;
 
-/** Where the fees of a coin arrive. A shared one trades on its curve. */
+/** Where a coin's fees arrive: on a curve, in a pool, or on the curve of a coin with shared fees. */
 type CoinSource = Stage | "SHARED";
 
 /** Where the fees of trading arrive: in the creator's vault, or at a coin. */
 type FeeSource = "VAULT" | CoinSource;
 
-/** In basis points: the part of an account that shares a coin with a stranger. */
+/** An account's share of a coin that it shares with a stranger, in basis points. */
 const SHARE_BPS = 6_000;
 
-/** Creator fees that trading has earned. Of a shared coin's fees, the account gets only its share. */
+/** Creator fees that trading has earned. If the coin's fees are shared, the account gets only its share. */
 interface EarnedFees {
   readonly lamports: bigint;
-  /** The coin on which they wait, in base58; null if they are in the vault. */
+  /** The mint of the coin on which the fees wait, in base58; null if the fees are in the vault. */
   readonly mint: string | null;
 }
 
 /**
- * Lets trading happen that earns an account 0.1 to 0.5 SOL. Fees of a coin wait on one coin per account and source,
- * launched at its first trade. Returns undefined for an id that no account of the sandbox has. The faucet pays, so all
- * amounts together are at most what it holds.
+ * Simulates trading that earns an account 0.1 to 0.5 SOL. Each account has one coin per source, launched before its
+ * first trade. Returns undefined if no account of the sandbox has the id. The faucet pays, so trading fails once the
+ * faucet is empty.
  */
 export type Trade = (socialId: string, source: FeeSource) => EarnedFees | undefined;
 
@@ -67,7 +67,7 @@ export function createTrading(needs: {
   };
 }
 
-/** The shared coin of `band` in seed.json has the mint that this returns. */
+/** Derives a coin's mint. The coin of `band` in seed.json has the mint derived for `SHARED`. */
 function mintFor(socialId: string, source: CoinSource): string {
   return new PublicKey(createHash("sha256").update(`${source} coin of ${socialId}`).digest()).toBase58();
 }

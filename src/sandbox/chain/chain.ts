@@ -27,14 +27,14 @@ export interface InnerInstruction {
   readonly stackHeight: number;
 }
 
-/** A transaction in a block: it paid its fee, whether or not its instructions succeeded, unless a block may have others. */
+/** A transaction in a block. It paid its fee even if it failed, except during a migration and after `includeUnpaid`. */
 export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
   /** Seconds since 1970. */
   readonly blockTime: number;
   readonly err: TransactionError | null;
   readonly feeLamports: bigint;
-  /** Lamports before and after, in the order of the message's accounts; empty if the block does not tell them. */
+  /** Lamports before and after, in the order of the message's accounts; empty if the block omits them. */
   readonly preBalances: readonly bigint[];
   readonly postBalances: readonly bigint[];
   readonly logs: readonly string[];
@@ -62,7 +62,7 @@ export interface Chain
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
   /** The faucet's address, in base58. */
   readonly faucet: string;
-  /** Null if the account does not exist; an account without lamports never does. */
+  /** Null if the account does not exist. An account without lamports does not exist. */
   account(address: string): ChainAccount | null;
   balance(address: string): bigint;
   /** Creates or overwrites an account, without a transaction. */
@@ -88,21 +88,21 @@ export interface Chain
   /** The most accounts that a transaction may name. Mainnet is to allow 128. */
   setMaxAccounts(count: number): void;
   /**
-   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0 (SIMD-0290), with or without
-   * balances in `getTransaction`.
+   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0 (SIMD-0290).
+   * `withBalances` says whether `getTransaction` returns its balances.
    */
   includeUnpaid(options: { withBalances: boolean }): void;
   /**
    * Migrates the cluster to Alpenglow. Until the returned function is called, confirmed slots stand still and
-   * transactions are only processed: they have a status, but change no account. The function drops them, and
-   * `confirmed` equals `finalized` from then on.
+   * transactions are only processed: they have a status, but change no account. The function drops these transactions,
+   * and `confirmed` equals `finalized` from then on.
    */
   migrateToAlpenglow(): () => void;
   /** Stops the slots. */
   close(): void;
 }
 
-/** Mainnet's rent in lamports per byte, which makes 650,240 for an account without data. */
+/** Mainnet's rent in lamports per byte. The rent-exempt minimum of an account without data is then 650,240. */
 const RENT = 5_080;
 /** Mainnet's limit. */
 const MAX_ACCOUNTS = 64;
@@ -110,20 +110,20 @@ const MAX_ACCOUNTS = 64;
 /** Small enough that every balance is exact as a JSON number. */
 const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
 
-/** Each takes a few kilobytes. More than any benchmark sends. */
+/** More than any benchmark sends. A transaction takes a few kilobytes. */
 const KEPT_TRANSACTIONS = 20_000;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 /**
- * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs and the
- * wrapped SOL mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they advance only through `advanceSlots`.
+ * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs and the wrapped SOL
+ * mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they advance only through `advanceSlots`.
  */
 export function createChain(options: {
   slotMs: number;
   programs: readonly { id: string; file: string }[];
 }): Chain {
-  // This module checks signatures, blockhashes and duplicates: LiteSVM only knows the latest blockhash.
+  // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the latest blockhash.
   const svm = new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
   setRent(RENT);
   svm.withNativeMints();
@@ -132,7 +132,7 @@ export function createChain(options: {
   const slots = createSlots(svm);
   const ledger = new Map<string, SandboxTransaction>();
   const listeners: ((transaction: SandboxTransaction) => void)[] = [];
-  /** The transactions that the end of the migration drops. */
+  /** The signatures of the transactions that the end of the migration will drop. */
   const dropped = new Set<string>();
   let priorityFee = 0;
   let maxAccounts = MAX_ACCOUNTS;

@@ -19,17 +19,17 @@ export interface NewCoin {
   readonly mint: string;
   readonly creator: string;
   /**
-   * Who gets the fees, if not `creator`: the accounts of a sharing config, the coin's holders, or its traders. The
-   * first two replace `creator` by an address of the launch platform.
+   * Who gets the fees instead of `creator`: the shareholders of a sharing config, the coin's holders, or its traders.
+   * For the first two kinds, the curve names an address of the launch platform as the creator.
    */
   readonly kind?: "shared" | "holderRewards" | "cashback" | undefined;
-  /** Of a shared coin: who shares its fees. If absent, {@link STRANGER} gets them all. */
+  /** The shareholders, for the kind `shared`. By default {@link STRANGER} gets all fees. */
   readonly shareholders?: readonly Shareholder[] | undefined;
-  /** The currency it trades in: {@link USDC_MINT}, or SOL if absent. */
+  /** The mint of the currency in which the coin trades: {@link USDC_MINT}, or SOL if absent. */
   readonly quoteMint?: string | undefined;
-  /** The fees waiting on its curve, in the currency's smallest unit. */
+  /** The fees on the curve, in the currency's smallest unit. */
   readonly fees?: bigint | undefined;
-  /** The size of the curve, for a coin of an earlier layout. */
+  /** The size of the curve account's data. By default that of the newest layout; older layouts are shorter. */
   readonly curveBytes?: number | undefined;
 }
 
@@ -42,12 +42,12 @@ export interface Coins {
   migrate(mint: string, pool?: { fees?: bigint; poolBytes?: number }): void;
   /** Changes the sharing config of a coin: its shareholders, or whether it is paused. */
   setSharing(mint: string, change: Partial<SharingConfig>): void;
-  /** The address that the curve names as the creator; undefined if there is no such coin. */
+  /** The address that the coin's curve names as the creator; undefined if there is no such coin. */
   creatorOf(mint: string): string | undefined;
   /**
-   * Adds creator fees, as trades with the new instructions do: to the pool of a migrated coin, else to the curve. An
-   * account too old to hold fees grows. `amount` is in the smallest unit of the coin's currency. Returns the
-   * signature. Throws for a cashback coin, which those instructions refuse.
+   * Adds creator fees, as trades with the platform's new instructions do: to the pool of a migrated coin, otherwise to
+   * the curve. If the account's layout is too old to record fees, its data grows. `amount` is in the smallest unit of
+   * the coin's currency. Returns the signature. Throws for a cashback coin, which the new instructions refuse.
    */
   addFees(mint: string, amount: bigint): string;
 }
@@ -56,7 +56,7 @@ export interface Coins {
 export const USDC_MINT = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 export const USDC_DECIMALS = 6;
 
-/** What curves and pools hold besides fees, so that tests notice a sweep that takes too much. */
+/** Curves and pools hold this amount besides fees. So tests notice a sweep that takes too much. */
 const RESERVES = 2_000_000_000n;
 
 /** Offsets of fields that only the sandbox's programs read. Source: see PLACES. */
@@ -67,7 +67,7 @@ const POOL_CREATOR = 11;
 const POOL_BASE_MINT = 43;
 const POOL_QUOTE_TOKENS = 171;
 
-/** Creates the currency other than SOL. */
+/** Creates the mint of the currency other than SOL. */
 export function createUsdc(chain: Chain): void {
   const reserve = chain.rentExemptMinimum(MINT_BYTES);
   chain.setAccount(USDC_MINT, toMintAccount(new PublicKey(chain.faucet), USDC_DECIMALS, reserve));
@@ -101,7 +101,7 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
     return deriveAddress(["holder-rewards", toKeyBytes(mint)], launchpadProgramId);
   }
 
-  /** Adds to the fee that an account records. The caller adds the money. */
+  /** Adds to the fees that a curve or pool records in its data. The caller transfers the funds. */
   function recordFees(stage: Stage, address: string, amount: bigint): void {
     const { creatorFee, bytes } = PLACES[stage].layout;
     const account = chain.account(address)!;
@@ -202,7 +202,7 @@ function writeKey(data: Buffer, offset: number, key: string): void {
   new PublicKey(key).toBuffer().copy(data, offset);
 }
 
-/** A copy, cut or filled with zeros. */
+/** Returns a copy of this size, cut or padded with zeros. */
 function resize(data: Uint8Array, bytes: number): Buffer {
   const resized = Buffer.alloc(bytes);
   resized.set(data.subarray(0, bytes));

@@ -4,7 +4,7 @@ import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts"
 import type { SharingConfig } from "../../chain/launchpad/sharing-config.ts";
 import type { Chain } from "./chain.ts";
 
-/** An ordinary address, of someone whom the service does not know. In base58. */
+/** An address in base58 that belongs to no account of the sandbox. */
 export const STRANGER = "H751joPCRZTquPmgxae7Yysh8qHzmwjvGAwL4RqB8nJb";
 
 /** Offsets in the account SharingConfig. Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl. */
@@ -47,7 +47,7 @@ export function setSharingConfig(
   chain.setAccount(sharingConfig.address, { lamports, owner: LAUNCHPAD_FEES_PROGRAM_ID, data });
 }
 
-/** A config without shareholders, which nobody may change any more. */
+/** A config without shareholders. Its admin is revoked, so no transaction can change it. */
 function newConfig(mint: string): Buffer {
   const seeds = [Buffer.from("sharing-config"), new PublicKey(mint).toBuffer()];
   const [, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(LAUNCHPAD_FEES_PROGRAM_ID));

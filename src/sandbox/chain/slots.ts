@@ -9,16 +9,16 @@ const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = { processed: 0, confi
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 
-/** Mainnet skips some slots. Keep height and slot apart, so that code that mixes them up fails here too. */
+/** Mainnet has slots without a block. Here too, heights and slots differ, and code that confuses them fails. */
 const SLOTS_WITHOUT_BLOCK = 22_000_000;
 
-/** How far behind a cluster with Alpenglow is: `confirmed` equals `finalized`. */
+/** SLOTS_BEHIND on a cluster with Alpenglow, where `finalized` equals `confirmed`. */
 const SLOTS_BEHIND_WITH_ALPENGLOW = { ...SLOTS_BEHIND, finalized: SLOTS_BEHIND.confirmed };
 
 export type Slots = ReturnType<typeof createSlots>;
 
 /**
- * The chain's clock: slots with one block each, and their blockhashes, of which LiteSVM keeps only the latest. Starts at
+ * The chain's clock: slots with one block each. Keeps the blockhashes, because LiteSVM keeps only the latest. Starts at
  * LiteSVM's first slot and advances until a finalized block exists.
  */
 export function createSlots(svm: LiteSVM) {
@@ -64,8 +64,8 @@ export function createSlots(svm: LiteSVM) {
     /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
     advanceSlots,
     /**
-     * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned function is called. It
-     * drops those blocks; from then on `confirmed` equals `finalized`.
+     * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned function is called. The
+     * function drops the unconfirmed blocks. From then on `confirmed` equals `finalized`.
      */
     startMigration(): () => void {
       // Confirms the transactions of the current slot, so that none of them is dropped.

@@ -21,8 +21,8 @@ const SYNC_NATIVE = 17;
 const CREATE_IDEMPOTENT = 1;
 
 /**
- * A token account of `owner` that holds `amount` in the smallest unit of `mint`. Its rent is `reserve` lamports; a
- * wrapped SOL account also holds the lamports that are wrapped.
+ * A token account of `owner` that holds `amount` in the smallest unit of `mint`. The account holds `reserve` lamports
+ * for rent and, if `mint` is wrapped SOL, also `amount` lamports.
  */
 export function toTokenAccount(
   mint: PublicKey,

@@ -19,17 +19,17 @@ type SupportedMessage = Exclude<CompiledTransactionMessage, { version: 0 }> &
 type Version1Message = Extract<SupportedMessage, { version: 1 }>;
 type LegacyMessage = Extract<SupportedMessage, { version: "legacy" }>;
 
-/** What both versions have. */
+/** What messages of both versions have. */
 interface WireMessage extends Pick<
   SupportedMessage,
   "version" | "header" | "staticAccounts" | "lifetimeToken"
 > {
   readonly instructions: LegacyMessage["instructions"];
-  /** Only of version 1. */
+  /** Undefined for a legacy message. */
   readonly config: Pick<Version1Message, "configMask" | "configValues"> | undefined;
 }
 
-/** A transaction in its wire format, and decoded. Its signatures may be missing or invalid: see `isSigned`. */
+/** A transaction, both in wire format and decoded. Signatures may be missing or invalid: see `isSigned`. */
 export interface WireTransaction {
   readonly bytes: Uint8Array;
   /** The form that LiteSVM accepts. */

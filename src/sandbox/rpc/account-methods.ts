@@ -23,7 +23,7 @@ export function createAccountMethods(chain: Chain): Methods {
       return withContext(slotFor(chain, config), accounts);
     }),
 
-    // For the Solana CLI, with which keys are funded and rotated.
+    // The Solana CLI, which funds and rotates keys, needs the following methods.
     getBalance: method(z.tuple([addressParam, configParam]), ([address, config]) =>
       withContext(slotFor(chain, config), Number(chain.balance(address))),
     ),

@@ -13,8 +13,8 @@ export function createCreatorFeeMethods(chain: Chain, launchpad: LaunchpadProgra
   return {
     /**
      * `[creator, lamports]` pays into the creator's vault, `[creator, lamports, "amm"]` into the AMM's.
-     * `[creator, lamports, mint]` adds fees that wait on that coin of the creator, in the smallest unit of the coin's
-     * currency: on its curve or, once it has migrated, in its pool.
+     * `[creator, amount, mint]` adds fees to that coin of the creator: on the curve or, if the coin has migrated, in
+     * the pool. `amount` is in the smallest unit of the coin's currency.
      */
     sandboxAddCreatorFees: method(
       z.tuple([addressParam, lamportsParam, z.union([z.literal("amm"), addressParam]).nullish()]),

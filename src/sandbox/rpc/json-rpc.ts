@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** An error for the caller. `code` and `data` are those of a real node. */
+/** An error for the caller, with the `code` and `data` that a real node sends. */
 export class JsonRpcError extends Error {
   override readonly name = "JsonRpcError";
   readonly code: number;
@@ -61,7 +61,7 @@ export function parseJsonRpcCall(body: string): JsonRpcCall | undefined {
 export function answerJsonRpc(body: string, methods: Methods): string {
   return JSON.stringify(
     answer(parseJson(body), methods),
-    // Lamports are bigints below 2^53 here. `rentEpoch`, 2^64-1, is rounded, which no client minds.
+    // Lamports are bigints below 2^53 here. `rentEpoch`, 2^64-1, is rounded, but no client reads it.
     (_, value: unknown) => (typeof value === "bigint" ? Number(value) : value),
   );
 }

@@ -21,7 +21,7 @@ export function commitmentOf(config: ConfigParam): Commitment {
   return config?.commitment ?? "finalized";
 }
 
-/** The slot a response reports as its context. Throws -32016 if it is below the requested `minContextSlot`. */
+/** The slot to report as a response's context. Throws -32016 if the slot is below the requested `minContextSlot`. */
 export function slotFor(chain: Chain, config: ConfigParam): number {
   const slot = chain.slot(commitmentOf(config));
   if (slot < (config?.minContextSlot ?? 0)) {

@@ -8,7 +8,7 @@ function refuse(): never {
   throw invalidParams("failed to deserialize transaction");
 }
 
-/** A fault of an endpoint: it refuses transactions of version 1, as nodes do that cannot decode them. */
+/** Makes an endpoint refuse transactions of version 1, as a node that cannot decode them does. */
 export const REFUSES_VERSION_1 = {
   when: ({ method, params: [transaction] }: JsonRpcCall): boolean =>
     (method === "simulateTransaction" || method === "sendTransaction") &&

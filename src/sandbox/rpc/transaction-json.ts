@@ -41,7 +41,7 @@ export function toTransactionJson(landed: SandboxTransaction): object {
   };
 }
 
-/** Its members in the order of their values. What is not set is null. */
+/** Converts a message's config. The members are in the order of the values; a value that is not set is null. */
 function toConfigJson({ configMask, configValues }: NonNullable<SandboxTransaction["message"]["config"]>) {
   const values = [...configValues];
   const take = (isSet: boolean) => (isSet ? values.shift()!.value : null);

@@ -77,7 +77,7 @@ export function createTransactionMethods(chain: Chain): Methods {
         preBalances: transaction.message.staticAccounts.map((key) => Number(chain.balance(key))),
         returnData: null,
         innerInstructions: null,
-        // Only reported: the simulation accepts any blockhash, so the transaction can keep its own.
+        // Only reported: the simulation accepts any blockhash, so the transaction's is not replaced.
         replacementBlockhash: chain.latestBlockhash(commitmentOf(config)),
       });
     }),
@@ -133,7 +133,7 @@ export function createTransactionMethods(chain: Chain): Methods {
       const indexOf = (wanted: string | null | undefined) =>
         newestFirst.findIndex(({ signature }) => signature === wanted);
       for (const cursor of [config?.before, config?.until]) {
-        // As since Agave 4.0; older nodes return an empty list.
+        // Agave 4.0 and later do this; older nodes return an empty list.
         if (cursor && indexOf(cursor) === -1)
           throw new JsonRpcError(-32020, `Transaction ${cursor} not found`);
       }
