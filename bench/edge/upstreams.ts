@@ -10,7 +10,7 @@ let chainCalls = 0;
 const ACCOUNT =
   '{"lamports":3100890880,"data":["","base64"],"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":0}';
 const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
-/** The rent sysvar's data: 3,480 lamports per byte and year (u64), a threshold of 2 years (f64), and 50% to burn (u8). */
+/** The rent sysvar's data: 3,480 lamports per byte and year (u64), 2 years (f64), and 50% to burn (u8). */
 const RENT_ACCOUNT =
   '{"lamports":1009200,"data":["mA0AAAAAAAAAAAAAAAAAQDI=","base64"],"owner":"Sysvar1111111111111111111111111111111111111","executable":false,"rentEpoch":0,"space":17}';
 
