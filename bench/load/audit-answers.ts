@@ -78,8 +78,8 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * Checks that at the end of the request no transaction was open, of those that this replica sent or could know of
-   * from the other. A transaction of the next collect is allowed: its callers still wait, or got another answer.
+   * Checks that no transaction was open at the end of the request. Ignores transactions that this replica neither sent
+   * nor could know of, and those of the next collect, whose callers still wait or got another answer.
    */
   function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {
     const open = [...sent.values()].find((transaction) => {

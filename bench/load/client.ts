@@ -12,7 +12,7 @@ const CALLERS = 4_000;
 const TIMEOUT_MS = 60_000;
 /** If an account has coins, this fraction of its requests names coins. */
 const NAMING_COINS = 0.5;
-/** The fraction of those requests that name all coins of the account. The others name one coin. */
+/** The fraction of requests with coins that name all of the account's coins. The others name one. */
 const NAMING_ALL = 0.5;
 /** The fraction of requests that arrive through the trusted caller. */
 const TRUSTED = 0.2;

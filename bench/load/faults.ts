@@ -13,7 +13,7 @@ type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 
 /** A fault of both endpoints, or of the social network, affects this fraction of the matching calls. */
 const FAULT_RATE = 0.7;
-/** More than the 150 blocks in which a blockhash is valid and the 32 slots to finality together. */
+/** More than the sum of the 150 blocks for which a blockhash is valid and the 32 slots to finality. */
 export const SLOTS_PAST_BLOCKHASH = 200;
 /** How long after skipped slots a replica may use a stale endpoint, or reject the new slots of the other endpoint. */
 const BELIEVED_AFTER_MS = 5_000;
@@ -85,7 +85,7 @@ interface Scenario {
   readonly quietMs?: number | undefined;
   /** The endpoint that fails for a moment before the fault. */
   readonly failsBefore?: Endpoint | undefined;
-  /** The endpoints show different clusters. No replica may start meanwhile, because it cannot know the right one. */
+  /** The endpoints show different clusters. No replica may start meanwhile, because it cannot know which is right. */
   readonly isAmbiguous?: boolean | undefined;
 }
 

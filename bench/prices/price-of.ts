@@ -46,7 +46,7 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
      * Resolves when the gateway has ended the connection.
      */
     async flood(head: string, pieces: Iterable<string>): Promise<void> {
-      // Keeps sending after the gateway has ended its side.
+      // With allowHalfOpen, this side keeps sending after the gateway has ended its side.
       const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
       const ended = new Promise((resolve) => socket.once("end", resolve).once("close", resolve));
       socket.on("error", () => undefined).resume();

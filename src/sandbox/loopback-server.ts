@@ -155,7 +155,7 @@ export async function createLoopbackServer<Call>(options: {
   };
 }
 
-/** The body as text, or null if it is too large; such a body is still read to its end. */
+/** Reads the whole body; returns its text, or null if the body is too large. */
 async function readBody(incoming: IncomingMessage): Promise<string | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;

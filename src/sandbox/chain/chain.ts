@@ -78,7 +78,7 @@ export interface Chain
   landed(signature: string): SandboxTransaction | undefined;
   /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
   ledger(): SandboxTransaction[];
-  /** Calls `listener` with each transaction that lands from now on, right after it. */
+  /** From now on, calls `listener` with each transaction right after it lands. */
   onLanded(listener: (transaction: SandboxTransaction) => void): void;
   /** The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at first. */
   setPriorityFee(microLamports: number): void;

@@ -25,8 +25,8 @@ const ACTIVE = 1;
 const PAUSED = 0;
 
 /**
- * Changes a coin's sharing config, without a transaction. If there is none, creates one that is active and has no
- * shareholders.
+ * Changes a coin's sharing config, without a transaction. If the coin has none, creates an active config
+ * without shareholders.
  */
 export function setSharingConfig(
   chain: Chain,

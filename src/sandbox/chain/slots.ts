@@ -5,7 +5,7 @@ export type Commitment = "processed" | "confirmed" | "finalized";
 /** How many slots the latest block at each commitment is behind the current slot. */
 const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = { processed: 0, confirmed: 1, finalized: 32 };
 
-/** A blockhash is valid for this many blocks after its own, as on mainnet (MAX_PROCESSING_AGE). */
+/** A blockhash is valid for this many blocks after its own block, as on mainnet (MAX_PROCESSING_AGE). */
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 

@@ -7,7 +7,7 @@ import {
 } from "litesvm/dist/internal.js";
 import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 
-/** Converts an error of LiteSVM. */
+/** Converts an error of LiteSVM to the form that a node returns. */
 export function toTransactionError(error: ReturnType<FailedTransactionMetadata["err"]>): TransactionError {
   if (typeof error === "number") return TRANSACTION_ERRORS[error] ?? `Unknown(${error})`;
   if (error instanceof TransactionErrorInstructionError) {

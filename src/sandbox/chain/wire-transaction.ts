@@ -49,7 +49,7 @@ const base58 = getBase58Decoder();
 const messageDecoder = getCompiledTransactionMessageDecoder();
 const messageEncoder = getCompiledTransactionMessageEncoder();
 
-/** Throws an Error with the reason if `bytes` are not a transaction that the sandbox supports. */
+/** Decodes a transaction. Throws an Error with the reason if the sandbox does not support it. */
 export function decodeTransaction(bytes: Uint8Array): WireTransaction {
   const decoded = getTransactionDecoder().decode(bytes);
   const message = decodeMessage(Uint8Array.from(decoded.messageBytes));
