@@ -288,10 +288,11 @@ export function createEndpointJudge(needs: {
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);
       const call = () => needs.callEndpoint(endpoint, method, params, signal);
+      let state: State;
       try {
         const result = await (isOnly ? call() : callVerified(standing, method, call, signal));
         if (!OF_NOW.includes(method)) return result;
-        const state = toState(result, params);
+        state = toState(result, params);
         const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
         if (accept(standing, state) && state.slot >= minContextSlot) return result;
       } catch (error) {
@@ -299,7 +300,7 @@ export function createEndpointJudge(needs: {
         if (error instanceof RpcError && error.slot !== undefined) accept(standing, { slot: error.slot });
         throw error;
       }
-      throw new RpcError("slot", method, endpoint.host);
+      throw new RpcError("slot", method, endpoint.host, state);
     }) satisfies CallEndpoint,
 
     /**

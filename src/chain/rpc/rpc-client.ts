@@ -38,10 +38,9 @@ export function createRpc(
 ) {
   const { callUpstream, rpcTimeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const callUnjudged = createCallEndpoint({ callUpstream });
   const judge = createEndpointJudge({
     endpoints,
-    callEndpoint: callUnjudged,
+    callEndpoint: createCallEndpoint({ callUpstream }),
     rpcTimeoutMs,
     log,
   });
@@ -53,6 +52,11 @@ export function createRpc(
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
     return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
   }
+
+  const readSlot: Attempt<number> = (endpoint, signal) =>
+    callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
+  /** Reads the newest confirmed slot. Fails, as other reads then do, if no endpoint has a current slot. */
+  const getSlot = () => failover.call(readSlot);
 
   /** Calls a method with a transaction. Throws {@link RpcError} `version` if the node refuses version 1. */
   async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
@@ -197,20 +201,18 @@ export function createRpc(
 
     ...statuses,
 
-    /** The newest confirmed slot. Fails, as other reads then do, if no endpoint has a current slot. */
-    getSlot: () => call("getSlot", [CONFIRMED]),
+    getSlot,
 
     /**
-     * The newest confirmed slot that any endpoint that does not back off reports, whether it is credible or not: the
-     * preferred endpoint may be some slots behind.
+     * The newest confirmed slot that any endpoint of the cluster reports, whether it is credible or not: the preferred
+     * endpoint may be some slots behind.
      */
     async getNewestSlot(): Promise<number> {
-      let newest = newestSlot();
-      const ask: Attempt<void> = async (endpoint, signal) => {
-        newest = Math.max(newest, await callUnjudged(endpoint, "getSlot", [CONFIRMED], signal));
-      };
-      await failover.call(ask, () => false);
-      return newest;
+      const results = await failover.callEach(readSlot);
+      const slots = results.flatMap((result) =>
+        result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
+      );
+      return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },
   };
 }

@@ -38,7 +38,7 @@ export class RpcError extends Error {
   readonly method: string;
   /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
   readonly code: number | undefined;
-  /** The node's own slot, if it has not reached the required slot. */
+  /** The node's slot, if the call failed because of it. */
   readonly slot: number | undefined;
 
   constructor(

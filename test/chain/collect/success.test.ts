@@ -7,7 +7,14 @@ import { describeWithRedis, eachWithRedis } from "../../support/describe-with-re
 import type { RedisServer } from "../../support/redis-server.ts";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { newMint } from "../../support/new-mint.ts";
-import { hold, isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import {
+  hold,
+  isMethod,
+  onNext,
+  SHORT_AGREE_MS,
+  startTestSandbox,
+  type TestSandbox,
+} from "../../support/sandbox.ts";
 
 const SOL = 1_000_000_000n;
 const ALL_FEES = { collected: 3_100_000_000n, newBalance: 8_300_000_000n };
@@ -81,18 +88,24 @@ describe("a caller who joins a collect after its transaction has landed", () => 
   });
 
   it.each([
-    ["is some slots behind", 0],
-    ["is so far behind that the other one's slot is not credible yet", 200],
-  ])("gets no success either while the preferred endpoint %s", async (_, jump) => {
+    { when: "is some slots behind" },
+    { when: "is so far behind that the other one's slot is not credible yet", jump: 200 },
+    { when: "is some slots behind, and the other one has just failed", fails: true },
+  ])("gets no success either while the preferred endpoint $when", async ({ jump = 0, fails = false }) => {
     const { chain } = sandbox;
     const old = chain.slot("confirmed");
     const behind = await startLyingEndpoint(sandbox);
     behind.lie({ getSlot: () => old });
+    if (fails) sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
     const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
     const first = collector.collect("creator");
     await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
     chain.advanceSlots(jump);
+    if (fails) {
+      void collector.collect("artist001");
+      await expect.poll(() => sandbox.rpc.calls.filter(isMethod("sendTransaction")).length).toBe(2);
+    }
     const second = collector.collect("creator");
     await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
     for (const release of releases) release();
@@ -113,6 +126,30 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
     expect(await second).toMatchObject({ kind: "collected", collected: SOL });
     expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+});
+
+describe("a collect whose transaction has the same bytes as an earlier one", () => {
+  it("does not report that there was nothing when the earlier one landed", async () => {
+    const { chain } = sandbox;
+    const { creatorVault } = sandbox.account("artist001");
+    const [fees, rentMinimum] = [chain.balance(creatorVault), chain.rentExemptMinimum(0)];
+    const endpoint = await startLyingEndpoint(sandbox);
+    let first: unknown;
+    endpoint.lie({ getLatestBlockhash: (tellTruth) => (first ??= tellTruth()) });
+    const collector = createSandboxCollector(sandbox, { rpcs: [endpoint] });
+    onNext(endpoint, isMethod("sendTransaction"), () => {
+      chain.setBalance(creatorVault, rentMinimum);
+    });
+    expect(await collector.collect("artist001")).toMatchObject({ kind: "nothing" });
+    chain.setBalance(creatorVault, fees);
+    onNext(endpoint, isMethod("sendTransaction"), endpoint.stopLying);
+    expect(await collector.collect("artist001")).toMatchObject({
+      kind: "collected",
+      collected: fees - rentMinimum,
+    });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+    await endpoint.close();
   });
 });
 
