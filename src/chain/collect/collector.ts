@@ -113,8 +113,7 @@ export function createCollector(needs: CollectNeeds) {
     );
     try {
       const outcome = await task.join({ addressBlock, signal: timeout.signal });
-      const isSuccess = outcome.kind === "nothing" || (await collect.inFlight!.isSuccessFor(startedAt));
-      return isSuccess ? outcome : undefined;
+      return (await collect.inFlight!.isResultFor(startedAt)) ? outcome : undefined;
     } catch (error) {
       if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);

@@ -81,7 +81,7 @@ export function createStartCollect(needs: CollectNeeds) {
     let lastCollect: Claim["lastCollect"] = () => undefined;
     /** Whether this account needs a transaction of its own, because one of several accounts has failed. */
     let isAlone = false;
-    /** The transaction that produced this collect's outcome. */
+    /** The transaction that produced this collect's outcome; undefined if there was nothing to sign. */
     let reported: SeenTransaction | undefined;
     /** Another collect's transaction and its outcome, if a success for the caller who started this collect. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
@@ -289,9 +289,9 @@ export function createStartCollect(needs: CollectNeeds) {
       asked() {
         if (mayBeInFlight) proofs.readSlot();
       },
-      /** Whether the finished collect is a success for a caller who asked at this `performance.now()` time. */
-      isSuccessFor: async (askedAt: number) =>
-        reported !== undefined && (await proofs.resultFor(askedAt, reported)) === "landed",
+      /** Whether the outcome is a result for a caller who asked at this `performance.now()` time. */
+      isResultFor: async (askedAt: number) =>
+        reported === undefined || (await proofs.resultFor(askedAt, reported)) === "landed",
       /** Returns the error for a caller who times out now. */
       timeoutError() {
         const current = signature();
