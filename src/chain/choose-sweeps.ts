@@ -1,6 +1,6 @@
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { PLACES, type Stage, type SweptVault } from "./launchpad/fee-accounts.ts";
+import type { Stage } from "./launchpad/fee-accounts.ts";
 import type { Shareholder } from "./launchpad/sharing-config.ts";
 import { rentMinimumOf, type Rent } from "./rent.ts";
 import type { Account } from "./rpc/rpc-results.ts";
@@ -12,8 +12,11 @@ export interface Vaults {
   readonly creatorVault: Lamports;
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
-  /** The rent that the first sweep to a vault costs its payer: above 0 if the vault is missing or below its minimum. */
-  readonly missingRent: Readonly<Record<SweptVault, Lamports>>;
+  /**
+   * The rent that the first sweep of a curve (to the creator vault) or pool (to the AMM's vault) costs its payer: above
+   * 0 if the vault is missing or below its minimum.
+   */
+  readonly missingRent: Readonly<Record<Stage, Lamports>>;
   /** The rent-exempt minimum of the creator vault, which stays there. */
   readonly rentMinimum: Lamports;
   /** The rent-exempt minimum of a token account. */
@@ -40,8 +43,8 @@ export function toVaults(
     creatorVault: lamports,
     ammVault: wrapped ?? toLamports(0),
     missingRent: {
-      creatorVault: saturatingSubtract(rentMinimum, lamports),
-      ammVault: wrapped === undefined ? ofToken : toLamports(0),
+      CURVE: saturatingSubtract(rentMinimum, lamports),
+      POOL: wrapped === undefined ? ofToken : toLamports(0),
     },
     rentMinimum,
     tokenRentMinimum,
@@ -126,13 +129,13 @@ export function chooseSweeps(
   const missingRent = { ...vaults.missingRent };
 
   function choose(sweep: Sweep): boolean {
-    const vault = vaultOf(sweep);
-    const rent = toLamports(sweep.growthRent + (vault ? missingRent[vault] : 0n));
+    const { stage } = sweep;
+    const rent = rentWith(missingRent, sweep);
     const candidate = { ...sweep, rent };
     if (rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate]))
       return false;
     chosen.push(candidate);
-    if (vault) missingRent[vault] = toLamports(0);
+    if (stage !== "SHARED") missingRent[stage] = toLamports(0);
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
@@ -145,13 +148,13 @@ export function chooseSweeps(
     );
   }
 
-  if (amountInto("ammVault", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
+  if (amountOf("POOL", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
 /** Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 below the AMM's minimum. */
 export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
-  const amount = ammVault + amountInto("ammVault", sweeps);
+  const amount = ammVault + amountOf("POOL", sweeps);
   return toLamports(amount >= ammMinimum ? amount : 0n);
 }
 
@@ -163,8 +166,8 @@ export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lampo
 
 /** Returns the part of {@link collectableWith} that comes from the account's own vaults. */
 export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
-  const swept = amountInto("creatorVault", sweeps);
-  const paid = swept > 0n ? vaults.missingRent.creatorVault : 0n;
+  const swept = amountOf("CURVE", sweeps);
+  const paid = swept > 0n ? vaults.missingRent.CURVE : 0n;
   return saturatingSubtract(
     toLamports(vaults.creatorVault + paid + swept + inAmm(sweeps, vaults)),
     vaults.rentMinimum,
@@ -176,24 +179,24 @@ export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
   return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
 }
 
-/** Returns the account's vault to which a sweep moves fees; undefined for a distribution. */
-export function vaultOf({ stage }: Sweep): SweptVault | undefined {
-  return stage === "SHARED" ? undefined : PLACES[stage].vault;
+/** Returns all rent that a sweep's payer pays if these vaults lack rent. */
+export function rentWith(missingRent: Vaults["missingRent"], { stage, growthRent }: Sweep): Lamports {
+  return toLamports(growthRent + (stage === "SHARED" ? 0n : missingRent[stage]));
 }
 
-export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly S[]): (S & PlaceSweep)[] {
-  return sweeps.filter((sweep): sweep is S & PlaceSweep => vaultOf(sweep) === vault);
+export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (S & PlaceSweep)[] {
+  return sweeps.filter((sweep): sweep is S & PlaceSweep => sweep.stage === stage);
 }
 
 /** Returns the sweeps that work without the AMM's transfer. */
 export function withoutPools(sweeps: readonly Sweep[]): Sweep[] {
-  return sweeps.filter((sweep) => vaultOf(sweep) !== "ammVault");
+  return sweeps.filter(({ stage }) => stage !== "POOL");
 }
 
 export function distributionsOf<S extends Sweep>(sweeps: readonly S[]): (S & Distribution)[] {
   return sweeps.filter((sweep): sweep is S & Distribution => sweep.stage === "SHARED");
 }
 
-function amountInto(vault: SweptVault, sweeps: readonly Sweep[]): bigint {
-  return sweepsInto(vault, sweeps).reduce((sum, { amount }) => sum + amount, 0n);
+function amountOf(stage: Stage, sweeps: readonly Sweep[]): bigint {
+  return sweepsOf(stage, sweeps).reduce((sum, { amount }) => sum + amount, 0n);
 }

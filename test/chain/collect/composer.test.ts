@@ -148,7 +148,7 @@ describe("the composer", () => {
     const account = newAccount();
     const vaults = {
       ...{ creatorVault: ZERO, ammVault: ZERO, rentMinimum: ZERO, tokenRentMinimum: ZERO, ammMinimum: ZERO },
-      missingRent: { creatorVault: ZERO, ammVault: ZERO },
+      missingRent: { CURVE: ZERO, POOL: ZERO },
     };
     const amount = () => 1_000 + randomInt(1_000);
     const shareholders = [account.address, ...Array.from({ length: 9 }, randomKey)];
