@@ -92,9 +92,7 @@ export function createBalances(needs: {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
       const coins = named.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
       // All entries of a shared coin have the same distribution.
-      const sweeps = new Set(
-        coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])),
-      );
+      const sweeps = new Set(coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])));
       const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
         vault: collectableWith(chosen, vaults),

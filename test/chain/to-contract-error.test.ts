@@ -88,6 +88,7 @@ const CASES: {
     { signature: "sig" },
     {
       message: "Transaction sig did not land and never can. Nothing was moved. Try again.",
+      hint: "did not land: if this repeats",
     },
   ],
   "failed-on-chain": [
@@ -120,6 +121,9 @@ describe("a CollectError", () => {
       const { code = "COLLECT_FAILED", message, result = code, hint } = expected;
       const converted = toCollectContractError(error);
       expect(converted).toBeInstanceOf(ContractError);
+      // For the log: the caller's message, unless that is the code's default.
+      expect(error.message === message).toBe(![COLLECT_FAILED, INSUFFICIENT_FUNDS].includes(message));
+      expect(error.message).not.toBe("");
       expect([error.code, converted.code, converted.status, converted.message]).toEqual([
         code,
         code,
