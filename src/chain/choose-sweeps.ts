@@ -189,7 +189,7 @@ export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (
 }
 
 /** Returns the sweeps that work without the AMM's transfer. */
-export function withoutPools(sweeps: readonly Sweep[]): Sweep[] {
+export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
   return sweeps.filter(({ stage }) => stage !== "POOL");
 }
 
