@@ -15,7 +15,6 @@ import {
   collectableWith,
   isRentAcceptable,
   rentWith,
-  withLeftInAmm,
   type Sweep,
   type Vaults,
 } from "./choose-sweeps.ts";
@@ -75,9 +74,11 @@ export function createBalances(needs: {
     });
   }
 
-  /** Adds what simulations showed of the AMM's vault. */
-  const withFindings = (vaults: Vaults, ammVault: string): Vaults =>
-    withLeftInAmm(vaults, findings.leftInAmm(ammVault));
+  /** Raises `ammMinimum` above what the AMM was last seen to leave in its vault, if anything. */
+  function withFindings(vaults: Vaults, ammVault: string): Vaults {
+    const left = findings.leftInAmm(ammVault);
+    return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
+  }
 
   /** The balance of a wallet with any of its coins. */
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {

@@ -52,11 +52,6 @@ export function toVaults(
   };
 }
 
-/** Raises `ammMinimum` above the `left` lamports that the AMM was last seen to leave in its vault, if any. */
-export function withLeftInAmm(vaults: Vaults, left: bigint | undefined): Vaults {
-  return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
-}
-
 /** A sweep of a coin's curve or pool. It moves the fees that wait there to the account's vaults. */
 export interface PlaceSweep {
   readonly coin: CoinAddresses;

@@ -67,7 +67,7 @@ export function createReadDrafts(needs: {
   balances: Pick<Balances, "getUncollectedFees">;
   backoff: CoinBackoff;
   composer: Pick<Composer, "choosePart">;
-  findings: Pick<CoinFindings, "found" | "foundInAmm">;
+  findings: Pick<CoinFindings, "found">;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
@@ -241,13 +241,12 @@ export function createReadDrafts(needs: {
           if (costly.length > 0) return true;
         }
         for (const [vault, left] of leftInAmm)
-          if (vault === ammVault || part.sweeps.length > 0) findings.foundInAmm(vault, left);
+          if (vault === ammVault || part.sweeps.length > 0)
+            findings.found(vault, left > 0n ? "BELOW_AMM_MINIMUM" : undefined, left);
         const unpaid = leftInAmm.get(ammVault) ? [] : findUnpaid(part, simulated, terms, rentMinimum);
         if (leftInAmm.get(ammVault)) leaveOutAmm();
-        else if (unpaid.length > 0) {
-          leaveOut(unpaid);
-          log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
-        } else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
+        else if (unpaid.length > 0) leaveOut(unpaid);
+        else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
         else return false;
         return true;
       },

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import type { Logger } from "../../../observability/log.ts";
 import { memoize } from "../../../store/memoize.ts";
 import { createBatcher } from "../../batcher.ts";
 import { CollectError } from "../../collect-error.ts";
@@ -80,9 +79,8 @@ export function createPlanner(needs: {
   priorityFeeFloorMicrolamports: bigint;
   /** Between two polls for a landed transaction. */
   pollMs?: number | undefined;
-  log: Logger;
 }) {
-  const { rpc, simulator, composer, versions, feePayer, priorityFeeFloorMicrolamports, log } = needs;
+  const { rpc, simulator, composer, versions, feePayer, priorityFeeFloorMicrolamports } = needs;
   const { pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
@@ -207,12 +205,9 @@ export function createPlanner(needs: {
       if (drafts.length > 1 && attempts >= MAX_ATTEMPTS) return planEach(singles);
 
       /** Plans each of `some` drafts in its own transaction, and the other drafts together again. */
-      async function separate(some: readonly Draft[], reason: string): Promise<void> {
+      async function separate(some: readonly Draft[]): Promise<void> {
         if (drafts.length === 1) return plan(drafts);
-        for (const { address } of some) {
-          log.debug({ address }, `a collect gets a transaction of its own: ${reason}`);
-          apart.set(address, true);
-        }
+        for (const { address } of some) apart.set(address, true);
         const others = drafts.filter((draft) => !some.includes(draft));
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
@@ -234,17 +229,17 @@ export function createPlanner(needs: {
         // Any of the accounts may be the reason.
         if (i === -1) return planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
-        return separate([drafts[i]!], "it fails the simulation");
+        return separate([drafts[i]!]);
       }
 
       const terms = await simulator.termsOf(parts, simulated);
       const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
-      if (changed.length > 0) return separate(changed, "it would move too little");
+      if (changed.length > 0) return separate(changed);
       if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * priorityFeeFloorMicrolamports) {
         const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], terms.unitLimit)));
         const lowest = prices.reduce((least, price) => (price < least ? price : least));
         const expensive = drafts.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
-        if (expensive.length > 0) return separate(expensive, "its price is high");
+        if (expensive.length > 0) return separate(expensive);
       }
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
