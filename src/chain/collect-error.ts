@@ -157,14 +157,6 @@ type DetailsOf<K extends Kind> = Rows[K] extends Failure<infer Details> ? Detail
 
 export type CollectFailure = { [K in Kind]: { readonly kind: K } & DetailsOf<K> }[Kind];
 
-const codeOf = ({ code = "COLLECT_FAILED" }: Pick<Failure<never>, "code">) => code;
-const resultOf = (row: Pick<Failure<never>, "code" | "result">) => row.result ?? codeOf(row);
-
-/** The results of failed collects in the metrics. */
-export const FAILURE_RESULTS: ReadonlySet<string> = new Set(
-  Object.values<Failure<never>>(COLLECT_FAILURES).map(resultOf),
-);
-
 /** The cast is safe: the row of a kind takes the details of the same kind. */
 const rowOf = ({ kind }: CollectFailure) => COLLECT_FAILURES[kind] as Failure<CollectFailure>;
 
@@ -175,14 +167,14 @@ export class CollectError extends Error {
   /** The contract's error code. */
   readonly code: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
   /** The result in the metrics. */
-  readonly result: string;
+  readonly result: CollectError["code"] | "refused";
 
   constructor(failure: CollectFailure, cause?: unknown) {
     const row = rowOf(failure);
     super(row.text?.(failure) ?? row.answer?.(failure).message, { cause });
     this.failure = failure;
-    this.code = codeOf(row);
-    this.result = resultOf(row);
+    this.code = row.code ?? "COLLECT_FAILED";
+    this.result = row.result ?? this.code;
   }
 
   /** Returns what replaces the error code's defaults; the cause is included only with a hint for the operator. */
