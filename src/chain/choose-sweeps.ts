@@ -61,13 +61,12 @@ export interface PlaceSweep {
   readonly growthRent: Lamports;
 }
 
-/** Sweeps of a shared coin's curve and pool, then a distribution of the fees to all shareholders. */
+/**
+ * Sweeps of a shared coin's curve and pool, then a distribution of the fees to all shareholders. `amount`: what the
+ * account receives; the collect's cost is weighed against it only. `growthRent`: also for missing vaults.
+ */
 export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
-  /** What the account receives. The collect's cost is weighed against this amount only. */
-  readonly amount: Lamports;
-  /** The rent that the payer pays to grow accounts, and for missing vaults. */
-  readonly growthRent: Lamports;
   /** What all shareholders together receive, plus the remainder of rounding. */
   readonly distributable: Lamports;
   /** In the order in which the distribution names them. */

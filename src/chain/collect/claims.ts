@@ -218,6 +218,8 @@ const toText = ({ collected, newBalance, signature, at }: LastCollect): string =
     signature,
     at: at.getTime(),
   });
+const newestOf = (a: LastCollect | undefined, b: LastCollect | undefined) =>
+  a && !(b && b.at > a.at) ? a : b;
 /** Returns ms; 0 or less once the collect has expired. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
@@ -264,9 +266,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   }
 
   function rememberCollect(address: string, collect: LastCollect): void {
-    const known = collects.get(address);
-    const ttl = timeToLive(collect);
-    if (ttl > 0 && !(known && known.at > collect.at)) collects.set(address, collect, { ttl });
+    const newest = newestOf(collect, collects.get(address))!;
+    collects.set(address, newest, { ttl: Math.max(1, timeToLive(newest)) });
   }
 
   function rememberBackoff(address: string, ms: number): void {
@@ -275,9 +276,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
-    const stored = LAST_COLLECT.safeParse(parseJson(text)).data;
-    const known = collects.get(address);
-    const newest = stored && known ? (known.at > stored.at ? known : stored) : (stored ?? known);
+    const newest = newestOf(LAST_COLLECT.safeParse(parseJson(text)).data, collects.get(address));
     return newest && timeToLive(newest) > 0 ? newest : undefined;
   }
 

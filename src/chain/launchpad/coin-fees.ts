@@ -81,19 +81,18 @@ export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): strin
   return [curve, pool, sharingConfig.address, sharingConfig.creatorVault, sharingConfig.ammVault];
 }
 
-/**
- * Decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES} of their data. Returns
- * undefined if an account cannot be used.
- */
-export type DecodeCoin = (addresses: CoinAddresses, accounts: Accounts, rent: Rent) => Coin | undefined;
+export type DecodeCoin = ReturnType<typeof createDecodeCoin>;
 
-/** Decodes coins. Only the chain's accounts decide who receives a coin's fees. */
+/**
+ * Returns a function that decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES}
+ * of their data; undefined if an account cannot be used. Only these accounts decide who receives a coin's fees.
+ */
 export function createDecodeCoin(programs: {
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
   launchpadFeesProgramId: string;
-}): DecodeCoin {
-  return (addresses, accounts, rent) => {
+}) {
+  return (addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined => {
     if (accounts.some((account) => account?.isRounded)) return undefined;
     const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
     const ofPlaces = { curve, pool };

@@ -4,7 +4,7 @@ import { memoize } from "../../../store/memoize.ts";
 import { createBatcher } from "../../batcher.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports, type Lamports } from "../../lamports.ts";
-import { priorityFee } from "../../priority-fee.ts";
+import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
@@ -76,11 +76,10 @@ export function createPlanner(needs: {
   composer: Composer;
   versions: VersionChoice;
   feePayer: FeePayer;
-  priorityFeeFloorMicrolamports: bigint;
   /** Between two polls for a landed transaction. */
   pollMs?: number | undefined;
 }) {
-  const { rpc, simulator, composer, versions, feePayer, priorityFeeFloorMicrolamports } = needs;
+  const { rpc, simulator, composer, versions, feePayer } = needs;
   const { pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
@@ -235,7 +234,7 @@ export function createPlanner(needs: {
       const terms = await simulator.termsOf(parts, simulated);
       const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
       if (changed.length > 0) return separate(changed);
-      if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * priorityFeeFloorMicrolamports) {
+      if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
         const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], terms.unitLimit)));
         const lowest = prices.reduce((least, price) => (price < least ? price : least));
         const expensive = drafts.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);

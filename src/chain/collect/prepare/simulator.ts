@@ -1,6 +1,6 @@
 import type { PublicKey } from "@solana/web3.js";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
-import { BASE_FEE_LAMPORTS, choosePrice, type PricePolicy } from "../../priority-fee.ts";
+import { BASE_FEE_LAMPORTS, choosePrice } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
 import { distributionsOf } from "../../choose-sweeps.ts";
@@ -21,15 +21,14 @@ export type Simulator = ReturnType<typeof createSimulator>;
 export type Simulated = Awaited<ReturnType<Simulator["simulate"]>>;
 
 /** Simulates transactions of one or several accounts, and chooses their terms. */
-export function createSimulator(
-  needs: PricePolicy & {
-    rpc: Rpc;
-    floors: Pick<Floors, "landedSlotOf">;
-    composer: Composer;
-    feePayer: PublicKey;
-  },
-) {
-  const { rpc, floors, composer } = needs;
+export function createSimulator(needs: {
+  rpc: Rpc;
+  floors: Pick<Floors, "landedSlotOf">;
+  composer: Composer;
+  feePayer: PublicKey;
+  maxPriorityFeeLamports: Lamports;
+}) {
+  const { rpc, floors, composer, maxPriorityFeeLamports } = needs;
   const feePayer = needs.feePayer.toBase58();
 
   async function simulate(parts: readonly CollectPart[]) {
@@ -78,7 +77,7 @@ export function createSimulator(
 
   /** Returns the price per compute unit, in micro-lamports, for a transaction with these parts. Never rejects. */
   const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
-    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, needs);
+    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, maxPriorityFeeLamports);
 
   async function termsOf(
     parts: readonly CollectPart[],
