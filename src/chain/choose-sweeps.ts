@@ -19,8 +19,7 @@ export interface Vaults {
   readonly missingRent: Readonly<Record<Stage, Lamports>>;
   /** The rent-exempt minimum of the creator vault, which stays there. */
   readonly rentMinimum: Lamports;
-  /** The rent-exempt minimum of a token account. */
-  readonly tokenRentMinimum: Lamports;
+  readonly rent: Rent;
   /** The least that the AMM moves out of its vault. */
   readonly ammMinimum: Lamports;
 }
@@ -35,10 +34,12 @@ export function toVaults(
   rent: Rent,
 ): Vaults {
   const rentMinimum = rentMinimumOf(rent, 0);
-  const tokenRentMinimum = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
   const lamports = creatorVault?.lamports ?? toLamports(0);
   const wrapped = readWrappedSol(ammVault);
-  const ofToken = saturatingSubtract(tokenRentMinimum, ammVault?.lamports ?? toLamports(0));
+  const ofToken = saturatingSubtract(
+    rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES),
+    ammVault?.lamports ?? toLamports(0),
+  );
   return {
     creatorVault: lamports,
     ammVault: wrapped ?? toLamports(0),
@@ -47,7 +48,7 @@ export function toVaults(
       POOL: wrapped === undefined ? ofToken : toLamports(0),
     },
     rentMinimum,
-    tokenRentMinimum,
+    rent,
     ammMinimum: AMM_MINIMUM,
   };
 }
@@ -99,12 +100,8 @@ export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
 }
 
 /** Returns the rent to add `bytes` to an account. Rent is linear in the size. */
-export function growthRentOf(
-  bytes: number,
-  { rentMinimum, tokenRentMinimum }: Pick<Vaults, "rentMinimum" | "tokenRentMinimum">,
-): Lamports {
-  const size = BigInt(TOKEN_ACCOUNT_BYTES);
-  return toLamports(((tokenRentMinimum - rentMinimum) * BigInt(bytes) + size - 1n) / size);
+export function growthRentOf(bytes: number, { rent, rentMinimum }: Vaults): Lamports {
+  return saturatingSubtract(rentMinimumOf(rent, bytes), rentMinimum);
 }
 
 /**

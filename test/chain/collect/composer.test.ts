@@ -147,7 +147,13 @@ describe("the composer", () => {
     const { choosePart } = composer;
     const account = newAccount();
     const vaults = {
-      ...{ creatorVault: ZERO, ammVault: ZERO, rentMinimum: ZERO, tokenRentMinimum: ZERO, ammMinimum: ZERO },
+      ...{
+        creatorVault: ZERO,
+        ammVault: ZERO,
+        rentMinimum: ZERO,
+        rent: { lamportsPerByteYear: 0, exemptionThreshold: 2 },
+        ammMinimum: ZERO,
+      },
       missingRent: { CURVE: ZERO, POOL: ZERO },
     };
     const amount = () => 1_000 + randomInt(1_000);

@@ -4,26 +4,26 @@ import { memoize } from "../../../store/memoize.ts";
 import { createBatcher } from "../../batcher.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports, type Lamports } from "../../lamports.ts";
-import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, priorityFee } from "../../priority-fee.ts";
+import { choosePrice, PRIORITY_FEE_FLOOR_MICROLAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
+import type { Floors } from "../../slots/stale-balances.ts";
 import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
-import type { CollectPart, Composer } from "../message/composer.ts";
-import type { MessageBudget } from "../message/message.ts";
+import { leastUnitsOf, writableOf, type CollectPart, type Composer } from "../message/composer.ts";
+import { MAX_UNIT_LIMIT, type MessageBudget } from "../message/message.ts";
 import type { VersionChoice } from "../message/message-version.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
-import type { Simulated, Simulator } from "./simulator.ts";
+import { simulate, type Simulated } from "./simulator.ts";
 
 /** A transaction that this replica signed, from the view of one of its accounts. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent; 0 for all its accounts but one. */
   readonly fee: Lamports;
-  readonly hasSweeps: boolean;
   /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
   findCulprits(err: TransactionError): readonly string[];
   /** The lamports at the address that its owner cannot withdraw. */
@@ -40,6 +40,7 @@ type PlanResult = Planned | Error;
 
 /** This many accounts without the AMM's transfer fit into a transaction of version 1. */
 const MAX_ACCOUNTS = 30;
+const UNIT_LIMIT_MARGIN = 1.2;
 /** How many transactions are prepared at once: a call that hangs must not hold up the others. */
 const MAX_PREPARING = 32;
 /** The longest that an account waits for others while transactions are being prepared. */
@@ -71,16 +72,18 @@ export type Planner = ReturnType<typeof createPlanner>;
  * little or needs a far higher price gets its own transactions for ten minutes, and a collect with sweeps always does.
  */
 export function createPlanner(needs: {
-  rpc: Pick<Rpc, "getLatestBlockhash">;
-  simulator: Simulator;
+  rpc: Rpc;
+  floors: Pick<Floors, "landedSlotOf">;
   composer: Composer;
   versions: VersionChoice;
   feePayer: FeePayer;
+  maxPriorityFeeLamports: Lamports;
   /** Between two polls for a landed transaction. */
   pollMs?: number | undefined;
 }) {
-  const { rpc, simulator, composer, versions, feePayer } = needs;
+  const { rpc, composer, versions, feePayer, maxPriorityFeeLamports } = needs;
   const { pollMs = POLL_MS } = needs;
+  const feePayerAddress = feePayer.publicKey.toBase58();
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
@@ -95,6 +98,19 @@ export function createPlanner(needs: {
     maxWaitMs: MAX_WAIT_MS,
   });
 
+  /** Returns the price per compute unit, in micro-lamports, for a transaction with these parts. Never rejects. */
+  const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
+    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, maxPriorityFeeLamports);
+
+  async function termsOf(
+    parts: readonly CollectPart[],
+    { unitsConsumed, simulatedTerms: { version } }: Simulated,
+  ): Promise<MessageBudget> {
+    const units = Math.ceil((unitsConsumed || MAX_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
+    const unitLimit = Math.min(Math.max(units, leastUnitsOf(parts)), MAX_UNIT_LIMIT);
+    return { version, unitLimit, price: await priceOf(parts, unitLimit) };
+  }
+
   /**
    * Signs one transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
    */
@@ -105,7 +121,7 @@ export function createPlanner(needs: {
     terms: MessageBudget,
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
-    const left = simulated.after(feePayer.publicKey.toBase58());
+    const left = simulated.after(feePayerAddress);
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const spendable =
       left === undefined
@@ -147,7 +163,6 @@ export function createPlanner(needs: {
         ...costs[i]!,
         transaction,
         fee: i === firstSent ? fee : toLamports(0),
-        hasSweeps,
         findCulprits(err) {
           const culprits = composer.findCulprits(parts, allTerms, err);
           // A distribution has several steps, so its mint can repeat.
@@ -211,10 +226,12 @@ export function createPlanner(needs: {
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
 
-      const simulated = await simulator.simulate(parts).catch((error: unknown) => {
-        if (!isOfVersion(error)) throw error;
-        versions.refused();
-      });
+      const simulated = await simulate({ ...needs, feePayer: feePayerAddress }, parts).catch(
+        (error: unknown) => {
+          if (!isOfVersion(error)) throw error;
+          versions.refused();
+        },
+      );
       // Try again with a legacy message.
       if (!simulated) return plan(drafts, attempts);
       const { err, simulatedTerms } = simulated;
@@ -231,11 +248,11 @@ export function createPlanner(needs: {
         return separate([drafts[i]!]);
       }
 
-      const terms = await simulator.termsOf(parts, simulated);
+      const terms = await termsOf(parts, simulated);
       const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
       if (changed.length > 0) return separate(changed);
       if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
-        const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], terms.unitLimit)));
+        const prices = await Promise.all(parts.map((part) => priceOf([part], terms.unitLimit)));
         const lowest = prices.reduce((least, price) => (price < least ? price : least));
         const expensive = drafts.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
         if (expensive.length > 0) return separate(expensive);
