@@ -29,6 +29,7 @@ const MAY_IMPORT = {
     "chain/collect/keypair.ts",
     "chain/lamports.ts",
     "chain/launchpad/program-ids.ts",
+    "chain/priority-fee.ts",
     "contract",
   ],
   checks: ["config.ts", ...DOMAIN],

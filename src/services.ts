@@ -15,7 +15,6 @@ import { createComposer } from "./chain/collect/message/composer.ts";
 import { createVersionChoice } from "./chain/collect/message/message-version.ts";
 import { createReadDrafts } from "./chain/collect/prepare/draft.ts";
 import { createPlanner } from "./chain/collect/prepare/planner.ts";
-import { createSimulator } from "./chain/collect/prepare/simulator.ts";
 import { createFloors } from "./chain/slots/stale-balances.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
@@ -124,13 +123,12 @@ export function createChainServices(needs: CommonNeeds) {
   const versions = createVersionChoice({ log });
   const ofMessages = { ...common, rpc, versions, floors, feePayer: keypair.publicKey };
   const composer = createComposer({ ...ofMessages, launchpad, version: versions.current });
-  const simulator = createSimulator({ ...ofMessages, composer });
   const collector = createCollector({
     ...common,
     rpc,
     balances,
     readDrafts: createReadDrafts({ ...common, balances, backoff, composer, findings }),
-    plan: createPlanner({ ...ofMessages, simulator, composer, feePayer }),
+    plan: createPlanner({ ...ofMessages, composer, feePayer }),
     versions,
     claims: createClaims(common),
     backoff,

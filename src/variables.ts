@@ -4,6 +4,7 @@ import ipaddr from "ipaddr.js";
 import proxyAddr from "proxy-addr";
 import { z } from "zod";
 import { readKeypair } from "./chain/collect/keypair.ts";
+import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, PRIORITY_FEE_PERCENTILE } from "./chain/priority-fee.ts";
 import { toLamports } from "./chain/lamports.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
@@ -127,10 +128,8 @@ export const Constants = z.object({
   SOCIAL_CONCURRENCY: constant(4),
   // The most calls for histories: ten a second, beside the 55 of the recommended plan.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
-  // Per compute unit. A collect of 10,000 units then pays 10 lamports above the base fee of 5,000.
-  PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(1_000n),
-  // A fee that was enough in three of four recent slots: a collect waits for a few slots instead of paying more.
-  PRIORITY_FEE_PERCENTILE: constant(75),
+  PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
+  PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
   // The most rent that one collect pays for sweeps: that of two token accounts, and little of the hour's budget.
   MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
   // As many as a caller may open in a minute.

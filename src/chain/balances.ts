@@ -2,16 +2,19 @@ import type { AccountAddresses } from "./addresses.ts";
 import type { CoinFindings } from "./coin-findings.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { toCoinFees, type CoinFees, type UncollectableReason } from "./launchpad/coin-fees.ts";
+import {
+  toCoinFees,
+  type CoinFees,
+  type SweepableFees,
+  type UncollectableReason,
+} from "./launchpad/coin-fees.ts";
 import { rentMinimumOf } from "./rent.ts";
 import { toSharedFees } from "./shared-fees.ts";
 import {
   chooseSweeps,
   collectableWith,
-  growthRentOf,
   isRentAcceptable,
-  vaultOf,
-  withLeftInAmm,
+  rentWith,
   type Sweep,
   type Vaults,
 } from "./choose-sweeps.ts";
@@ -41,11 +44,6 @@ export interface Balance {
 /** Returns an account's balance with some of the coins of the same read. */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
-interface FeesWithSweep {
-  readonly fees: CoinFees;
-  readonly sweep: Sweep | undefined;
-}
-
 export type Balances = ReturnType<typeof createBalances>;
 
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
@@ -63,27 +61,24 @@ export function createBalances(needs: {
 }) {
   const { readWallets, findings, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } = needs;
 
-  /** The fees on a wallet's coins, in their order, each with the sweep that moves them. */
-  function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): FeesWithSweep[] {
-    return coins.flatMap((coin): FeesWithSweep[] => {
+  /** The fees on a wallet's coins, in their order. */
+  function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): SweepableFees[] {
+    return coins.flatMap((coin) => {
       const { sharing } = coin;
-      if (sharing?.shareholders.some((shareholder) => shareholder.address === address)) {
-        const { fees, distribution } = toSharedFees(coin, sharing, {
-          ...{ address, feePayer, minCollectLamports },
-          reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
-        });
-        return fees.map((each) => ({ fees: each, sweep: distribution }));
-      }
-      return toCoinFees(coin, address).map(({ missingBytes, ...fees }) => ({
-        fees,
-        sweep: toSweep(coin.addresses, fees, growthRentOf(missingBytes, vaults)),
-      }));
+      if (!sharing?.shareholders.some((shareholder) => shareholder.address === address))
+        return toCoinFees(coin, address, vaults);
+      return toSharedFees(coin, sharing, {
+        ...{ address, feePayer, minCollectLamports },
+        reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
+      });
     });
   }
 
-  /** Adds what simulations showed of the AMM's vault. */
-  const withFindings = (vaults: Vaults, ammVault: string): Vaults =>
-    withLeftInAmm(vaults, findings.leftInAmm(ammVault));
+  /** Raises `ammMinimum` above what the AMM was last seen to leave in its vault, if anything. */
+  function withFindings(vaults: Vaults, ammVault: string): Vaults {
+    const left = findings.leftInAmm(ammVault);
+    return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
+  }
 
   /** The balance of a wallet with any of its coins. */
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {
@@ -96,16 +91,14 @@ export function createBalances(needs: {
     const pda = saturatingSubtract(state.address?.lamports ?? toLamports(0), unwithdrawableIn(state));
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
-      const coins = named.flatMap(({ mint }) => all.filter(({ fees }) => fees.mint === mint));
+      const coins = named.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
       // All entries of a shared coin have the same distribution.
-      const sweeps = new Set(
-        coins.flatMap(({ fees, sweep }) => (fees.reason === null && sweep ? [sweep] : [])),
-      );
+      const sweeps = new Set(coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])));
       const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
         vault: collectableWith(chosen, vaults),
         pda,
-        coins: coins.map(({ fees, sweep }) => {
+        coins: coins.map(({ sweep, ...fees }) => {
           if (fees.reason !== null || !sweep) return fees;
           const found = chosen.find(
             (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
@@ -118,8 +111,7 @@ export function createBalances(needs: {
   }
 
   function refusalOf(sweep: Sweep, { missingRent }: Vaults): UncollectableReason {
-    const vault = vaultOf(sweep);
-    const rent = sweep.growthRent + (vault ? missingRent[vault] : 0n);
+    const rent = rentWith(missingRent, sweep);
     return rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount)
       ? "RENT_TOO_HIGH"
       : "BELOW_AMM_MINIMUM";
@@ -173,11 +165,4 @@ export function createBalances(needs: {
 function missingRentOf({ address, rent }: WalletState): Lamports {
   const { lamports = toLamports(0), space = 0 } = address ?? {};
   return saturatingSubtract(rentMinimumOf(rent, space), lamports);
-}
-
-/** The sweep that moves the fees to the account's vaults; undefined if none can. */
-function toSweep(coin: CoinAddresses, fees: CoinFees, growthRent: Lamports): Sweep | undefined {
-  const { stage, amount, reason } = fees;
-  if (reason !== null || stage === null || stage === "SHARED" || amount === null) return undefined;
-  return { coin, stage, amount: toLamports(amount), growthRent };
 }

@@ -1,6 +1,6 @@
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { PLACES, type Stage, type SweptVault } from "./launchpad/fee-accounts.ts";
+import type { Stage } from "./launchpad/fee-accounts.ts";
 import type { Shareholder } from "./launchpad/sharing-config.ts";
 import { rentMinimumOf, type Rent } from "./rent.ts";
 import type { Account } from "./rpc/rpc-results.ts";
@@ -12,12 +12,14 @@ export interface Vaults {
   readonly creatorVault: Lamports;
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
-  /** The rent that the first sweep to a vault costs its payer: above 0 if the vault is missing or below its minimum. */
-  readonly missingRent: Readonly<Record<SweptVault, Lamports>>;
+  /**
+   * The rent that the first sweep of a curve (to the creator vault) or pool (to the AMM's vault) costs its payer: above
+   * 0 if the vault is missing or below its minimum.
+   */
+  readonly missingRent: Readonly<Record<Stage, Lamports>>;
   /** The rent-exempt minimum of the creator vault, which stays there. */
   readonly rentMinimum: Lamports;
-  /** The rent-exempt minimum of a token account. */
-  readonly tokenRentMinimum: Lamports;
+  readonly rent: Rent;
   /** The least that the AMM moves out of its vault. */
   readonly ammMinimum: Lamports;
 }
@@ -32,26 +34,23 @@ export function toVaults(
   rent: Rent,
 ): Vaults {
   const rentMinimum = rentMinimumOf(rent, 0);
-  const tokenRentMinimum = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
   const lamports = creatorVault?.lamports ?? toLamports(0);
   const wrapped = readWrappedSol(ammVault);
-  const ofToken = saturatingSubtract(tokenRentMinimum, ammVault?.lamports ?? toLamports(0));
+  const ofToken = saturatingSubtract(
+    rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES),
+    ammVault?.lamports ?? toLamports(0),
+  );
   return {
     creatorVault: lamports,
     ammVault: wrapped ?? toLamports(0),
     missingRent: {
-      creatorVault: saturatingSubtract(rentMinimum, lamports),
-      ammVault: wrapped === undefined ? ofToken : toLamports(0),
+      CURVE: saturatingSubtract(rentMinimum, lamports),
+      POOL: wrapped === undefined ? ofToken : toLamports(0),
     },
     rentMinimum,
-    tokenRentMinimum,
+    rent,
     ammMinimum: AMM_MINIMUM,
   };
-}
-
-/** Raises `ammMinimum` above the `left` lamports that the AMM was last seen to leave in its vault, if any. */
-export function withLeftInAmm(vaults: Vaults, left: bigint | undefined): Vaults {
-  return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
 }
 
 /** A sweep of a coin's curve or pool. It moves the fees that wait there to the account's vaults. */
@@ -63,13 +62,12 @@ export interface PlaceSweep {
   readonly growthRent: Lamports;
 }
 
-/** Sweeps of a shared coin's curve and pool, then a distribution of the fees to all shareholders. */
+/**
+ * Sweeps of a shared coin's curve and pool, then a distribution of the fees to all shareholders. `amount`: what the
+ * account receives; the collect's cost is weighed against it only. `growthRent`: also for missing vaults.
+ */
 export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
-  /** What the account receives. The collect's cost is weighed against this amount only. */
-  readonly amount: Lamports;
-  /** The rent that the payer pays to grow accounts, and for missing vaults. */
-  readonly growthRent: Lamports;
   /** What all shareholders together receive, plus the remainder of rounding. */
   readonly distributable: Lamports;
   /** In the order in which the distribution names them. */
@@ -102,12 +100,8 @@ export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
 }
 
 /** Returns the rent to add `bytes` to an account. Rent is linear in the size. */
-export function growthRentOf(
-  bytes: number,
-  { rentMinimum, tokenRentMinimum }: Pick<Vaults, "rentMinimum" | "tokenRentMinimum">,
-): Lamports {
-  const size = BigInt(TOKEN_ACCOUNT_BYTES);
-  return toLamports(((tokenRentMinimum - rentMinimum) * BigInt(bytes) + size - 1n) / size);
+export function growthRentOf(bytes: number, { rent, rentMinimum }: Vaults): Lamports {
+  return saturatingSubtract(rentMinimumOf(rent, bytes), rentMinimum);
 }
 
 /**
@@ -126,13 +120,13 @@ export function chooseSweeps(
   const missingRent = { ...vaults.missingRent };
 
   function choose(sweep: Sweep): boolean {
-    const vault = vaultOf(sweep);
-    const rent = toLamports(sweep.growthRent + (vault ? missingRent[vault] : 0n));
+    const { stage } = sweep;
+    const rent = rentWith(missingRent, sweep);
     const candidate = { ...sweep, rent };
     if (rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate]))
       return false;
     chosen.push(candidate);
-    if (vault) missingRent[vault] = toLamports(0);
+    if (stage !== "SHARED") missingRent[stage] = toLamports(0);
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
@@ -145,13 +139,13 @@ export function chooseSweeps(
     );
   }
 
-  if (amountInto("ammVault", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
+  if (amountOf("POOL", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
 /** Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 below the AMM's minimum. */
 export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
-  const amount = ammVault + amountInto("ammVault", sweeps);
+  const amount = ammVault + amountOf("POOL", sweeps);
   return toLamports(amount >= ammMinimum ? amount : 0n);
 }
 
@@ -163,8 +157,8 @@ export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lampo
 
 /** Returns the part of {@link collectableWith} that comes from the account's own vaults. */
 export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
-  const swept = amountInto("creatorVault", sweeps);
-  const paid = swept > 0n ? vaults.missingRent.creatorVault : 0n;
+  const swept = amountOf("CURVE", sweeps);
+  const paid = swept > 0n ? vaults.missingRent.CURVE : 0n;
   return saturatingSubtract(
     toLamports(vaults.creatorVault + paid + swept + inAmm(sweeps, vaults)),
     vaults.rentMinimum,
@@ -176,24 +170,24 @@ export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
   return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
 }
 
-/** Returns the account's vault to which a sweep moves fees; undefined for a distribution. */
-export function vaultOf({ stage }: Sweep): SweptVault | undefined {
-  return stage === "SHARED" ? undefined : PLACES[stage].vault;
+/** Returns all rent that a sweep's payer pays if these vaults lack rent. */
+export function rentWith(missingRent: Vaults["missingRent"], { stage, growthRent }: Sweep): Lamports {
+  return toLamports(growthRent + (stage === "SHARED" ? 0n : missingRent[stage]));
 }
 
-export function sweepsInto<S extends Sweep>(vault: SweptVault, sweeps: readonly S[]): (S & PlaceSweep)[] {
-  return sweeps.filter((sweep): sweep is S & PlaceSweep => vaultOf(sweep) === vault);
+export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (S & PlaceSweep)[] {
+  return sweeps.filter((sweep): sweep is S & PlaceSweep => sweep.stage === stage);
 }
 
 /** Returns the sweeps that work without the AMM's transfer. */
-export function withoutPools(sweeps: readonly Sweep[]): Sweep[] {
-  return sweeps.filter((sweep) => vaultOf(sweep) !== "ammVault");
+export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
+  return sweeps.filter(({ stage }) => stage !== "POOL");
 }
 
 export function distributionsOf<S extends Sweep>(sweeps: readonly S[]): (S & Distribution)[] {
   return sweeps.filter((sweep): sweep is S & Distribution => sweep.stage === "SHARED");
 }
 
-function amountInto(vault: SweptVault, sweeps: readonly Sweep[]): bigint {
-  return sweepsInto(vault, sweeps).reduce((sum, { amount }) => sum + amount, 0n);
+function amountOf(stage: Stage, sweeps: readonly Sweep[]): bigint {
+  return sweepsOf(stage, sweeps).reduce((sum, { amount }) => sum + amount, 0n);
 }

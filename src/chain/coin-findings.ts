@@ -29,17 +29,13 @@ export function createCoinFindings() {
       return distributable <= tooLittle ? reason : undefined;
     },
     /**
-     * Records what a simulation or a landed transaction shows. `reason`: undefined if the fees are distributed.
-     * `tooLittle`: the lamports that are not distributed, if a larger amount may be.
+     * Records what a simulation or a landed transaction shows of a coin, or of a vault of the AMM. `reason`: undefined
+     * if the fees are moved. `tooLittle`: the lamports that are not moved, if a larger amount may be.
      */
-    found(mint: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
-      findings.set(mint, reason && { reason, tooLittle });
+    found(mintOrVault: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
+      findings.set(mintOrVault, reason && { reason, tooLittle });
     },
     /** Returns the lamports that the AMM last left in its vault; undefined if none, or not tried within the hour. */
     leftInAmm: (ammVault: string) => findings.get(ammVault)?.tooLittle,
-    /** Records how much wrapped SOL the AMM leaves in its vault in a simulation, in lamports. */
-    foundInAmm(ammVault: string, left: bigint): void {
-      findings.set(ammVault, left > 0n ? { reason: "BELOW_AMM_MINIMUM", tooLittle: left } : undefined);
-    },
   };
 }

@@ -5,14 +5,12 @@ import type { TransactionError } from "./rpc/transaction-error.ts";
 
 /** How one kind of failure appears in the log, to the caller, to the operator and in the metrics. */
 interface Failure<Details> {
-  /** For the log. */
-  readonly text: (details: Details) => string;
-  /** For the caller: replaces the error code's default message, and says when to retry. */
+  /** For the caller and the log: replaces the error code's default message, and says when to retry. */
   readonly answer?: (details: Details) => ErrorDetails;
+  /** For the log, if callers get the error code's default message. */
+  readonly text?: (details: Details) => string;
   /** What the operator can do, if anything. */
   readonly hint?: string;
-  /** True if the collect itself logs the hint: once, instead of once per caller. */
-  readonly isLoggedOnce?: boolean;
   /** `COLLECT_FAILED` if absent. */
   readonly code?: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
   /** The result in the metrics; the code if absent. */
@@ -42,11 +40,9 @@ const inAMinute = (what: string) => () => ({
  */
 export const COLLECT_FAILURES = {
   "not-started": failure({
-    text: () => "the request timed out before the collect started",
     answer: say("The request timed out before this collect started. Request it again."),
   }),
   "too-many-in-flight": failure({
-    text: () => "too many collects are in flight",
     answer: inAMinute("Too many collects are in flight."),
   }),
   /** At this collect's deadline, another replica was still preparing a transaction for the account. */
@@ -56,7 +52,6 @@ export const COLLECT_FAILURES = {
   }),
   /** At this collect's deadline, another collect of this process was distributing a shared coin's fees. */
   "distribution-in-flight": failure({
-    text: () => "another account's collect distributed the coin's shared fees until the collect's deadline",
     answer: say(
       "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
     ),
@@ -77,7 +72,6 @@ export const COLLECT_FAILURES = {
   }),
   /** The account's last transaction failed on the chain. */
   "backing-off": failure<{ readonly leftMs: number }>({
-    text: ({ leftMs }) => `the account backs off for ${Math.ceil(leftMs)} ms more`,
     answer: ({ leftMs }) =>
       sayWhen(
         leftMs,
@@ -86,7 +80,6 @@ export const COLLECT_FAILURES = {
   }),
   /** Too little is left to collect without the coins that back off because their sweeps failed on the chain. */
   "coins-backing-off": failure<{ readonly leftMs: number }>({
-    text: ({ leftMs }) => `the coins back off for ${Math.ceil(leftMs)} ms more`,
     answer: ({ leftMs }) =>
       sayWhen(
         leftMs,
@@ -98,14 +91,12 @@ export const COLLECT_FAILURES = {
    * collects have separate limits. Without `retryAfterSeconds`, the budget can never cover this collect.
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
-    text: ({ scope }) => `the hour's budget for fees is used up: ${scope}`,
     answer: (shortage) =>
       budgetRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget", "collect"),
     result: "refused",
   }),
   /** No transaction was signed before the collect's deadline. */
   "timed-out": failure({
-    text: () => "the collect's deadline passed before a transaction was signed",
     answer: inAMinute("The chain did not answer in time. No new transaction was sent."),
     hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
   }),
@@ -119,10 +110,6 @@ export const COLLECT_FAILURES = {
 
   /** The caller timed out, but the collect continues. With a signature, a transaction was sent and may still land. */
   "still-running": failure<{ readonly signature: string | undefined }>({
-    text: ({ signature }) =>
-      signature === undefined
-        ? "the caller timed out while no transaction was in flight"
-        : `the caller timed out before the outcome of transaction ${signature} was known`,
     answer: ({ signature }) => ({
       message:
         signature === undefined
@@ -134,8 +121,6 @@ export const COLLECT_FAILURES = {
 
   /** The transaction can no longer land; it is not known whether it did. */
   unknown: failure<Signed>({
-    text: ({ signature }) =>
-      `it is not known whether transaction ${signature} landed; if it did not, it never will`,
     answer: ({ signature }) => ({
       message: `It is not known whether transaction ${signature} landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.`,
     }),
@@ -143,12 +128,10 @@ export const COLLECT_FAILURES = {
   }),
   /** The transaction did not land and never can. */
   expired: failure<Signed>({
-    text: ({ signature }) => `transaction ${signature} did not land and never can`,
     answer: ({ signature }) => ({
       message: `Transaction ${signature} did not land and never can. Nothing was moved. Try again.`,
     }),
     hint: "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS",
-    isLoggedOnce: true,
   }),
   "failed-on-chain": failure<
     Signed & {
@@ -162,7 +145,6 @@ export const COLLECT_FAILURES = {
   }),
   /** The transaction landed; the amounts it moved cannot be read. */
   "landed-unreadable": failure<Signed>({
-    text: ({ signature }) => `transaction ${signature} landed, but its amounts cannot be read`,
     answer: ({ signature }) => ({
       message: `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`,
     }),
@@ -175,14 +157,6 @@ type DetailsOf<K extends Kind> = Rows[K] extends Failure<infer Details> ? Detail
 
 export type CollectFailure = { [K in Kind]: { readonly kind: K } & DetailsOf<K> }[Kind];
 
-const codeOf = ({ code = "COLLECT_FAILED" }: Pick<Failure<never>, "code">) => code;
-const resultOf = (row: Pick<Failure<never>, "code" | "result">) => row.result ?? codeOf(row);
-
-/** The results of failed collects in the metrics. */
-export const FAILURE_RESULTS: ReadonlySet<string> = new Set(
-  Object.values<Failure<never>>(COLLECT_FAILURES).map(resultOf),
-);
-
 /** The cast is safe: the row of a kind takes the details of the same kind. */
 const rowOf = ({ kind }: CollectFailure) => COLLECT_FAILURES[kind] as Failure<CollectFailure>;
 
@@ -193,22 +167,19 @@ export class CollectError extends Error {
   /** The contract's error code. */
   readonly code: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
   /** The result in the metrics. */
-  readonly result: string;
+  readonly result: CollectError["code"] | "refused";
 
   constructor(failure: CollectFailure, cause?: unknown) {
     const row = rowOf(failure);
-    super(row.text(failure), { cause });
+    super(row.text?.(failure) ?? row.answer?.(failure).message, { cause });
     this.failure = failure;
-    this.code = codeOf(row);
-    this.result = resultOf(row);
+    this.code = row.code ?? "COLLECT_FAILED";
+    this.result = row.result ?? this.code;
   }
 
   /** Returns what replaces the error code's defaults; the cause is included only with a hint for the operator. */
   details(): ErrorDetails {
-    const { answer, hint, isLoggedOnce } = rowOf(this.failure);
-    return {
-      ...answer?.(this.failure),
-      ...(hint !== undefined && !isLoggedOnce && { cause: this, operatorHint: hint }),
-    };
+    const { answer, hint } = rowOf(this.failure);
+    return { ...answer?.(this.failure), ...(hint !== undefined && { cause: this, operatorHint: hint }) };
   }
 }

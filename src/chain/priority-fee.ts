@@ -4,17 +4,12 @@ import type { Rpc } from "./rpc/rpc-client.ts";
 /** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
 export const BASE_FEE_LAMPORTS = 5_000n;
 
-const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
+/** The lowest price per compute unit. A collect of 10,000 units then pays 10 lamports above the base fee. */
+export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
+/** A price that was enough in three of four recent slots: a collect waits for a few slots instead of paying more. */
+export const PRIORITY_FEE_PERCENTILE = 75;
 
-/** The operator's settings for prices. */
-export interface PricePolicy {
-  /** The lowest price, in micro-lamports per compute unit. */
-  readonly priorityFeeFloorMicrolamports: bigint;
-  /** The price would have been enough in this percentage of the recent slots, 0 to 100. */
-  readonly priorityFeePercentile: number;
-  /** The most that one transaction may pay above the base fee. */
-  readonly maxPriorityFeeLamports: Lamports;
-}
+const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
 /** The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`, used or not. */
 export function priorityFee(price: bigint, unitLimit: number): bigint {
@@ -30,13 +25,13 @@ export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,
   addresses: readonly string[],
   unitLimit: number,
-  { priorityFeeFloorMicrolamports, priorityFeePercentile, maxPriorityFeeLamports }: PricePolicy,
+  maxPriorityFeeLamports: Lamports,
 ): Promise<bigint> {
   const prices = await rpc.getRecentPrices(addresses).catch(() => []);
   const sorted = prices.toSorted((a, b) => a - b);
-  const index = Math.min(Math.floor((sorted.length * priorityFeePercentile) / 100), sorted.length - 1);
+  const index = Math.min(Math.floor((sorted.length * PRIORITY_FEE_PERCENTILE) / 100), sorted.length - 1);
   const recent = BigInt(sorted[index] ?? 0);
-  const wanted = recent > priorityFeeFloorMicrolamports ? recent : priorityFeeFloorMicrolamports;
+  const wanted = recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
   const affordable = (maxPriorityFeeLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
   return wanted < affordable ? wanted : affordable;
 }

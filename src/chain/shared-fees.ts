@@ -1,16 +1,15 @@
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
-import { reasonOf, type Coin, type CoinFees, type UncollectableReason } from "./launchpad/coin-fees.ts";
+import {
+  reasonOf,
+  type Coin,
+  type CoinFees,
+  type SweepableFees,
+  type UncollectableReason,
+} from "./launchpad/coin-fees.ts";
 import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
 import { ALL_BPS, type Shareholder, type SharingConfig } from "./launchpad/sharing-config.ts";
 import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
-
-/** A coin's fees for one account that shares them. `fees`: an entry per place where fees wait (curve, pool, vaults). */
-export interface SharedFees {
-  readonly fees: readonly CoinFees[];
-  /** What a collect does for the coin; undefined if it can do nothing. */
-  readonly distribution: Distribution | undefined;
-}
 
 /**
  * The lamports, rent included, that the config's creator vault must hold for a distribution to pay anything. The launch
@@ -25,7 +24,10 @@ export function partOf(amount: bigint, shareholders: readonly Shareholder[], add
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
 }
 
-/** Returns a coin's fees for one account that shares them. Only a simulation shows if the others can be paid. */
+/**
+ * Returns a coin's fees for one account that shares them: an entry per place where fees wait (curve, pool, vaults), all
+ * with the same distribution. Only a simulation shows if the others can be paid.
+ */
 export function toSharedFees(
   { addresses: coin, places, vaults }: Coin,
   { isPaused, shareholders }: SharingConfig,
@@ -37,7 +39,7 @@ export function toSharedFees(
     /** Returns why the last collect that tried could not distribute this amount. */
     reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
-): SharedFees {
+): SweepableFees[] {
   const { address, feePayer, minCollectLamports, reasonFound } = needs;
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
@@ -67,7 +69,7 @@ export function toSharedFees(
       ({ stage, account }) => stage === "POOL" && reasonOfPlace(account) === null,
     )?.account;
     const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
-    const hasAmmVault = vaults.missingRent.ammVault === 0n;
+    const hasAmmVault = vaults.missingRent.POOL === 0n;
 
     function compose(withPool: boolean): Distribution {
       const fromAmm = withPool && inAmm >= vaults.ammMinimum ? inAmm : 0n;
@@ -77,7 +79,7 @@ export function toSharedFees(
       // Nothing trades on the curve of a coin that has migrated.
       const withCurve = !pool || curve.waiting > 0n;
       const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paid : 0n;
-      const forPool = withPool ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.ammVault : 0n;
+      const forPool = withPool ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.POOL : 0n;
       return {
         coin,
         stage: "SHARED",
@@ -105,9 +107,9 @@ export function toSharedFees(
     quoteMint: string,
     amount: bigint | null,
     reason: CoinFees["reason"],
-  ): CoinFees {
+  ): SweepableFees {
     const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : blocked);
-    return { mint: coin.mint, stage, quoteMint, amount, shareBps, reason: reasonNow };
+    return { mint: coin.mint, stage, quoteMint, amount, shareBps, reason: reasonNow, sweep: distribution };
   }
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
@@ -128,5 +130,5 @@ export function toSharedFees(
   const inVaults =
     share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + share(vaults.ammVault);
   const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT.toBase58(), inVaults, null)] : [];
-  return { fees: [...inPlaces, ...ofVaults], distribution };
+  return [...inPlaces, ...ofVaults];
 }

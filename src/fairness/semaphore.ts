@@ -5,15 +5,12 @@ import { inFairOrder } from "./fair-order.ts";
 export interface Task<T> {
   /** Waits for the task's result. Rejects with the task's error, the error of `refuse`, or the signal's reason. */
   join(caller: { readonly addressBlock: string; readonly signal: AbortSignal }): Promise<T>;
-  hasCallers(): boolean;
 }
 
-/** The address blocks of a task's callers, in the order in which they joined; grows while more join. */
-export type Blocks = ReadonlySet<string>;
-
 interface Place<T> {
-  readonly run: (blocks: Blocks) => Promise<T>;
+  readonly run: () => Promise<T>;
   readonly onEnd: () => void;
+  /** The address blocks of the task's callers. */
   readonly blocks: Set<string>;
   readonly waiters: Set<PromiseWithResolvers<T>>;
 }
@@ -40,7 +37,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
   function start(place: Place<T>): void {
     waiting.delete(place);
     running.add(place);
-    place.run(place.blocks).then(
+    place.run().then(
       (result) => {
         end(place);
         for (const { resolve } of place.waiters) resolve(result);
@@ -63,7 +60,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
   }
 
   /** Adds a task; join it at once. `onEnd` is called when it has ended, is refused, or all its callers have left. */
-  return (run: (blocks: Blocks) => Promise<T>, onEnd: () => void): Task<T> => {
+  return (run: () => Promise<T>, onEnd: () => void = () => undefined): Task<T> => {
     // Bound, so that the task's spans belong to the request that adds the task, not to the task whose end starts it.
     const place: Place<T> = {
       run: AsyncResource.bind(run),
@@ -91,7 +88,6 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
           if (place.waiters.size === 0 && waiting.has(place)) end(place);
         }
       },
-      hasCallers: () => place.waiters.size > 0,
     };
   };
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { hold, isMethod } from "../support/sandbox.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -55,28 +55,6 @@ it("a block of addresses gets an eighth of the hour's calls for histories, and o
   );
   expect(callsOf("getTransaction") + callsOf("getSignaturesForAddress")).toBeLessThanOrEqual(65);
   expect((await read("artist003", 20, "198.51.100.1")).body.errors).toBeUndefined();
-});
-
-it("a waiting read is charged to the first reader whose share has room", async () => {
-  world = await startWorld({ HISTORY_CALLS_PER_HOUR: 2_400 });
-  for (const handle of ["artist001", "artist002"]) sendTo(handle, 50);
-  const used = [];
-  for (let i = 0; i < 15; i++) used.push((await read("artist001", 50, `192.0.2.${10 + i}`)).body);
-  expect(used.at(-1)).toMatchObject(refused("artist001", "CALLER"));
-  // All slots for lists are taken, so that the next list waits for its readers.
-  const release = hold(world.sandbox.rpc, isMethod("getSignaturesForAddress"));
-  const others = Array.from({ length: 8 }, (_, i) => read(`artist01${i}`, 1, `203.0.${i}.1`));
-  await expect.poll(() => callsOf("getSignaturesForAddress")).toBeGreaterThanOrEqual(9);
-  const readers = [];
-  // The block without a call left comes first.
-  for (const address of ["192.0.2.2", "198.51.100.1", "198.51.101.1", "198.51.102.1"]) {
-    readers.push(read("artist002", 1, address));
-    for (let i = 0; i < 3; i++) await world.request("/livez");
-  }
-  release();
-  const answers = await Promise.all(readers);
-  expect(answers.slice(1).map(({ body }) => body.errors)).toEqual([undefined, undefined, undefined]);
-  for (const { body } of await Promise.all(others)) expect(body.errors).toBeUndefined();
 });
 
 it("when all blocks have used the budget, histories are refused and balances are answered", async () => {

@@ -2,15 +2,10 @@ import { describe, expect, it } from "vitest";
 import { toLamports } from "../../src/chain/lamports.ts";
 import { choosePrice, priorityFee } from "../../src/chain/priority-fee.ts";
 
-const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000, policy = {}) => {
+const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
   const getRecentPrices = () =>
     recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(recentPrices);
-  return choosePrice({ getRecentPrices }, [], unitLimit, {
-    priorityFeeFloorMicrolamports: 1_000n,
-    priorityFeePercentile: 75,
-    maxPriorityFeeLamports: toLamports(maxFee),
-    ...policy,
-  });
+  return choosePrice({ getRecentPrices }, [], unitLimit, toLamports(maxFee));
 };
 
 describe("the priority fee", () => {
@@ -20,7 +15,7 @@ describe("the priority fee", () => {
     expect(priorityFee(0n, 5_000)).toBe(0n);
   });
 
-  it("uses the configured percentile of recent prices: 75 is enough for three of four slots", async () => {
+  it("is the price that was enough in three of four recent slots", async () => {
     expect(await choose([40_000, 10_000, 20_000, 30_000])).toBe(40_000n);
     expect(await choose(Array.from({ length: 100 }, (_, i) => i * 1_000))).toBe(75_000n);
   });
@@ -29,18 +24,6 @@ describe("the priority fee", () => {
     expect(await choose([0, 0, 0])).toBe(1_000n);
     expect(await choose([])).toBe(1_000n);
     expect(await choose(new Error("down"))).toBe(1_000n);
-  });
-
-  it("uses the configured floor and percentile", async () => {
-    const prices = Array.from({ length: 100 }, (_, i) => i * 1_000);
-    const at = (priorityFeePercentile: number, priorityFeeFloorMicrolamports = 0n) =>
-      choose(prices, 10_000, 50_000, { priorityFeePercentile, priorityFeeFloorMicrolamports });
-    expect(await Promise.all([at(0), at(50), at(100), at(50, 90_000n)])).toEqual([
-      0n,
-      50_000n,
-      99_000n,
-      90_000n,
-    ]);
   });
 
   it("never exceeds the cap", async () => {

@@ -47,14 +47,14 @@ it("starts tasks at the end of the event-loop turn, and gives all their callers 
   expect(started()).toEqual([]);
   await turn();
   expect(started()).toEqual(["works", "fails"]);
-  expect([works.hasCallers(), ended]).toEqual([true, []]);
+  expect(ended).toEqual([]);
   await end("works");
   await end("fails", new Error("broken"));
   expect(await Promise.all(results)).toEqual([
     ...Array<string>(2).fill("result of works"),
     ...Array<string>(2).fill("Error: broken"),
   ]);
-  expect([works.hasCallers(), ended]).toEqual([false, ["works", "fails"]]);
+  expect(ended).toEqual(["works", "fails"]);
 });
 
 it("starts a waiting task when another ends, even if that fails", async () => {
@@ -119,7 +119,7 @@ it("lets a task go on that all its callers have left", async () => {
   await turn();
   leaving.abort(new Error("left"));
   await expect(left).rejects.toThrow("left");
-  expect([task.hasCallers(), ended]).toEqual([false, []]);
+  expect(ended).toEqual([]);
   await end("running");
   expect([started(), ended]).toEqual([["running"], ["running"]]);
 });

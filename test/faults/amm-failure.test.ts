@@ -33,7 +33,7 @@ describe("a failure of the AMM's part", () => {
     expect(body).toMatchObject({ success: true, collected: "1.0000", newBalance: "1.7500" });
     const { message } = world.sandbox.chain.landed(body.txSignature)!;
     expect(message.staticAccounts).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
-    const [line] = world.logLines.filter((text) => text.includes("leaves out the AMM's fees"));
+    const [line] = world.logLines.filter((text) => text.includes("leaves out coins or the AMM's fees"));
     const { level, err } = JSON.parse(line!);
     expect(level).toBe(40);
     expect(err.message).toContain(JSON.stringify(AMM_REFUSES));

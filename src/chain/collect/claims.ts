@@ -153,24 +153,17 @@ return answer(ARGV[1])
 `,
 };
 
-/** ARGV: the token, LEASE_MS. Renews the claim of this token, unless it has a transaction. */
-const RENEW: Script<unknown> = {
-  answer: z.unknown(),
-  text: `
-local token, transaction = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction'))
-if token == ARGV[1] and not transaction then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 1
-`,
-};
-
-/** ARGV: the token, its transaction, SIGNED_MS. Returns 1, or 0 when another token is in the claim. */
+/**
+ * ARGV: the token; its transaction and SIGNED_MS, or "" and LEASE_MS. Stores the transaction; without one, renews a claim
+ * that has none. Returns 1, or 0 when another token is in the claim.
+ */
 const STORE: Script<number> = {
   answer: z.int(),
   text: `
-local token = redis.call('HGET', KEYS[1], 'token')
+local token, stored = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction'))
 if token and token ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'token', ARGV[1], 'transaction', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
+if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'token', ARGV[1], 'transaction', ARGV[2]) end
+if ARGV[2] ~= '' or not stored then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return 1
 `,
 };
@@ -225,6 +218,8 @@ const toText = ({ collected, newBalance, signature, at }: LastCollect): string =
     signature,
     at: at.getTime(),
   });
+const newestOf = (a: LastCollect | undefined, b: LastCollect | undefined) =>
+  a && !(b && b.at > a.at) ? a : b;
 /** Returns ms; 0 or less once the collect has expired. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
@@ -271,9 +266,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   }
 
   function rememberCollect(address: string, collect: LastCollect): void {
-    const known = collects.get(address);
-    const ttl = timeToLive(collect);
-    if (ttl > 0 && !(known && known.at > collect.at)) collects.set(address, collect, { ttl });
+    const newest = newestOf(collect, collects.get(address))!;
+    collects.set(address, newest, { ttl: Math.max(1, timeToLive(newest)) });
   }
 
   function rememberBackoff(address: string, ms: number): void {
@@ -282,9 +276,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
-    const stored = LAST_COLLECT.safeParse(parseJson(text)).data;
-    const known = collects.get(address);
-    const newest = stored && known ? (known.at > stored.at ? known : stored) : (stored ?? known);
+    const newest = newestOf(LAST_COLLECT.safeParse(parseJson(text)).data, collects.get(address));
     return newest && timeToLive(newest) > 0 ? newest : undefined;
   }
 
@@ -329,7 +321,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       const takenAt = performance.now();
       let hasTransaction = holder !== token;
       if (hasTransaction) free();
-      const renew = () => void redis?.run(RENEW, keys, [token, LEASE_MS]);
+      const renew = () => void redis?.run(STORE, keys, [token, "", LEASE_MS]);
       const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
 
       function settle(landing?: Landing): void {
@@ -406,13 +398,9 @@ export async function storeUnderAll(
 }
 
 async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {
-  const timeout = new AbortController();
-  const late = sleep(Math.max(0, endsAt - performance.now()), "late", { signal: timeout.signal }).catch(
-    () => "",
-  );
-  const first = await Promise.race([promise, late]);
-  timeout.abort();
-  if (first === "late") throw new CollectError({ kind: "distribution-in-flight" });
+  const late = sleep(Math.max(0, endsAt - performance.now()), "late", { ref: false });
+  if ((await Promise.race([promise, late])) === "late")
+    throw new CollectError({ kind: "distribution-in-flight" });
 }
 
 /** Returns a claim to follow a transaction whose outcome another collect of this process has found. */

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../store/memoize.ts";
-import { FAILURE_RESULTS } from "../collect-error.ts";
+import type { CollectError } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import { describeBalance } from "./fee-payer.ts";
 
@@ -13,7 +13,14 @@ export interface MetricsWaits {
   readonly balanceMaxAgeMs?: number | undefined;
 }
 
-const RESULTS = ["collected", "nothing", ...FAILURE_RESULTS];
+type Result = "collected" | "nothing" | CollectError["result"];
+const RESULTS: readonly Result[] = [
+  "collected",
+  "nothing",
+  "refused",
+  "INSUFFICIENT_FUNDS",
+  "COLLECT_FAILED",
+];
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
@@ -74,8 +81,7 @@ export function createCollectMetrics(
   }
 
   return {
-    /** `result`: `collected`, `nothing`, `refused` or the code of the error. */
-    ended(result: string): void {
+    ended(result: Result): void {
       collects.inc({ result });
       if (result === "INSUFFICIENT_FUNDS") {
         warnings.raise("fee payer", `the fee payer ${feePayer} cannot pay for a collect: fund it`);

@@ -104,23 +104,17 @@ export function createCollector(needs: CollectNeeds) {
     const { task, payers } = collect;
     if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
     collect.inFlight?.asked();
-    const timeout = new AbortController();
-    const timer = setTimeout(
-      () => {
-        timeout.abort(timeoutErrorOf(collect));
-      },
-      Math.max(0, startedAt + collectTimeoutMs - performance.now()),
-    );
+    const leftMs = Math.max(0, startedAt + collectTimeoutMs - performance.now());
+    const signal = AbortSignal.timeout(Math.ceil(leftMs));
     try {
-      const outcome = await task.join({ addressBlock, signal: timeout.signal });
+      const outcome = await task.join({ addressBlock, signal });
       return (await collect.inFlight!.isResultFor(startedAt)) ? outcome : undefined;
     } catch (error) {
+      if (error === signal.reason) throw timeoutErrorOf(collect);
       if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);
       if (!shortage) return undefined;
       throw new CollectError({ ...error.failure, ...shortage });
-    } finally {
-      clearTimeout(timer);
     }
   }
 

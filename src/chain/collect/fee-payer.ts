@@ -24,31 +24,15 @@ export function describeBalance(
   return { collects, isEnough: collects >= FEW_COLLECTS, text };
 }
 
-/** The lamports that a message moves to an account's address, and who pays the account's share of the cost. */
-export interface CollectedAccount {
-  readonly moved: Lamports;
-  readonly payers: Payers;
-}
-
 /** What a message costs besides the fee, and what it may do. */
 interface Spending {
   /** The lamports that the fee payer may still spend after this message's fee and rent; undefined when unknown. */
   readonly spendable: bigint | undefined;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
-  /** The accounts that the message collects, which share its cost equally. */
-  readonly accounts: readonly CollectedAccount[];
+  /** What the message moves to each account's address, and who pays the account's share of the cost: all are equal. */
+  readonly accounts: readonly { readonly moved: Lamports; readonly payers: Payers }[];
   readonly sweeps: AllowedSweeps["sweeps"];
-}
-
-/** A transaction that is ready to send. */
-export interface SignedTransaction {
-  readonly base64: string;
-  readonly signature: string;
-  /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
-  readonly fee: Lamports;
-  /** In the order of the accounts. */
-  readonly costs: readonly AccountCost[];
 }
 
 /** An account's share of a transaction's cost. */
@@ -99,7 +83,7 @@ export function createFeePayer(needs: {
   /** Reserves the cost for each account, or for none. */
   async function reserve(
     { fee, rent }: Omit<Cost, "moved">,
-    accounts: readonly CollectedAccount[],
+    accounts: Spending["accounts"],
   ): Promise<ReservedFee[]> {
     const results = await Promise.allSettled(
       accounts.map(({ moved, payers }) => budget.reserve({ fee, rent, moved }, payers)),
@@ -127,10 +111,7 @@ export function createFeePayer(needs: {
      * the cost, and another error if the message is not safe to sign. With several accounts, an AggregateError replaces
      * `budget-spent`: one entry per account, undefined for those not refused; nothing is then reserved.
      */
-    async sign(
-      message: Uint8Array,
-      { spendable, rent, sweeps, accounts }: Spending,
-    ): Promise<SignedTransaction> {
+    async sign(message: Uint8Array, { spendable, rent, sweeps, accounts }: Spending) {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
       const count = BigInt(accounts.length);
       const perAccount = (lamports: Lamports) => toLamports((lamports + count - 1n) / count);
@@ -151,8 +132,10 @@ export function createFeePayer(needs: {
       return {
         base64: toTransaction(message, keypair.publicKey.toBase58(), signature),
         signature: getBase58Decoder().decode(signature),
+        /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
         fee,
-        costs: reserved.map((each) => ({
+        /** In the order of the accounts. */
+        costs: reserved.map((each): AccountCost => ({
           close({ refund }) {
             openCosts -= cost;
             if (refund) each(cost);

@@ -86,7 +86,7 @@ export function createReadOutcome(needs: {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
     const { before, after } = landed?.balances.get(feePayer) ?? {};
-    if (!signed.hasSweeps || !landed || before === undefined || after === undefined) return;
+    if (!signed.transaction.sweptMints || !landed || before === undefined || after === undefined) return;
     const rent = saturatingSubtract(before, toLamports(after + landed.fee));
     signed.correctRent(rent);
     metrics.paid(rent);

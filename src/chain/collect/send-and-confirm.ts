@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger } from "../../observability/log.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
 import { MAX_SIGNATURES_PER_CALL, type ExpiryReport, type SignatureStatus } from "../rpc/signature-status.ts";
@@ -59,10 +58,8 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  * configured, its report is enough. If the endpoints do not agree within 20 s, the outcome is unknown: an endpoint that
  * is stuck or silent must not keep an account locked. Failed calls prove nothing and are retried.
  */
-export function createConfirmation(
-  needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice; log: Logger },
-) {
-  const { rpc, versions, log } = needs;
+export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice }) {
+  const { rpc, versions } = needs;
   const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
   /**
    * Callbacks for when an open transaction is confirmed, by signature. Not promises: a promise that never settles would
@@ -72,16 +69,6 @@ export function createConfirmation(
   let isPolling = false;
   const confirming = new Map<string, Promise<TransactionOutcome>>();
   const reading = new Map<string, Promise<LandedTransaction | undefined>>();
-
-  /** Returns undefined if the call fails; the caller then retries. */
-  async function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
-    try {
-      return await call;
-    } catch (error) {
-      log.debug({ err: error }, "a call to the chain failed while a transaction was in flight");
-      return undefined;
-    }
-  }
 
   /** Reads the statuses of all open transactions together, while there are any. */
   async function poll(): Promise<void> {
@@ -233,6 +220,11 @@ export function createConfirmation(
       return undefined;
     },
   };
+}
+
+/** Resolves to undefined if the call fails; the caller then retries. */
+function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
+  return call.catch(() => undefined);
 }
 
 /** Returns the promise of the key that is still pending, or starts one. */

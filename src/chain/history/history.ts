@@ -2,16 +2,15 @@ import { createLruCache } from "../../store/lru-cache.ts";
 import { serviceBusy } from "../../contract/service-busy.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
-import { createBudget, type Shortage } from "../../fairness/budget.ts";
+import { createBudget } from "../../fairness/budget.ts";
+import { createSemaphore } from "../../fairness/semaphore.ts";
 import type { Redis } from "../../store/redis.ts";
-import type { Blocks } from "../../fairness/semaphore.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Floors } from "../slots/stale-balances.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/transactions.ts";
 import { budgetRefusal } from "../budget-refusal.ts";
-import { createSharedReads, type HistoryReader } from "./shared-reads.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";
 
 /** A page of an account's history, newest first. */
@@ -21,6 +20,13 @@ export interface HistoryPage {
   readonly endCursor: string | undefined;
   /** Whether there are older transactions. They may contain no transfer. */
   readonly hasNextPage: boolean;
+}
+
+/** A caller that reads a history. */
+export interface HistoryReader {
+  readonly signal: AbortSignal;
+  /** Readers in the same block of IP addresses share one budget of calls. */
+  readonly addressBlock: string;
 }
 
 /**
@@ -36,6 +42,15 @@ const MAX_CACHED = 50_000;
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
 const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
+/**
+ * Lists, and transactions, that are read at once: providers allow about ten calls a second or more. More wait in turns
+ * of address blocks, for about 25 s at 0.2 s per call; still more are refused.
+ */
+const IN_TURN = {
+  maxRunning: 8,
+  maxWaiting: 1_000,
+  refuse: () => serviceBusy("Too many histories are being read. Try again in 30 seconds."),
+};
 /** How often a transaction is read: a node may list it some time before it can return it. */
 const READS = 3;
 const REREAD_MS = 400;
@@ -63,9 +78,8 @@ export function createHistory(needs: {
   const { rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
   const cache = createLruCache<string, { readonly transfer: Transfer | undefined }>(MAX_CACHED);
-  // A list must be newer than its request, so no reader joins a read in flight.
-  const shareList = createSharedReads<readonly ListedTransaction[] | undefined>({ joinsInFlight: false });
-  const shareTransaction = createSharedReads<Transfer | undefined>({ joinsInFlight: true });
+  const addList = createSemaphore<readonly ListedTransaction[] | undefined>(IN_TURN);
+  const addTransaction = createSemaphore<Transfer | undefined>(IN_TURN);
   const budget = createBudget({
     name: "history",
     limit: historyCallsPerHour,
@@ -75,17 +89,12 @@ export function createHistory(needs: {
   });
   metrics.watch("history_calls", budget.usedRatio);
 
-  /** Takes one call from the budget of the first address block that has one left. */
-  async function pay(blocks: Blocks) {
-    let shortage: Shortage | undefined;
-    // Also visits blocks that are added meanwhile.
-    for (const block of blocks) {
-      const paid = await budget.take(block, 1);
-      if (!paid.shortage) return paid;
-      shortage = paid.shortage;
-      metrics.refused("history_calls", shortage.scope, 1);
-    }
-    const { message, extensions } = budgetRefusal(shortage!, "budget of calls for histories", "page");
+  /** Takes one call from the budget of the reader's address block. */
+  async function pay({ addressBlock }: HistoryReader) {
+    const paid = await budget.take(addressBlock, 1);
+    if (!paid.shortage) return paid;
+    metrics.refused("history_calls", paid.shortage.scope, 1);
+    const { message, extensions } = budgetRefusal(paid.shortage, "budget of calls for histories", "page");
     throw serviceBusy(message, { extensions });
   }
 
@@ -103,8 +112,8 @@ export function createHistory(needs: {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
 
-      async function readList(blocks: Blocks): Promise<readonly ListedTransaction[] | undefined> {
-        const paid = await pay(blocks);
+      async function readList(): Promise<readonly ListedTransaction[] | undefined> {
+        const paid = await pay(reader);
         // One more than a page looks at shows whether there are older ones.
         const limit = maxLookedAt + 1;
         const minSlot = floors.landedSlotOf(address);
@@ -118,9 +127,9 @@ export function createHistory(needs: {
         const key = `${signature} ${address}`;
         const cached = cache.get(key);
         if (cached) return cached.transfer;
-        const readPaid = async (blocks: Blocks) => {
+        const readPaid = async () => {
           for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
-            await pay(blocks);
+            await pay(reader);
             const found = await rpc.readTransaction(signature, address);
             if (found) {
               const transfer = toTransfer(found, signature, account, launchpadProgramId);
@@ -131,10 +140,10 @@ export function createHistory(needs: {
           }
           throw new RpcError("unreadable", "getTransaction", "every endpoint");
         };
-        return shareTransaction(key, readPaid, reader);
+        return addTransaction(readPaid).join(reader);
       }
 
-      const list = await shareList(`${address} ${after} ${maxLookedAt}`, readList, reader);
+      const list = await addList(readList).join(reader);
       if (!list) return undefined;
       const page: Transfer[] = [];
       let looked = 0;

@@ -1,6 +1,7 @@
+import { toLamports } from "../lamports.ts";
 import type { Rent } from "../rent.ts";
 import type { Accounts } from "../rpc/read-accounts.ts";
-import { toVaults, type Vaults } from "../choose-sweeps.ts";
+import { growthRentOf, toVaults, type Sweep, type Vaults } from "../choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
@@ -50,10 +51,9 @@ export interface CoinFees {
   readonly reason: UncollectableReason | null;
 }
 
-/** The fees on the curve or in the pool of a coin that is not shared. */
-interface OwnFees extends CoinFees {
-  /** How many bytes a sweep adds to the account, at the payer's expense. */
-  readonly missingBytes: number;
+/** A coin's fees in one place, and the sweep that moves them; undefined if none can. */
+export interface SweepableFees extends CoinFees {
+  readonly sweep: Sweep | undefined;
 }
 
 /** A curve or pool that exists. */
@@ -81,19 +81,18 @@ export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): strin
   return [curve, pool, sharingConfig.address, sharingConfig.creatorVault, sharingConfig.ammVault];
 }
 
-/**
- * Decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES} of their data. Returns
- * undefined if an account cannot be used.
- */
-export type DecodeCoin = (addresses: CoinAddresses, accounts: Accounts, rent: Rent) => Coin | undefined;
+export type DecodeCoin = ReturnType<typeof createDecodeCoin>;
 
-/** Decodes coins. Only the chain's accounts decide who receives a coin's fees. */
+/**
+ * Returns a function that decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES}
+ * of their data; undefined if an account cannot be used. Only these accounts decide who receives a coin's fees.
+ */
 export function createDecodeCoin(programs: {
   launchpadProgramId: string;
   launchpadAmmProgramId: string;
   launchpadFeesProgramId: string;
-}): DecodeCoin {
-  return (addresses, accounts, rent) => {
+}) {
+  return (addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined => {
     if (accounts.some((account) => account?.isRounded)) return undefined;
     const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
     const ofPlaces = { curve, pool };
@@ -114,24 +113,27 @@ export function createDecodeCoin(programs: {
 
 /**
  * Returns the fees of a coin for the account with the address `creator`, in base58, which must not be a shareholder.
- * There is one entry for the curve and one for the pool, if they exist, or a single entry if neither does. A completed
+ * `vaults` are the account's. There is one entry for the curve and one for the pool, if they exist, or a single entry if neither does. A completed
  * curve with a pool has an entry only while fees wait there.
  */
-export function toCoinFees(coin: Coin, creator: string): OwnFees[] {
+export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): SweepableFees[] {
   const { addresses, places } = coin;
   const { mint } = addresses;
   const fees = places
     .filter((place) => place.account.waiting > 0n || place === places.at(-1))
-    .map(({ stage, account, isUnread }) => ({
-      mint,
-      stage,
-      quoteMint: account.quoteMint,
-      amount: isUnread ? null : account.waiting,
-      shareBps: account.creator === creator ? ALL_BPS : 0,
-      reason: reasonOf(addresses, account, creator),
-      missingBytes: account.missingBytes,
-    }));
-  const none = { mint, stage: null, quoteMint: null, amount: null, shareBps: 0, missingBytes: 0 };
+    .map(({ stage, account, isUnread }) => {
+      const { quoteMint, waiting } = account;
+      const reason = reasonOf(addresses, account, creator);
+      const growthRent = growthRentOf(account.missingBytes, vaults);
+      return {
+        ...{ mint, stage, quoteMint, reason },
+        amount: isUnread ? null : waiting,
+        shareBps: account.creator === creator ? ALL_BPS : 0,
+        sweep:
+          reason === null ? { coin: addresses, stage, amount: toLamports(waiting), growthRent } : undefined,
+      };
+    });
+  const none = { mint, stage: null, quoteMint: null, amount: null, shareBps: 0, sweep: undefined };
   return fees.length > 0 ? fees : [{ ...none, reason: "NO_SUCH_COIN" }];
 }
 

@@ -3,12 +3,10 @@ import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
-/** The vaults of an account to which sweeps move fees, in the order of the sweeps. */
-export const SWEPT_VAULTS = ["creatorVault", "ammVault"] as const;
-
-export type SweptVault = (typeof SWEPT_VAULTS)[number];
-
-/** Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. */
+/**
+ * Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. A sweep moves them to the creator
+ * vault, or to the AMM's vault.
+ */
 export type Stage = "CURVE" | "POOL";
 
 /** Describes a curve or a pool, where a coin's creator fees wait. */
@@ -19,8 +17,6 @@ interface Place {
   readonly program: "launchpadProgramId" | "launchpadAmmProgramId";
   /** Which instruction of the launch platform sweeps it. */
   readonly sweep: "sweepCurve" | "sweepPool";
-  /** The vault to which a sweep moves the fees. */
-  readonly vault: SweptVault;
   readonly layout: Layout;
 }
 
@@ -48,7 +44,6 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
     account: "curve",
     program: "launchpadProgramId",
     sweep: "sweepCurve",
-    vault: "creatorVault",
     layout: {
       discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
       isComplete: 48,
@@ -64,7 +59,6 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
     account: "pool",
     program: "launchpadAmmProgramId",
     sweep: "sweepPool",
-    vault: "ammVault",
     layout: {
       discriminator: Buffer.from("f19a6d0411b16dbc", "hex"),
       quoteMint: 75,

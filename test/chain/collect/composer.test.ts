@@ -147,8 +147,14 @@ describe("the composer", () => {
     const { choosePart } = composer;
     const account = newAccount();
     const vaults = {
-      ...{ creatorVault: ZERO, ammVault: ZERO, rentMinimum: ZERO, tokenRentMinimum: ZERO, ammMinimum: ZERO },
-      missingRent: { creatorVault: ZERO, ammVault: ZERO },
+      ...{
+        creatorVault: ZERO,
+        ammVault: ZERO,
+        rentMinimum: ZERO,
+        rent: { lamportsPerByteYear: 0, exemptionThreshold: 2 },
+        ammMinimum: ZERO,
+      },
+      missingRent: { CURVE: ZERO, POOL: ZERO },
     };
     const amount = () => 1_000 + randomInt(1_000);
     const shareholders = [account.address, ...Array.from({ length: 9 }, randomKey)];

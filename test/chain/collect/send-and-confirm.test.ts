@@ -60,7 +60,6 @@ async function start(
     ...waits,
     rpc,
     versions: createVersionChoice({ log }),
-    log,
   });
   return {
     chain,

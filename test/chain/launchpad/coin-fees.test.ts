@@ -1,7 +1,9 @@
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { decodeFeeAccount } from "../../../src/chain/launchpad/fee-accounts.ts";
 import { createDecodeCoin, toCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
+import { toVaults } from "../../../src/chain/choose-sweeps.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import {
   AMM,
@@ -84,7 +86,13 @@ interface Places {
 }
 const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
 const decode = ({ curve, pool }: Places) => decodeCoin(coinAddressesOf(MINT), [curve, pool], RENT);
-const read = (places: Places) => toCoinFees(decode(places)!, CREATOR);
+/** Vaults for which the rent of a byte is a lamport. */
+const VAULTS = toVaults(undefined, undefined, { lamportsPerByteYear: 0.5, exemptionThreshold: 2 });
+const read = (places: Places) =>
+  toCoinFees(decode(places)!, CREATOR, VAULTS).map(({ sweep, ...fees }) => ({
+    ...fees,
+    missingBytes: Number(sweep?.growthRent ?? 0),
+  }));
 const reasons = (accounts: Places) => read(accounts).map(({ stage, reason }) => [stage, reason]);
 
 const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fields: Fields])[] = [
@@ -239,9 +247,11 @@ describe("a coin's fees", () => {
         const short = { ...whole, data: whole.data.subarray(0, bytes) };
         const padded = Buffer.alloc(300);
         short.data.copy(padded);
-        const missingBytes = Math.max(0, size - bytes);
-        const [expected] = read({ [stage]: { ...whole, data: padded } });
-        expect(read({ [stage]: short }), `${bytes} bytes`).toEqual([{ ...expected, missingBytes }]);
+        expect(read({ [stage]: short }), `${bytes} bytes`).toEqual(
+          read({ [stage]: { ...whole, data: padded } }),
+        );
+        const decoded = decodeFeeAccount(stage === "curve" ? "CURVE" : "POOL", short, programs);
+        expect(decoded?.missingBytes, `${bytes} bytes`).toBe(Math.max(0, size - bytes));
       }
     }
   });
@@ -256,7 +266,8 @@ describe("a coin's fees", () => {
     [166, null, 7n],
     [256, null, 7n],
   ] as const)("on a curve of %i bytes: %s", (bytes, reason, amount) => {
-    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount }]);
+    const missingBytes = reason === null ? Math.max(0, 166 - bytes) : 0;
+    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount, missingBytes }]);
   });
 
   it.each([
@@ -266,6 +277,7 @@ describe("a coin's fees", () => {
     [287, null, 7n],
     [300, null, 7n],
   ] as const)("in a pool of %i bytes: %s", (bytes, reason, amount) => {
-    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount }]);
+    const missingBytes = reason === null ? Math.max(0, 287 - bytes) : 0;
+    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount, missingBytes }]);
   });
 });

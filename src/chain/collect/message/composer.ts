@@ -1,7 +1,7 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../../addresses.ts";
 import type { Lamports } from "../../lamports.ts";
-import { PLACES, SWEPT_VAULTS } from "../../launchpad/fee-accounts.ts";
+import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
 import {
   fromTransactionInstruction,
   type Instruction,
@@ -20,7 +20,7 @@ import {
   inAmm,
   inVaultsWith,
   rentOf,
-  sweepsInto,
+  sweepsOf,
   type ChosenSweep,
   type Distribution,
   type Sweep,
@@ -110,7 +110,7 @@ export function createComposer(needs: {
       steps.push({ part, kind, sweep, instruction });
     for (const sweep of distributionsOf(sweeps))
       for (const instruction of distribute(sweep)) add("sweep", instruction, sweep);
-    for (const sweep of SWEPT_VAULTS.flatMap((vault) => sweepsInto(vault, sweeps)))
+    for (const sweep of STAGES.flatMap((stage) => sweepsOf(stage, sweeps)))
       add("sweep", launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin), sweep);
     if (withAmm) add("amm", launchpad.transferCreatorFeesToPump(account));
     if (withVaults) add("collect", launchpad.collectCreatorFee(account));
@@ -178,7 +178,7 @@ export function createComposer(needs: {
      */
     choosePart(account: AccountAddresses, sweeps: readonly Sweep[], vaults: Vaults): CollectPart | undefined {
       const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
-        const withAmm = sweepsInto("ammVault", some).length > 0 || inAmm(some, vaults) > 0n;
+        const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
         return (
           rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }])
         );

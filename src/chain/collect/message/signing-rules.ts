@@ -42,14 +42,7 @@ export function createSigningRules(needs: {
   launchpad: Launchpad;
   coinAddressesOf: CoinAddressesOf;
 }) {
-  const {
-    feePayer,
-    launchpadProgramId,
-    launchpadAmmProgramId,
-    maxPriorityFeeLamports,
-    launchpad,
-    coinAddressesOf,
-  } = needs;
+  const { feePayer, maxPriorityFeeLamports, launchpad, coinAddressesOf } = needs;
   const feePayerAddress = feePayer.toBase58();
 
   /** Returns a sweep's instructions that name the fee payer. For a distribution, only its sweeps to the config do. */
@@ -67,7 +60,7 @@ export function createSigningRules(needs: {
     if (keys[0] !== feePayerAddress || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
-    const allowedPrograms = [launchpadProgramId, launchpadAmmProgramId];
+    const allowedPrograms = [needs.launchpadProgramId, needs.launchpadAmmProgramId];
     if (message.version === "legacy") allowedPrograms.push(COMPUTE_BUDGET);
     const toText = ({ programIdIndex, accountKeyIndexes, data }: CompiledInstruction) =>
       [

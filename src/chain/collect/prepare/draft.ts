@@ -17,6 +17,7 @@ import {
   isRentAcceptable,
   rentOf,
   withoutPools,
+  type ChosenSweep,
   type Distribution,
   type Sweep,
   type WaitingFees,
@@ -66,7 +67,7 @@ export function createReadDrafts(needs: {
   balances: Pick<Balances, "getUncollectedFees">;
   backoff: CoinBackoff;
   composer: Pick<Composer, "choosePart">;
-  findings: Pick<CoinFindings, "found" | "foundInAmm">;
+  findings: Pick<CoinFindings, "found">;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
@@ -108,21 +109,20 @@ export function createReadDrafts(needs: {
     });
   }
 
-  /** `wanted`: what the draft does once all is claimed. `later`: the fees left to another transaction. */
+  /** `wanted`: what the draft does once all is claimed. `waiting`: what collects of all the account's coins would do. */
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
     { vaults: before, missingRent, unwithdrawable }: UncollectedFees,
     wanted: CollectPart,
-    later: readonly WaitingFees[],
+    waiting: readonly ChosenSweep[],
   ) {
     const { claim, distributions, leftOut } = collect;
     const { address, creatorVault, ammVault } = wanted.account;
     const { rentMinimum } = before;
-    const isClaimed = ({ stage, coin }: Sweep) => stage !== "SHARED" || distributions.has(coin.mint);
     const missing = saturatingSubtract(missingRent, collectableWith(wanted.sweeps, before));
     let vaults = before;
-    let sweeps = ofGroup.filter(isClaimed);
+    let sweeps = ofGroup.filter(({ stage, coin }) => stage !== "SHARED" || distributions.has(coin.mint));
     /** The sweeps to try once `sweeps` is used up, the last list first. */
     let others: Sweep[][] = [];
     let hasGivenUp = false;
@@ -130,7 +130,7 @@ export function createReadDrafts(needs: {
     let failed = 0;
     /** The last reason why something was left out; logged once. */
     let logged: Error | undefined;
-    let hasLoggedAmm = false;
+    let hasLeftOutAmm = false;
 
     function leaveOut(some: readonly Sweep[], error?: Error): void {
       for (const { coin } of some) leftOut.add(coin.mint);
@@ -140,7 +140,7 @@ export function createReadDrafts(needs: {
 
     function leaveOutAmm(error?: CollectError): void {
       logged = error ?? logged;
-      hasLoggedAmm ||= error !== undefined;
+      hasLeftOutAmm = true;
       failure = error;
       vaults = { ...vaults, ammVault: toLamports(0) };
       sweeps = withoutPools(sweeps);
@@ -241,36 +241,29 @@ export function createReadDrafts(needs: {
           if (costly.length > 0) return true;
         }
         for (const [vault, left] of leftInAmm)
-          if (vault === ammVault || part.sweeps.length > 0) findings.foundInAmm(vault, left);
+          if (vault === ammVault || part.sweeps.length > 0)
+            findings.found(vault, left > 0n ? "BELOW_AMM_MINIMUM" : undefined, left);
         const unpaid = leftInAmm.get(ammVault) ? [] : findUnpaid(part, simulated, terms, rentMinimum);
         if (leftInAmm.get(ammVault)) leaveOutAmm();
-        else if (unpaid.length > 0) {
-          leaveOut(unpaid);
-          log.debug({ address, mints: unpaid.map(({ coin }) => coin.mint) }, "distributions pay too little");
-        } else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
+        else if (unpaid.length > 0) leaveOut(unpaid);
+        else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
         else return false;
         return true;
       },
 
       /** Returns the fees that another collect would move after this part. */
-      remaining(part: CollectPart): readonly WaitingFees[] {
-        const unclaimed = ofGroup.filter((sweep) => !isClaimed(sweep));
-        const all = chooseSweeps([...sweeps, ...others.flat(), ...unclaimed], vaults, maxRentLamports);
-        const waiting = all.flatMap(({ coin, stage, amount }) => {
-          const done = part.sweeps.find((each) => each.coin.mint === coin.mint && each.stage === stage);
+      remaining: (part: CollectPart): readonly WaitingFees[] =>
+        (hasLeftOutAmm ? withoutPools(waiting) : waiting).flatMap(({ coin: { mint }, stage, amount }) => {
+          const done = part.sweeps.find((each) => each.coin.mint === mint && each.stage === stage);
           const left = saturatingSubtract(amount, done?.amount ?? toLamports(0));
-          return left > 0n ? [{ mint: coin.mint, amount: left }] : [];
-        });
-        return [...waiting, ...later];
-      },
+          return left > 0n && !leftOut.has(mint) ? [{ mint, amount: left }] : [];
+        }),
 
       logLeftOut(): void {
         if (!logged) return;
-        const coins = leftOut.size > 0 ? ["coins"] : [];
-        const what = [...(hasLoggedAmm ? ["the AMM's fees"] : []), ...coins].join(" and ");
         log.warn(
           { address, mints: [...leftOut], err: logged },
-          `a collect leaves out ${what}, because they fail its simulation or cost too much: if every collect does, the launch platform has changed, so install a new version`,
+          "a collect leaves out coins or the AMM's fees, because they fail its simulation or cost too much: if every collect does, the launch platform has changed, so install a new version",
         );
         logged = undefined;
       },
@@ -284,6 +277,7 @@ export function createReadDrafts(needs: {
     const fees = await balances.getUncollectedFees({ account, coins });
     const waits = fees.sweeps.map((sweep) => backoff.leftOutMs(account.address, sweep, block));
     const ready = fees.sweeps.filter((_, i) => waits[i]! <= 0);
+    const waiting = chooseSweeps(ready, fees.vaults, maxRentLamports);
     const drafts = backoff.inTurn(account.address, ready).flatMap((group) => {
       const { isApart, sweeps } = group;
       // A group that only distributes leaves the account's vaults to another transaction.
@@ -292,11 +286,7 @@ export function createReadDrafts(needs: {
       const vaults = isOnlyShared ? { ...fees.vaults, ...nothing } : fees.vaults;
       const wanted = composer.choosePart(account, sweeps, vaults);
       if (!wanted) return [];
-      const others = ready.filter((each) => !sweeps.includes(each));
-      const later = chooseSweeps(others, fees.vaults, maxRentLamports).map(({ coin, amount }) => ({
-        ...{ mint: coin.mint, amount },
-      }));
-      return [createDraft(collect, group, { ...fees, vaults }, wanted, later)];
+      return [createDraft(collect, group, { ...fees, vaults }, wanted, waiting)];
     });
     const leftMs = Math.min(...waits.filter((ms) => ms > 0));
     if (drafts.length === 0 && leftMs < Infinity && composer.choosePart(account, fees.sweeps, fees.vaults))

@@ -1,30 +1,29 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import type { Logger } from "../../../observability/log.ts";
 import { memoize } from "../../../store/memoize.ts";
 import { createBatcher } from "../../batcher.ts";
 import { CollectError } from "../../collect-error.ts";
 import { toLamports, type Lamports } from "../../lamports.ts";
-import { priorityFee } from "../../priority-fee.ts";
+import { choosePrice, PRIORITY_FEE_FLOOR_MICROLAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
+import type { Floors } from "../../slots/stale-balances.ts";
 import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
-import type { CollectPart, Composer } from "../message/composer.ts";
-import type { MessageBudget } from "../message/message.ts";
+import { leastUnitsOf, writableOf, type CollectPart, type Composer } from "../message/composer.ts";
+import { MAX_UNIT_LIMIT, type MessageBudget } from "../message/message.ts";
 import type { VersionChoice } from "../message/message-version.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
-import type { Simulated, Simulator } from "./simulator.ts";
+import { simulate, type Simulated } from "./simulator.ts";
 
 /** A transaction that this replica signed, from the view of one of its accounts. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent; 0 for all its accounts but one. */
   readonly fee: Lamports;
-  readonly hasSweeps: boolean;
   /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
   findCulprits(err: TransactionError): readonly string[];
   /** The lamports at the address that its owner cannot withdraw. */
@@ -41,6 +40,7 @@ type PlanResult = Planned | Error;
 
 /** This many accounts without the AMM's transfer fit into a transaction of version 1. */
 const MAX_ACCOUNTS = 30;
+const UNIT_LIMIT_MARGIN = 1.2;
 /** How many transactions are prepared at once: a call that hangs must not hold up the others. */
 const MAX_PREPARING = 32;
 /** The longest that an account waits for others while transactions are being prepared. */
@@ -72,18 +72,18 @@ export type Planner = ReturnType<typeof createPlanner>;
  * little or needs a far higher price gets its own transactions for ten minutes, and a collect with sweeps always does.
  */
 export function createPlanner(needs: {
-  rpc: Pick<Rpc, "getLatestBlockhash">;
-  simulator: Simulator;
+  rpc: Rpc;
+  floors: Pick<Floors, "landedSlotOf">;
   composer: Composer;
   versions: VersionChoice;
   feePayer: FeePayer;
-  priorityFeeFloorMicrolamports: bigint;
+  maxPriorityFeeLamports: Lamports;
   /** Between two polls for a landed transaction. */
   pollMs?: number | undefined;
-  log: Logger;
 }) {
-  const { rpc, simulator, composer, versions, feePayer, priorityFeeFloorMicrolamports, log } = needs;
+  const { rpc, composer, versions, feePayer, maxPriorityFeeLamports } = needs;
   const { pollMs = POLL_MS } = needs;
+  const feePayerAddress = feePayer.publicKey.toBase58();
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
@@ -98,6 +98,19 @@ export function createPlanner(needs: {
     maxWaitMs: MAX_WAIT_MS,
   });
 
+  /** Returns the price per compute unit, in micro-lamports, for a transaction with these parts. Never rejects. */
+  const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
+    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, maxPriorityFeeLamports);
+
+  async function termsOf(
+    parts: readonly CollectPart[],
+    { unitsConsumed, simulatedTerms: { version } }: Simulated,
+  ): Promise<MessageBudget> {
+    const units = Math.ceil((unitsConsumed || MAX_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
+    const unitLimit = Math.min(Math.max(units, leastUnitsOf(parts)), MAX_UNIT_LIMIT);
+    return { version, unitLimit, price: await priceOf(parts, unitLimit) };
+  }
+
   /**
    * Signs one transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
    */
@@ -108,7 +121,7 @@ export function createPlanner(needs: {
     terms: MessageBudget,
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
-    const left = simulated.after(feePayer.publicKey.toBase58());
+    const left = simulated.after(feePayerAddress);
     // The simulation pays the base fee only: the priority fee depends on the units that it measures.
     const spendable =
       left === undefined
@@ -150,7 +163,6 @@ export function createPlanner(needs: {
         ...costs[i]!,
         transaction,
         fee: i === firstSent ? fee : toLamports(0),
-        hasSweeps,
         findCulprits(err) {
           const culprits = composer.findCulprits(parts, allTerms, err);
           // A distribution has several steps, so its mint can repeat.
@@ -207,20 +219,19 @@ export function createPlanner(needs: {
       if (drafts.length > 1 && attempts >= MAX_ATTEMPTS) return planEach(singles);
 
       /** Plans each of `some` drafts in its own transaction, and the other drafts together again. */
-      async function separate(some: readonly Draft[], reason: string): Promise<void> {
+      async function separate(some: readonly Draft[]): Promise<void> {
         if (drafts.length === 1) return plan(drafts);
-        for (const { address } of some) {
-          log.debug({ address }, `a collect gets a transaction of its own: ${reason}`);
-          apart.set(address, true);
-        }
+        for (const { address } of some) apart.set(address, true);
         const others = drafts.filter((draft) => !some.includes(draft));
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
 
-      const simulated = await simulator.simulate(parts).catch((error: unknown) => {
-        if (!isOfVersion(error)) throw error;
-        versions.refused();
-      });
+      const simulated = await simulate({ ...needs, feePayer: feePayerAddress }, parts).catch(
+        (error: unknown) => {
+          if (!isOfVersion(error)) throw error;
+          versions.refused();
+        },
+      );
       // Try again with a legacy message.
       if (!simulated) return plan(drafts, attempts);
       const { err, simulatedTerms } = simulated;
@@ -234,17 +245,17 @@ export function createPlanner(needs: {
         // Any of the accounts may be the reason.
         if (i === -1) return planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
-        return separate([drafts[i]!], "it fails the simulation");
+        return separate([drafts[i]!]);
       }
 
-      const terms = await simulator.termsOf(parts, simulated);
+      const terms = await termsOf(parts, simulated);
       const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
-      if (changed.length > 0) return separate(changed, "it would move too little");
-      if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * priorityFeeFloorMicrolamports) {
-        const prices = await Promise.all(parts.map((part) => simulator.priceOf([part], terms.unitLimit)));
+      if (changed.length > 0) return separate(changed);
+      if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
+        const prices = await Promise.all(parts.map((part) => priceOf([part], terms.unitLimit)));
         const lowest = prices.reduce((least, price) => (price < least ? price : least));
         const expensive = drafts.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
-        if (expensive.length > 0) return separate(expensive, "its price is high");
+        if (expensive.length > 0) return separate(expensive);
       }
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);

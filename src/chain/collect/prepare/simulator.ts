@@ -1,93 +1,60 @@
-import type { PublicKey } from "@solana/web3.js";
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
-import { BASE_FEE_LAMPORTS, choosePrice, type PricePolicy } from "../../priority-fee.ts";
+import { BASE_FEE_LAMPORTS } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
 import { distributionsOf } from "../../choose-sweeps.ts";
 import { readWrappedSol } from "../../token-accounts.ts";
-import {
-  leastUnitsOf,
-  writableOf,
-  type CollectPart,
-  type Composer,
-  type TransactionTerms,
-} from "../message/composer.ts";
-import { MAX_UNIT_LIMIT, toTransaction, type MessageBudget } from "../message/message.ts";
+import type { CollectPart, Composer, TransactionTerms } from "../message/composer.ts";
+import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
 
-const UNIT_LIMIT_MARGIN = 1.2;
-
-export type Simulator = ReturnType<typeof createSimulator>;
 /** What a simulated transaction did. */
-export type Simulated = Awaited<ReturnType<Simulator["simulate"]>>;
+export type Simulated = Awaited<ReturnType<typeof simulate>>;
 
-/** Simulates transactions of one or several accounts, and chooses their terms. */
-export function createSimulator(
-  needs: PricePolicy & {
-    rpc: Rpc;
-    floors: Pick<Floors, "landedSlotOf">;
-    composer: Composer;
-    feePayer: PublicKey;
-  },
+/** Simulates a transaction of one or several accounts. `feePayer` is in base58. Rejects with an {@link RpcError}. */
+export async function simulate(
+  needs: { rpc: Rpc; floors: Pick<Floors, "landedSlotOf">; composer: Composer; feePayer: string },
+  parts: readonly CollectPart[],
 ) {
-  const { rpc, floors, composer } = needs;
-  const feePayer = needs.feePayer.toBase58();
-
-  async function simulate(parts: readonly CollectPart[]) {
-    const sweeps = parts.flatMap((part) => part.sweeps);
-    const distributions = distributionsOf(sweeps);
-    const budget = { version: composer.version(), price: 0n, unitLimit: MAX_UNIT_LIMIT };
-    const simulatedTerms: TransactionTerms = { ...budget, guard: 1n };
-    const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
-    const ammVaults = [
-      ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
-      ...distributions.filter(({ withPool }) => withPool).map(({ coin }) => coin.sharingConfig.ammVault),
-    ];
-    const addresses = [
-      ...parts.map(({ account }) => account.creatorVault),
-      feePayer,
-      ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
-      ...ammVaults,
-    ];
-    const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
-    const [simulated, [read] = []] = await Promise.all([
-      rpc.simulateTransaction(base64, addresses, minSlot),
-      // Only sweeps cost the fee payer rent. For nodes that do not report its balance before the simulation: this read
-      // may be of another slot, and the fees of other collects then count as rent.
-      sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
-    ]);
-    const { accounts, payerBefore, ...result } = simulated;
-    const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
-    /** Returns the lamports of a vault, or of the fee payer, after the transaction; undefined if unknown. */
-    const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
-    const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
-    return {
-      ...result,
-      simulatedTerms,
-      after,
-      /** The lamports that the AMM leaves in each AMM vault that the parts empty, by the vault's address. */
-      leftInAmm: new Map<string, Lamports>(
-        ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
-      ),
-      /** What the fee payer lost besides the base fee; undefined when unknown. */
-      rent:
-        before !== undefined && left !== undefined
-          ? saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS))
-          : undefined,
-    };
-  }
-
-  /** Returns the price per compute unit, in micro-lamports, for a transaction with these parts. Never rejects. */
-  const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
-    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, needs);
-
-  async function termsOf(
-    parts: readonly CollectPart[],
-    { unitsConsumed, simulatedTerms: { version } }: Simulated,
-  ): Promise<MessageBudget> {
-    const units = Math.ceil((unitsConsumed || MAX_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
-    const unitLimit = Math.min(Math.max(units, leastUnitsOf(parts)), MAX_UNIT_LIMIT);
-    return { version, unitLimit, price: await priceOf(parts, unitLimit) };
-  }
-
-  return { simulate, priceOf, termsOf };
+  const { rpc, floors, composer, feePayer } = needs;
+  const sweeps = parts.flatMap((part) => part.sweeps);
+  const distributions = distributionsOf(sweeps);
+  const budget = { version: composer.version(), price: 0n, unitLimit: MAX_UNIT_LIMIT };
+  const simulatedTerms: TransactionTerms = { ...budget, guard: 1n };
+  const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
+  const ammVaults = [
+    ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
+    ...distributions.filter(({ withPool }) => withPool).map(({ coin }) => coin.sharingConfig.ammVault),
+  ];
+  const addresses = [
+    ...parts.map(({ account }) => account.creatorVault),
+    feePayer,
+    ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
+    ...ammVaults,
+  ];
+  const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
+  const [simulated, [read] = []] = await Promise.all([
+    rpc.simulateTransaction(base64, addresses, minSlot),
+    // Only sweeps cost the fee payer rent. For nodes that do not report its balance before the simulation: this read
+    // may be of another slot, and the fees of other collects then count as rent.
+    sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
+  ]);
+  const { accounts, payerBefore, ...result } = simulated;
+  const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
+  /** Returns the lamports of a vault, or of the fee payer, after the transaction; undefined if unknown. */
+  const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
+  const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
+  return {
+    ...result,
+    simulatedTerms,
+    after,
+    /** The lamports that the AMM leaves in each AMM vault that the parts empty, by the vault's address. */
+    leftInAmm: new Map<string, Lamports>(
+      ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
+    ),
+    /** What the fee payer lost besides the base fee; undefined when unknown. */
+    rent:
+      before !== undefined && left !== undefined
+        ? saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS))
+        : undefined,
+  };
 }
