@@ -67,7 +67,6 @@ export function answerSubscriptions(
           return {
             onNext({ result, setResult }) {
               setResult(convertErrors(result, scope));
-              scope.stream!.sent();
             },
             onEnd() {
               scope.stream!.close();

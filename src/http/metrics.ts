@@ -25,12 +25,6 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
   });
   // Starts at 0, so that Prometheus sees the first burst as an increase.
   requests.inc({ operation: "lookup", code: "SERVICE_BUSY" }, 0);
-  const trusted = new Counter({
-    name: "tributary_trusted_requests_total",
-    help: "Those requests of TRUSTED_CALLERS.",
-    labelNames: ["operation", "code"],
-    registers: [registry],
-  });
   const durations = new Histogram({
     name: "tributary_request_duration_seconds",
     help: "Time until the response was ready, by operation.",
@@ -62,14 +56,7 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
   }
 
   return {
-    answered(
-      operation: Operation,
-      code: string,
-      durationMs: number,
-      { cached, social }: Reads,
-      isTrusted = false,
-    ): void {
-      if (isTrusted) trusted.inc({ operation, code });
+    answered(operation: Operation, code: string, durationMs: number, { cached, social }: Reads): void {
       if (cached > 0) lookups.inc({ result: "hit" }, cached);
       if (social > 0) lookups.inc({ result: "miss" }, social);
       requests.inc({ operation, code });
