@@ -58,14 +58,14 @@ export interface CommonNeeds {
 /** Creates the services that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
-  const { redis, batchMetrics, budgetMetrics, log } = needs;
-  const quota = createCallQuota({ ...config, redis, log });
+  const { redis, batchMetrics, budgetMetrics } = needs;
+  const quota = createCallQuota({ ...config, redis });
   budgetMetrics.watch("social_calls", quota.usedRatio);
   const client = createSocialClient({
     ...needs,
     ...config,
     token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker(config),
+    circuitBreaker: createCircuitBreaker(needs),
     quota,
   });
   return {

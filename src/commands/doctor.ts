@@ -47,11 +47,12 @@ export async function examine(
   const { socialApiToken: token, solanaRpcUrl: urls, feePayerKeypair } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined, log });
+  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
   const client = createSocialClient({
     socialApiUrl,
+    socialTimeoutMs,
     token,
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs }),
+    circuitBreaker: createCircuitBreaker({ log }),
     quota,
     callUpstream,
     warnings: createWarnings(log),

@@ -35,7 +35,6 @@ export function toContractError(error: Error): Error {
       );
     case "circuit-open": {
       const { retryAfterSeconds } = failure;
-      if (retryAfterSeconds === undefined) return new ContractError("SOCIAL_API_UNAVAILABLE");
       const message = `The social network is temporarily unavailable. Try again in ${retryAfterSeconds} seconds.`;
       return new ContractError("SOCIAL_API_UNAVAILABLE", { message, retryAfterSeconds });
     }
