@@ -2,9 +2,8 @@ import { Registry } from "@prometheus-io/client";
 import { nameOfCluster } from "./checks/check-chain.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
-import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
-import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "./contract/http-messages.ts";
+import { answerError, JSON_TYPE } from "./contract/http-messages.ts";
 import { createCompile } from "./graphql/compiler.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
@@ -156,14 +155,10 @@ export function createGateway(
     log,
     errorLink: descriptionLink(config.basePath),
   };
-  const serve = (
-    served: Record<string, Route>,
-    notFound: (request: HttpRequest) => Answer,
-    needs = scopeNeeds,
-  ): Responder => {
+  const serve = (served: Record<string, Route>, needs = scopeNeeds): Responder => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
     return {
-      handle: createRouter({ ...needs, routes: new Map(paths), notFound }),
+      handle: createRouter({ ...needs, routes: new Map(paths) }),
       writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
     };
   };
@@ -187,12 +182,9 @@ export function createGateway(
       chain.deploys.start();
     },
     /** Answers on PORT. */
-    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes, pages.notFound),
+    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes),
     /** Answers on ADMIN_PORT. */
-    admin: serve(adminRoutes, () => answerError(new ContractError("NOT_FOUND")), {
-      ...scopeNeeds,
-      cors: withoutHeaders(scopeNeeds.cors),
-    }),
+    admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
 
     /** Makes `/readyz` return 503 from now on, and disconnects all streams: their callers then connect elsewhere. */
     drain() {
