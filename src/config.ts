@@ -8,6 +8,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** The names of all variables that the service reads. */
 export const VARIABLE_NAMES: readonly string[] = Object.keys({ ...Secrets.shape, ...Settings.shape });
 
+/** The names of variables of earlier versions. */
+export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
+
 /** The variables that select the chain and the network. If none is set, the sandbox starts, but never in production. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
 /** A newcomer who follows the README sends more requests a minute than a caller in production may. */
