@@ -71,7 +71,7 @@ export function createGateway(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
-    budgetMetrics: createBudgetMetrics(registry, log),
+    budgetMetrics: createBudgetMetrics(registry),
     warnings,
     log,
     waits,
@@ -151,7 +151,7 @@ export function createGateway(
     takeChainCalls: createChainCalls({ redis, metrics: common.budgetMetrics }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,
-    metrics: createRequestMetrics(registry, log),
+    metrics: createRequestMetrics(registry),
     log,
     errorLink: descriptionLink(config.basePath),
   };

@@ -176,7 +176,6 @@ export class HttpRequestScope implements RequestScope {
     this.headers.ratelimit = decision.rateLimitHeader;
     if (!decision.refusal) return;
     this.#isRefused = true;
-    this.#needs.metrics.refused();
     throw decision.refusal;
   }
 

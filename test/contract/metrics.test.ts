@@ -99,7 +99,6 @@ describe("/metrics", () => {
       await world.lookup("stranger");
     });
     expect(growth).toMatchObject({
-      tributary_rate_limit_refusals_total: 2,
       'tributary_requests_total{operation="lookup",code="RATE_LIMITED"}': 2,
       'tributary_upstream_calls_total{upstream="social",method="users by usernames",result="401"}': 1,
       'tributary_upstream_calls_total{upstream="social",method="users by usernames",result="unreachable"}': 2,

@@ -47,7 +47,7 @@ export function createSandboxCollector(
     redis,
     callUpstream: createCallUpstream(registry),
     batchMetrics: createBatchMetrics(registry),
-    budgetMetrics: createBudgetMetrics(registry, log),
+    budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
     log,
     waits: { ...SHORT_WAITS, ...waits },
