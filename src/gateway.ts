@@ -29,7 +29,6 @@ import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { schema } from "./schema/schema.ts";
 import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
-import { createBatchMetrics } from "./observability/batch-metrics.ts";
 import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis } from "./store/redis.ts";
@@ -70,7 +69,6 @@ export function createGateway(
     registry,
     redis,
     callUpstream: createCallUpstream(registry),
-    batchMetrics: createBatchMetrics(registry),
     budgetMetrics: createBudgetMetrics(registry),
     warnings,
     log,
