@@ -1,4 +1,3 @@
-import { serviceBusy } from "../contract/service-busy.ts";
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
@@ -55,6 +54,9 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
     },
   });
 
+  const busy = (message: string, retryAfterSeconds?: number) =>
+    new ContractError("SERVICE_BUSY", { message, retryAfterSeconds });
+
   /** Refuses one more stream of `owner` if it has as many as `limit`. */
   function limitTo(limit: number, group: string, owner: string): void {
     const streams = [...all].filter(({ of }) => of.includes(owner));
@@ -69,11 +71,11 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
     open(caller: string, connection: CallerConnection): OpenStream {
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);
-      if (isClosed) throw serviceBusy("The service is stopping. Connect again.", { retryAfterSeconds: 1 });
+      if (isClosed) throw busy("The service is stopping. Connect again.", 1);
       limitTo(streamsPerAddress, "one address", caller);
       limitTo(limitOf(BLOCK_SHARE), "one IPv4 /24 or IPv6 /48", block);
       if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "one IPv6 /32", wideBlock);
-      if (all.size >= streamsMax) throw serviceBusy("Too many streams are open. Try again in 30 seconds.");
+      if (all.size >= streamsMax) throw busy("Too many streams are open. Try again in 30 seconds.");
 
       const ended = new AbortController();
       function close(): void {

@@ -1,4 +1,3 @@
-import { serviceBusy } from "../contract/service-busy.ts";
 import { ContractError } from "../contract/contract-error.ts";
 import { isOperatorProblem, SocialError } from "./social-error.ts";
 
@@ -27,12 +26,12 @@ export function toContractError(error: Error): Error {
         retryAfterSeconds: failure.retryAfterSeconds,
       });
     case "queue-full":
-      return serviceBusy();
+      return new ContractError("SERVICE_BUSY");
     case "budget-used":
-      return serviceBusy(
-        `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
-        { extensions: { scope: failure.scope } },
-      );
+      return new ContractError("SERVICE_BUSY", {
+        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
+        extensions: { scope: failure.scope },
+      });
     case "circuit-open": {
       const { retryAfterSeconds } = failure;
       const message = `The social network is temporarily unavailable. Try again in ${retryAfterSeconds} seconds.`;

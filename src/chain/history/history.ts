@@ -1,5 +1,5 @@
+import { ContractError } from "../../contract/contract-error.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
-import { serviceBusy } from "../../contract/service-busy.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget, type Shortage } from "../../fairness/budget.ts";
@@ -86,7 +86,7 @@ export function createHistory(needs: {
       metrics.refused("history_calls", shortage.scope, 1);
     }
     const { message, extensions } = budgetRefusal(shortage!, "budget of calls for histories", "page");
-    throw serviceBusy(message, { extensions });
+    throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 
   return {

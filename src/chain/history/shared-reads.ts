@@ -1,4 +1,4 @@
-import { serviceBusy } from "../../contract/service-busy.ts";
+import { ContractError } from "../../contract/contract-error.ts";
 import { createSemaphore, type Blocks, type Task } from "../../fairness/semaphore.ts";
 
 /** A caller that reads a history. */
@@ -22,7 +22,10 @@ export function createSharedReads<T>({ joinsInFlight }: { joinsInFlight: boolean
   const addTask = createSemaphore<T>({
     maxRunning: MAX_IN_FLIGHT,
     maxWaiting: MAX_WAITING,
-    refuse: () => serviceBusy("Too many histories are being read. Try again in 30 seconds."),
+    refuse: () =>
+      new ContractError("SERVICE_BUSY", {
+        message: "Too many histories are being read. Try again in 30 seconds.",
+      }),
   });
   /** The reads that others can join. */
   const tasks = new Map<string, Task<T>>();
