@@ -67,11 +67,6 @@ export function markFailed(span: Span, type: string): void {
   span.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Adds attributes to the current span, if there is one. */
-export function describeSpan(attributes: () => Record<string, string | undefined>): void {
-  if (findTracer()) trace.getActiveSpan()?.setAttributes(attributes());
-}
-
 /** Runs work that no single request causes, so that its spans have no parent. */
 export function withoutParent<T>(run: () => T): T {
   return context.with(ROOT_CONTEXT, run);
