@@ -96,14 +96,12 @@ function withoutPort(text: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
 }
 
+/** Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for another text. */
 function toGroup(text: string): string | undefined {
   if (isIPv4(text)) return text;
-  if (!ipaddr.isValid(text)) return undefined;
-  const address = ipaddr.process(text);
+  const withoutZone = text.replace(/%.*$/, "");
+  if (!ipaddr.isValid(withoutZone)) return undefined;
+  const address = ipaddr.process(withoutZone);
   if (address.kind() === "ipv4") return address.toString();
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${withoutZone(address)}/${IPV6_GROUP_BITS}`).toString()}/64`;
-}
-
-function withoutZone(address: ipaddr.IPv4 | ipaddr.IPv6): string {
-  return address.toString().replace(/%.*$/, "");
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${withoutZone}/${IPV6_GROUP_BITS}`).toString()}/64`;
 }
