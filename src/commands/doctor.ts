@@ -71,7 +71,6 @@ export async function examine(
     ...chain,
     ...endpoints.distance(),
     redis,
-    checkProxies(config),
     ...showAddress(config, id),
   ];
   const atFault = [
@@ -104,15 +103,6 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
   return [
     good("ESCROW_PROGRAM_ID", `the address of id ${id} is ${address}: compare it with the escrow program's`),
   ];
-}
-
-function checkProxies({ trustProxy }: Config): Finding {
-  return good(
-    "TRUST_PROXY",
-    trustProxy.length > 0
-      ? `trusts X-Forwarded-For from ${trustProxy.join(", ")}`
-      : "not set: X-Forwarded-For is ignored, so all callers behind a proxy share one rate limit",
-  );
 }
 
 /** Checks that Redis answers and accepts writes, its version, and that it evicts no keys. */

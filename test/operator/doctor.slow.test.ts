@@ -61,7 +61,6 @@ describe("npm run doctor", () => {
       "ok     LAUNCHPAD_FEES_PROGRAM_ID",
       "ok     FEE_PAYER_KEYPAIR",
       "ok     REDIS_URL",
-      "ok     TRUST_PROXY",
       "Nothing is wrong.",
     ]);
     expect(last).toBe("Nothing is wrong.");
@@ -194,13 +193,6 @@ describe("npm run doctor", () => {
     const { exitCode, line } = await doctor();
     expect(line("WRONG  SOLANA_RPC_URL")).toContain("refuses calls for 100 accounts: choose a plan without this limit");
     expect(exitCode).toBe(1);
-  });
-
-  it("says which proxies it would trust", async () => {
-    expect((await doctor({ TRUST_PROXY: "10.0.0.0/8, 127.0.0.1" })).line("ok     TRUST_PROXY")).toContain(
-      "trusts X-Forwarded-For from 10.0.0.0/8, 127.0.0.1",
-    );
-    expect((await doctor()).line("ok     TRUST_PROXY")).toContain("not set: X-Forwarded-For is ignored");
   });
 
   it("only advises to fund a fee payer that can still pay for some collects", async () => {
