@@ -191,7 +191,9 @@ describe("npm run doctor", () => {
       then: { status: 400, body: "" },
     });
     const { exitCode, line } = await doctor();
-    expect(line("WRONG  SOLANA_RPC_URL")).toContain("refuses calls for 100 accounts: choose a plan without this limit");
+    expect(line("WRONG  SOLANA_RPC_URL")).toContain(
+      "refuses calls for 100 accounts: choose a plan without this limit",
+    );
     expect(exitCode).toBe(1);
   });
 
