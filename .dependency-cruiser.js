@@ -24,7 +24,7 @@ const MAY_IMPORT = {
   rest: ["graphql", "schema", "resolvers", ...DOMAIN],
   http: ["rest", "graphql", "schema", "resolvers", ...DOMAIN],
   sandbox: ["chain", ...BASE],
-  "config.ts": ["variables.ts"],
+  "config.ts": ["variables.ts", "contract"],
   "variables.ts": [
     "chain/collect/keypair.ts",
     "chain/lamports.ts",

@@ -1,12 +1,15 @@
 import ipaddr from "ipaddr.js";
-import proxyAddr from "proxy-addr";
 import type { z } from "zod";
+import { overlap } from "./contract/address-ranges.ts";
 import { Constants, Secrets, Settings } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The names of all variables that the service reads. */
 export const VARIABLE_NAMES: readonly string[] = Object.keys({ ...Secrets.shape, ...Settings.shape });
+
+/** The names of variables of earlier versions. */
+export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
 
 /** The variables that select the chain and the network. If none is set, the sandbox starts, but never in production. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
@@ -26,20 +29,6 @@ export class ConfigError extends Error {
 /** True if the environment names no upstream and is not production. */
 export function wantsSandbox(env: Environment): boolean {
   return env.NODE_ENV !== "production" && UPSTREAM_VARIABLES.every((name) => !env[name]);
-}
-
-/** proxy-addr's names for ranges. Source: its README. */
-const NAMED_RANGES: Readonly<Record<string, readonly string[]>> = {
-  loopback: ["127.0.0.1/8", "::1/128"],
-  linklocal: ["169.254.0.0/16", "fe80::/10"],
-  uniquelocal: ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"],
-};
-
-/** Whether `range` and `proxy` (a range or the name of one) have an address in common: then one contains the other. */
-function overlap(range: string, proxy: string): boolean {
-  const contains = (outer: string, inner: string) => proxyAddr.compile(outer)(inner.replace(/\/.*$/, ""), 0);
-  const proxies = NAMED_RANGES[proxy] ?? [proxy];
-  return proxies.some((each) => contains(range, each) || contains(each, range));
 }
 
 /** Converts SOCIAL_TIMEOUT_MS to `socialTimeoutMs`. */

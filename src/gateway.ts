@@ -2,9 +2,8 @@ import { Registry } from "@prometheus-io/client";
 import { nameOfCluster } from "./checks/check-chain.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
-import { ContractError } from "./contract/contract-error.ts";
 import { handleFormat } from "./contract/handle.ts";
-import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "./contract/http-messages.ts";
+import { answerError, JSON_TYPE } from "./contract/http-messages.ts";
 import { createCompile } from "./graphql/compiler.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
@@ -30,7 +29,6 @@ import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { schema } from "./schema/schema.ts";
 import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
-import { createBatchMetrics } from "./observability/batch-metrics.ts";
 import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis } from "./store/redis.ts";
@@ -71,8 +69,7 @@ export function createGateway(
     registry,
     redis,
     callUpstream: createCallUpstream(registry),
-    batchMetrics: createBatchMetrics(registry),
-    budgetMetrics: createBudgetMetrics(registry, log),
+    budgetMetrics: createBudgetMetrics(registry),
     warnings,
     log,
     waits,
@@ -152,18 +149,14 @@ export function createGateway(
     takeChainCalls: createChainCalls({ redis, metrics: common.budgetMetrics }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,
-    metrics: createRequestMetrics(registry, log),
+    metrics: createRequestMetrics(registry),
     log,
     errorLink: descriptionLink(config.basePath),
   };
-  const serve = (
-    served: Record<string, Route>,
-    notFound: (request: HttpRequest) => Answer,
-    needs = scopeNeeds,
-  ): Responder => {
+  const serve = (served: Record<string, Route>, needs = scopeNeeds): Responder => {
     const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
     return {
-      handle: createRouter({ ...needs, routes: new Map(paths), notFound }),
+      handle: createRouter({ ...needs, routes: new Map(paths) }),
       writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
     };
   };
@@ -187,12 +180,9 @@ export function createGateway(
       chain.deploys.start();
     },
     /** Answers on PORT. */
-    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes, pages.notFound),
+    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes),
     /** Answers on ADMIN_PORT. */
-    admin: serve(adminRoutes, () => answerError(new ContractError("NOT_FOUND")), {
-      ...scopeNeeds,
-      cors: withoutHeaders(scopeNeeds.cors),
-    }),
+    admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
 
     /** Makes `/readyz` return 503 from now on, and disconnects all streams: their callers then connect elsewhere. */
     drain() {

@@ -8,6 +8,7 @@ import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
 import {
   ConfigError,
+  CONSTANT_NAMES,
   readConfig,
   sandboxProblems,
   VARIABLE_NAMES,
@@ -72,7 +73,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     const read = host.readEnv();
     ({ env } = read);
-    hints = [...read.warnings, ...warnAboutUnknown(env, VARIABLE_NAMES)];
+    hints = [...read.warnings, ...warnAboutUnknown(env, VARIABLE_NAMES, CONSTANT_NAMES)];
     const warnings = [...hints, ...warnAboutRisks(env)];
     const [command] = positionals;
     if (command === undefined) return await serve(env, host, warnings);

@@ -1,4 +1,4 @@
-import type { Registry } from "@prometheus-io/client";
+import { Gauge, type Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/wallets.ts";
 import { createAddresses } from "./chain/addresses.ts";
 import { createCoinFindings } from "./chain/coin-findings.ts";
@@ -33,7 +33,6 @@ import { createSocialClient } from "./social/api-client.ts";
 import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
-import type { createBatchMetrics } from "./observability/batch-metrics.ts";
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";
@@ -47,7 +46,6 @@ export interface CommonNeeds {
   readonly registry: Registry;
   readonly redis: Redis | undefined;
   readonly callUpstream: ReturnType<typeof createCallUpstream>;
-  readonly batchMetrics: ReturnType<typeof createBatchMetrics>;
   readonly budgetMetrics: BudgetMetrics;
   readonly warnings: Warnings;
   readonly log: Logger;
@@ -57,32 +55,39 @@ export interface CommonNeeds {
 /** Creates the services that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
-  const { redis, batchMetrics, budgetMetrics, log } = needs;
-  const quota = createCallQuota({ ...config, redis, log });
+  const { registry, redis, budgetMetrics } = needs;
+  const quota = createCallQuota({ ...config, redis });
   budgetMetrics.watch("social_calls", quota.usedRatio);
   const client = createSocialClient({
     ...needs,
     ...config,
     token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker(config),
+    circuitBreaker: createCircuitBreaker(needs),
     quota,
   });
-  return {
+  const accountLookup = createAccountLookup({
+    ...config,
     client,
-    accountLookup: createAccountLookup({
-      ...config,
-      client,
-      budget: createReadBudget({ ...config, redis, metrics: budgetMetrics }),
-      redis,
-      metrics: { batches: batchMetrics("social"), budgets: budgetMetrics },
-    }),
-  };
+    budget: createReadBudget({ ...config, redis, metrics: budgetMetrics }),
+    redis,
+    metrics: budgetMetrics,
+  });
+  new Gauge({
+    name: "tributary_queue_length",
+    help: "Accounts waiting for a call to the social network. Those beyond SOCIAL_QUEUE_MAX are refused.",
+    labelNames: ["upstream"],
+    registers: [registry],
+    collect() {
+      this.set({ upstream: "social" }, accountLookup.waiting());
+    },
+  });
+  return { client, accountLookup };
 }
 
 /** Creates the services that read and write the chain. Each takes what it needs from `common`. */
 export function createChainServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
-  const { registry, redis, callUpstream, batchMetrics, budgetMetrics, warnings, log } = needs;
+  const { registry, redis, callUpstream, budgetMetrics, warnings, log } = needs;
   const keypair = secrets.feePayerKeypair;
   const feePayerAddress = keypair.publicKey.toBase58();
   const common = { ...config, ...needs.waits, feePayer: feePayerAddress, registry, redis, warnings, log };
@@ -93,20 +98,12 @@ export function createChainServices(needs: CommonNeeds) {
   const decodeCoin = createDecodeCoin(config);
   const floors = createFloors(rpc);
   const findings = createCoinFindings();
-  const batches = batchMetrics("chain");
-  const createBalancesOf = (rpc: Rpc, metrics = batches) =>
-    createBalances({
-      ...common,
-      readWallets: createReadWallets({ rpc, floors, decodeCoin, metrics }),
-      findings,
-    });
+  const createBalancesOf = (rpc: Rpc) =>
+    createBalances({ ...common, readWallets: createReadWallets({ rpc, floors, decodeCoin }), findings });
   const balances = createBalancesOf(rpc);
-  /** Creates balances for live reads, which do not merge with lookups. They run one at a time, so there is no queue. */
+  /** Creates balances for live reads, which do not merge with lookups. */
   const countedBalances = (onCall: () => void) =>
-    createBalancesOf(
-      { ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) },
-      { ...batches, watch: () => undefined },
-    );
+    createBalancesOf({ ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) });
   const landedSlots = createLandedSlots({ ...common, floors });
 
   const budget = createFeeBudget({ ...common, metrics: budgetMetrics });

@@ -1,7 +1,4 @@
-import { isIP } from "node:net";
 import { PublicKey } from "@solana/web3.js";
-import ipaddr from "ipaddr.js";
-import proxyAddr from "proxy-addr";
 import { z } from "zod";
 import { readKeypair } from "./chain/collect/keypair.ts";
 import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, PRIORITY_FEE_PERCENTILE } from "./chain/priority-fee.ts";
@@ -12,11 +9,9 @@ import {
   LAUNCHPAD_PROGRAM_ID,
   NO_ESCROW_PROGRAM_IDS,
 } from "./chain/launchpad/program-ids.ts";
+import { isAddressRange } from "./contract/address-ranges.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
-
-/** The length of the IPv6 prefix ::ffff:0:0/96. A range of this length contains every IPv4 address. */
-const IPV4_MAPPED_BITS = 96;
 
 /** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
 export const Settings = z.object({
@@ -59,17 +54,9 @@ export const Settings = z.object({
     .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")
     .default("social"),
   /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
-  TRUST_PROXY: z
-    .string()
-    .refine(isProxyList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
-    .transform(splitList)
-    .default([]),
+  TRUST_PROXY: addressRanges(),
   /** Addresses and CIDR ranges of trusted callers, which have no rate limit and no per-caller budget. */
-  TRUSTED_CALLERS: z
-    .string()
-    .refine(isCallerList, expected("addresses or CIDR ranges, but no /0, separated by commas"))
-    .transform(splitList)
-    .default([]),
+  TRUSTED_CALLERS: addressRanges(),
   /** The origins whose pages may call the API, besides the service's own; undefined: all. */
   CORS_ORIGINS: z.string().transform(parsedBy(parseOrigins)).optional(),
   RATE_LIMIT_MAX: integer(1, 1_000_000).default(20),
@@ -154,6 +141,16 @@ function integer(min: number, max: number) {
     .string()
     .refine(isWithin, expected(`a whole number from ${min} to ${max}`))
     .transform(Number);
+}
+
+/** Hop counts are refused too: a client that bypasses a proxy could fake its address. */
+function addressRanges() {
+  const areRanges = (text: string) => splitList(text).every(isAddressRange);
+  return z
+    .string()
+    .refine(areRanges, expected("addresses or CIDR ranges, but no /0, separated by commas"))
+    .transform(splitList)
+    .default([]);
 }
 
 function constant<Value>(value: Value) {
@@ -246,26 +243,4 @@ function parseOrigins(text: string): string[] | undefined {
 
 function splitList(text: string): string[] {
   return text.split(",").map((part) => part.trim());
-}
-
-function isCallerList(text: string): boolean {
-  return splitList(text).every((part) => {
-    const [address = "", bits] = part.split("/");
-    if (isIP(address) === 0) return false;
-    if (bits === undefined) return true;
-    if (!ipaddr.isValidCIDR(part)) return false;
-    return Number(bits) > (/^::ffff:/i.test(address) ? IPV4_MAPPED_BITS : 0);
-  });
-}
-
-function isProxyList(text: string): boolean {
-  const proxies = splitList(text);
-  // proxy-addr reads `1` as the address 0.0.0.1. Refuse hop counts: a client that bypasses a proxy could fake its address.
-  if (proxies.some((proxy) => /^\d+$/.test(proxy))) return false;
-  try {
-    proxyAddr.compile(proxies);
-    return true;
-  } catch {
-    return false;
-  }
 }

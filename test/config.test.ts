@@ -136,6 +136,9 @@ describe("an invalid variable", () => {
     ["CORS_ORIGINS", "https://app.example,*", 'separated by commas, got "*"'],
     ["TRUST_PROXY", "1", "expected addresses or CIDR ranges"],
     ["TRUST_PROXY", "10.0.0.0/99", "expected addresses or CIDR ranges"],
+    ["TRUST_PROXY", "10.0.0.0/255.0.0.0", "expected addresses or CIDR ranges"],
+    ["TRUST_PROXY", "loopback", "expected addresses or CIDR ranges"],
+    ["TRUST_PROXY", "fe80::1%eth0", "expected addresses or CIDR ranges"],
     ["SOCIAL_API_URL", "network.example", "expected a URL that starts with http"],
     ["SOCIAL_API_URL", "https://user:pass@network.example", "expected no user or password"],
     ["SOCIAL_API_TOKEN", "two words", "expected printable ASCII"],
@@ -188,9 +191,9 @@ describe("an invalid variable", () => {
 
   it.each([
     ["10.0.0.0/8", "10.1.2.3"],
-    ["10.1.2.3", "10.0.0.0/255.0.0.0"],
-    ["127.0.0.1", "loopback"],
-    ["fc00::/6", "192.0.2.1, uniquelocal"],
+    ["10.1.2.3", "10.9.9.9/8"],
+    ["::ffff:127.0.0.1", "127.0.0.0/8"],
+    ["fc00::/6", "192.0.2.1, fc00::/7"],
     ["::ffff:10.0.0.0/104", "10.1.2.3"],
   ])(
     "can be a trusted caller that may be a proxy: %s with TRUST_PROXY=%s",

@@ -1,5 +1,3 @@
-import type { BatchMetrics } from "../observability/batch-metrics.ts";
-
 type Answer<Value> = Value | Error;
 
 /** A key that waits or is in flight. */
@@ -31,14 +29,12 @@ export function createBatcher<Key, Value>(options: {
   maxKeys: number;
   maxCalls: number;
   maxWaitMs: number;
-  metrics?: BatchMetrics;
 }) {
-  const { ask, idOf, maxKeys, maxCalls, maxWaitMs, metrics } = options;
+  const { ask, idOf, maxKeys, maxCalls, maxWaitMs } = options;
   let waiting = new Map<string, Entry<Key, Value>>();
   let calls = 0;
   let timer: NodeJS.Timeout | undefined;
   let endOfTurn: NodeJS.Immediate | undefined;
-  metrics?.watch(() => waiting.size);
 
   function add(key: Key): Entry<Key, Value> {
     const dueAt = performance.now() + maxWaitMs;
@@ -77,7 +73,6 @@ export function createBatcher<Key, Value>(options: {
     });
     if (batch.length === 0) return;
     calls++;
-    metrics?.sent(batch.length);
     const keys = batch.map(({ key }) => key);
     const error = await ask(keys, (i, value) => {
       answer(batch[i]!, value);

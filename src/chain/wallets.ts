@@ -1,5 +1,4 @@
 import { hash } from "node:crypto";
-import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import { createBatcher } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/stale-balances.ts";
@@ -62,12 +61,10 @@ export function createReadWallets({
   rpc,
   floors,
   decodeCoin,
-  metrics,
 }: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
   decodeCoin: DecodeCoin;
-  metrics: BatchMetrics;
 }): ReadWallets {
   function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
@@ -106,7 +103,6 @@ export function createReadWallets({
     maxKeys: MAX_WALLETS,
     maxCalls: MAX_BATCHES,
     maxWaitMs: MAX_WAIT_MS,
-    metrics,
   });
 
   return load;

@@ -47,11 +47,12 @@ export async function examine(
   const { socialApiToken: token, solanaRpcUrl: urls, feePayerKeypair } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined, log });
+  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
   const client = createSocialClient({
     socialApiUrl,
+    socialTimeoutMs,
     token,
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs }),
+    circuitBreaker: createCircuitBreaker({ log }),
     quota,
     callUpstream,
     warnings: createWarnings(log),
@@ -70,7 +71,6 @@ export async function examine(
     ...chain,
     ...endpoints.distance(),
     redis,
-    checkProxies(config),
     ...showAddress(config, id),
   ];
   const atFault = [
@@ -103,15 +103,6 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
   return [
     good("ESCROW_PROGRAM_ID", `the address of id ${id} is ${address}: compare it with the escrow program's`),
   ];
-}
-
-function checkProxies({ trustProxy }: Config): Finding {
-  return good(
-    "TRUST_PROXY",
-    trustProxy.length > 0
-      ? `trusts X-Forwarded-For from ${trustProxy.join(", ")}`
-      : "not set: X-Forwarded-For is ignored, so all callers behind a proxy share one rate limit",
-  );
 }
 
 /** Checks that Redis answers and accepts writes, its version, and that it evicts no keys. */

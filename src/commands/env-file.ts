@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError } from "../config.ts";
 
-/** A variable name that no file contains. */
-const PROBE = "TRIBUTARY_BEGINNING_OF_A_LINE";
+/** An assignment as Node's parser reads it: a quoted value ends at its quote, maybe lines later; others at the line's end. */
+const ASSIGNMENT =
+  /^[^\S\n]*(?:export\s+)?(?<name>[^=\s:#][^=:\n]*?)[^\S\n]*=[^\S\n]*(?:(?<quote>["'`])[^]*?\k<quote>.*|(?<value>.*))/gm;
 
 /**
  * Adds the variables of a file to this process, whose own variables take precedence. Does nothing without a file.
@@ -21,38 +22,28 @@ export function loadEnvFile(path: string): string[] {
     if (code === "ENOENT") return [];
     throw new ConfigError([`${path} cannot be read (${code}): expected a file of NAME=value lines`]);
   }
-  const problems = findBrokenLines(text).map(
+  const { broken, warnings } = checkLines(text);
+  const problems = broken.map(
     (number) => `${path}, line ${number}: expected NAME=value (the line is not shown here)`,
   );
   if (problems.length > 0) throw new ConfigError(problems);
   for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
-  return warnAboutLines(path, text);
+  return warnings.map((warning) => `${path}, ${warning}`);
 }
 
-function warnAboutLines(path: string, text: string): string[] {
+/** Returns the numbers of the lines that Node's parser ignores, and of lines in the form `NAME: value`; and warnings. */
+export function checkLines(text: string): { broken: number[]; warnings: string[] } {
   const names = new Set<string>();
-  return text.split("\n").flatMap((line, index) => {
-    const [, name, value = ""] = /^\s*(?:export\s+)?(\w+)\s*=\s*(.*)$/.exec(line) ?? [];
-    if (name === undefined || !isBeginningOfLine(text, index)) return [];
-    const isRepeated = names.has(name);
+  const warnings: string[] = [];
+  let others = text;
+  for (const { 0: assignment, index, groups: { name = "", value = "" } = {} } of text.matchAll(ASSIGNMENT)) {
+    const where = `line ${text.slice(0, index).split("\n").length}: ${name}`;
+    if (names.has(name)) warnings.push(`${where} is set again, and this value counts`);
     names.add(name);
-    const where = `${path}, line ${index + 1}: ${name}`;
-    return [
-      ...(isRepeated ? [`${where} is set again, and this value counts`] : []),
-      ...(/^[^"'`#\s][^#]*\S#/.test(value) ? [`${where} ends at the #: put the value in quotes`] : []),
-    ];
-  });
-}
-
-/** Returns the numbers of the lines that Node's parser ignores, and of lines in the form `NAME: value`. */
-export function findBrokenLines(text: string): number[] {
-  return text.split("\n").flatMap((line, index) => {
-    const isSuspicious = !/^\s*(#|$)/.test(line) && !/^\s*[^=\s:][^=:]*=/.test(line);
-    return isSuspicious && isBeginningOfLine(text, index) ? [index + 1] : [];
-  });
-}
-
-/** Whether the line starts outside a value of several lines. */
-function isBeginningOfLine(text: string, index: number): boolean {
-  return PROBE in parseEnv(text.split("\n").toSpliced(index, 0, `${PROBE}=`).join("\n"));
+    if (/^[^"'`#\s][^#]*\S#/.test(value)) warnings.push(`${where} ends at the #: put the value in quotes`);
+    const blank = assignment.replaceAll(/[^\n]/g, " ");
+    others = others.slice(0, index) + blank + others.slice(index + blank.length);
+  }
+  const broken = others.split("\n").flatMap((line, i) => (/^\s*(#|$)/.test(line) ? [] : [i + 1]));
+  return { broken, warnings };
 }

@@ -9,8 +9,8 @@ import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
 
-/** The limits of providers' cheap plans. */
-const SMALLER_CALLS = [50, 25, 10, 5, 1];
+/** As many accounts as the service reads in one call. Some plans allow fewer. */
+const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) => new PublicKey(i + 1).toBase58());
 const NO_DATA = { offset: 0, length: 0 };
 /** How long slots are counted. STILL_MS applies without a new slot, because a leader may skip its four slots. */
 const COUNT_MS = 1_000;
@@ -35,7 +35,7 @@ type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcRe
 
 /**
  * Examines endpoints beyond their cluster: the node's version, its rate of slots, the versions of transactions that it
- * takes, and how many accounts it returns per call. `feePayer`: an address in base58, for a simulation.
+ * takes, and whether it accepts the service's largest calls. `feePayer`: an address in base58, for a simulation.
  */
 export function createExamineEndpoints(needs: {
   callUpstream: CallUpstream;
@@ -51,15 +51,16 @@ export function createExamineEndpoints(needs: {
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
         withDeadline(needs.rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
-      const [pace, version, taken, { limit, isUsable }] = await Promise.all([
+      const [pace, version, taken, refusal] = await Promise.all([
         countSlots(call).catch(() => undefined),
         call("getVersion", []).then(
           (found) => found["solana-core"],
           () => "an unknown version",
         ),
         takenAt(call, feePayer),
-        findAccountLimit((keys) =>
-          call("getMultipleAccounts", [keys, { encoding: "base64", dataSlice: NO_DATA }]),
+        call("getMultipleAccounts", [LARGEST_CALL, { encoding: "base64", dataSlice: NO_DATA }]).then(
+          () => undefined,
+          (error: unknown) => error as Error,
         ),
       ]);
       if (pace) paces.push(pace);
@@ -67,18 +68,16 @@ export function createExamineEndpoints(needs: {
         `runs ${version}`,
         pace ? `makes ${pace.perSecond.toFixed(1)} slots a second` : "does not return its slot",
         TRANSACTIONS[taken],
-        `returns ${limit} accounts per call`,
+        `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
       ];
       const all = `${text}; it ${facts.join(", ")}`;
-      if (limit === MAX_ACCOUNTS_PER_CALL) {
-        if (taken === "none") return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
-        if (pace?.perSecond === 0) return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
-        return (pace ? good : poor)("SOLANA_RPC_URL", all);
-      }
-      const problem = `${all}, not ${MAX_ACCOUNTS_PER_CALL}`;
-      return isUsable
-        ? poor("SOLANA_RPC_URL", `${problem}: the service makes more calls to it; a larger plan needs fewer`)
-        : bad("SOLANA_RPC_URL", `${problem}: choose a plan without this limit`);
+      // The service splits a call only if the refusal looks like one for its size.
+      if (refusal && !refusesSize(refusal))
+        return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
+      if (refusal) return poor("SOLANA_RPC_URL", `${all}: a larger plan needs fewer calls`);
+      if (taken === "none") return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+      if (pace?.perSecond === 0) return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
+      return (pace ? good : poor)("SOLANA_RPC_URL", all);
     },
 
     /** Reports how many slots the examined endpoints are apart; empty for fewer than two. */
@@ -121,24 +120,4 @@ async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANS
   } catch (error) {
     return refusesVersion(error) ? "legacy" : "none";
   }
-}
-
-/**
- * Finds the largest call that an endpoint accepts, and whether the service can use the endpoint: the service splits a
- * call only if the refusal looks like one for its size.
- */
-async function findAccountLimit(
-  readAccounts: (keys: readonly string[]) => Promise<unknown>,
-): Promise<{ limit: number; isUsable: boolean }> {
-  let isUsable = true;
-  for (const size of [MAX_ACCOUNTS_PER_CALL, ...SMALLER_CALLS]) {
-    const keys = Array.from({ length: size }, (_, i) => new PublicKey(i + 1).toBase58());
-    try {
-      await readAccounts(keys);
-      return { limit: size, isUsable };
-    } catch (error) {
-      isUsable &&= refusesSize(error);
-    }
-  }
-  return { limit: 0, isUsable: false };
 }

@@ -1,6 +1,4 @@
 import { statSync } from "node:fs";
-import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -41,7 +39,7 @@ export function warnAboutRisks(env: Environment): string[] {
     !env.HANDLE_ALLOW_UNDERSCORE,
     "HANDLE_ALLOW_UNDERSCORE: not set, so handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning",
   );
-  const isPublic = isIP(env.HOST ?? "") !== 0 && ipaddr.process(env.HOST!).range() === "unspecified";
+  const isPublic = env.HOST === "0.0.0.0" || env.HOST === "::";
   warnIf(isPublic && !env.ADMIN_PORT, "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics");
   warnIf(
     isPublic && !env.TRUST_PROXY,

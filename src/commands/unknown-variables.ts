@@ -1,50 +1,23 @@
-/** How many letters of a name may be wrong, by its minimum length. Shorter names match variables of other programs. */
-const TYPOS = [
-  { minLength: 10, letters: 2 },
-  { minLength: 6, letters: 1 },
-];
-
 /**
- * Warns about each variable of `env` that the service does not read but whose name resembles one of `known`: a
- * misspelling, or the same words with some added or missing. No warning quotes a value.
+ * Warns about each variable of `env` that the service does not read but that is probably a misspelled one of `known`: it
+ * begins with the same word and has another one in common. No warning quotes a value. `ignored`: names without warning.
  */
 export function warnAboutUnknown(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
+  ignored: readonly string[],
 ): string[] {
   return Object.keys(env)
-    .filter((name) => env[name] && !known.includes(name))
+    .filter((name) => env[name] && !known.includes(name) && !ignored.includes(name))
     .flatMap((name) => {
-      const [closest] = known
-        .filter((candidate) => resembles(name.toUpperCase(), candidate))
-        .sort((a, b) => distance(name.toUpperCase(), a) - distance(name.toUpperCase(), b));
-      return closest === undefined
+      const [first, ...others] = name.toUpperCase().split("_");
+      const common = (candidate: string) => {
+        const words = candidate.split("_");
+        return words[0] === first ? others.filter((word) => words.includes(word)).length : 0;
+      };
+      const closest = known.toSorted((a, b) => common(b) - common(a))[0]!;
+      return common(closest) === 0
         ? []
         : [`${name} is not a variable of this service and has no effect. Did you mean ${closest}?`];
     });
-}
-
-function resembles(name: string, known: string): boolean {
-  const letters = TYPOS.find(({ minLength }) => known.length >= minLength)?.letters ?? 0;
-  return distance(name, known) <= letters || hasWordsOf(name, known) || hasWordsOf(known, name);
-}
-
-/** Whether `part` has at least two words and `name` has all of them. */
-function hasWordsOf(name: string, part: string): boolean {
-  const words = part.split("_");
-  return words.length > 1 && words.every((word) => name.split("_").includes(word));
-}
-
-/** The number of letters to insert, delete or replace to turn `a` into `b` (Levenshtein). */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }

@@ -1,5 +1,4 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import type { Logger } from "../observability/log.ts";
 import { memoize } from "../store/memoize.ts";
 import { SCOPES, type BudgetScope } from "./budget.ts";
 
@@ -29,14 +28,11 @@ export interface BudgetMetrics {
   watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;
 }
 
-/** Refusals can come with every request, so the log only has the most frequent reason of each minute. */
-const LOG_EVERY_MS = 60_000;
-
 /** Used ratios are read from Redis, and `/metrics` has no rate limit. */
 const READ_EVERY_MS = 1_000;
 
-/** Creates the metrics of all budgets, and logs why callers are refused. */
-export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetrics {
+/** Creates the metrics of all budgets. */
+export function createBudgetMetrics(registry: Registry): BudgetMetrics {
   const budgets = new Map<BudgetName, () => number | Promise<number>>();
   const usedRatios = new Gauge({
     name: "tributary_budget_used_ratio",
@@ -60,24 +56,9 @@ export function createBudgetMetrics(registry: Registry, log: Logger): BudgetMetr
   // Start at zero, so that Prometheus sees the first refusals as an increase.
   for (const budget of BUDGETS) for (const scope of SCOPES) refusals.inc({ budget, scope }, 0);
 
-  let lastMinute = new Map<string, { budget: BudgetName; scope: BudgetScope; refused: number }>();
-
-  function logTopReason(): void {
-    const [top] = [...lastMinute.values()].sort((a, b) => b.refused - a.refused);
-    log.warn(
-      top,
-      "callers were refused in the last minute, most often because of this budget: see TributarySocialReadsNearlyUsed (social_reads), TributaryQueueFull (social_calls) or TributaryFeeBudgetNearlySpent (fees) in docs/operating.md; history_calls has a fixed limit",
-    );
-    lastMinute = new Map();
-  }
-
   return {
     refused(budget, scope, count) {
       refusals.inc({ budget, scope }, count);
-      if (lastMinute.size === 0) setTimeout(logTopReason, LOG_EVERY_MS).unref();
-      const reason = `${budget} ${scope}`;
-      const refused = count + (lastMinute.get(reason)?.refused ?? 0);
-      lastMinute.set(reason, { budget, scope, refused });
     },
     watch: (budget, usedRatio) => budgets.set(budget, usedRatio),
   };

@@ -10,7 +10,6 @@ import { LRUCache } from "lru-cache";
 import type { ContractError } from "../contract/contract-error.ts";
 import type { Answer, HttpRequest } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
-import { describeSpan } from "../observability/tracing.ts";
 import type { Context, UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
@@ -19,7 +18,7 @@ import type { Compile } from "./compiler.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
 import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
-import { createOperationCache, type CachedOperation, type Weight } from "./operation-cache.ts";
+import { createOperationCache, type Weight } from "./operation-cache.ts";
 import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. Each client sends one. */
@@ -87,7 +86,7 @@ export function createGraphQLEndpoint(needs: {
       if (operation) {
         const weight = operation.weigh(params.variables);
         if (!canPass(weight, scope)) throw neverPasses(weight, scope);
-        await admit(operation, weight, scope);
+        await admit(weight, scope);
         cache.add(...key, operation);
       }
       (args as ExecutionArgs).hideSuggestions = true;
@@ -157,7 +156,7 @@ export function createGraphQLEndpoint(needs: {
     if (!operation || (operation.isMutation && method !== "POST")) return undefined;
     const weight = operation.weigh(params.variables);
     if (!weight.isWithinLimits || !canPass(weight, scope)) return undefined;
-    await admit(operation, weight, scope);
+    await admit(weight, scope);
     const result = await operation.run({ useCases, scope }, params.variables);
     if (result.data === undefined) return undefined;
     const converted = convertErrors(result, scope);
@@ -211,13 +210,7 @@ function neverPasses({ cost }: Weight, { rateLimit }: RequestScope): GraphQLErro
 }
 
 /** Takes what an operation costs. Rejects with ContractError RATE_LIMITED or SERVICE_BUSY. */
-async function admit(
-  { type, name }: CachedOperation,
-  { cost, chainCalls }: Weight,
-  scope: RequestScope,
-): Promise<void> {
-  // OpenTelemetry's attributes for GraphQL servers, except the document, which may hold handles.
-  describeSpan(() => ({ "graphql.operation.type": type, "graphql.operation.name": name }));
+async function admit({ cost, chainCalls }: Weight, scope: RequestScope): Promise<void> {
   if (cost > 1) await scope.admit(cost);
   if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
 }

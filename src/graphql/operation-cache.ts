@@ -13,9 +13,6 @@ import { measureOperation, type OperationVariables } from "./limits/operation-si
 
 /** An operation that has been parsed and validated. */
 export interface CachedOperation {
-  /** For traces. */
-  readonly type: string;
-  readonly name: string | undefined;
   readonly isMutation: boolean;
   readonly weigh: (variables: OperationVariables) => Weight;
   /** The estimated memory. */
@@ -41,15 +38,16 @@ const MAX_OPERATIONS = 1_024;
 
 /** Caches operations by text and name. An operation is compiled when it runs a second time. */
 export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
-  const cache = new LRUCache<string, Map<string | undefined, CachedOperation>>({
+  const cache = new LRUCache<string, CachedOperation>({
     max: MAX_OPERATIONS,
     maxSize: MAX_BYTES,
-    sizeCalculation: (operations) => operations.values().reduce((sum, { bytes }) => sum + bytes, 1),
+    sizeCalculation: ({ bytes }) => bytes,
   });
+  const keyOf = (text: string, operationName = "") => `${operationName}\n${text}`;
 
   return {
     get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
-      cache.get(text)?.get(operationName),
+      cache.get(keyOf(text, operationName)),
 
     /** Returns the named operation of a valid document, if it exists. Does not cache it. */
     find(
@@ -57,15 +55,13 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
       operationName: string | undefined,
       document: DocumentNode,
     ): CachedOperation | undefined {
-      const cached = cache.get(text)?.get(operationName);
+      const cached = cache.get(keyOf(text, operationName));
       if (cached) return cached;
       const node = getOperationAST(document, operationName);
       if (!node) return undefined;
       const fields = measureOperation(schema, document, node).counts.distinctFields;
       let compiled: Run | undefined;
       return {
-        type: node.operation,
-        name: node.name?.value,
         isMutation: node.operation === OperationTypeNode.MUTATION,
         weigh: createWeigh(schema, document, node),
         bytes: BYTES_PER_CHARACTER * text.length + BYTES_PER_FIELD * Math.min(fields, MAX_COMPILED_FIELDS),
@@ -78,8 +74,7 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
 
     /** Caches an operation that has been admitted, unless its text is long. */
     add(text: string, operationName: string | undefined, operation: CachedOperation): void {
-      if (text.length <= MAX_TEXT_LENGTH)
-        cache.set(text, new Map(cache.get(text)).set(operationName, operation));
+      if (text.length <= MAX_TEXT_LENGTH) cache.set(keyOf(text, operationName), operation);
     },
   };
 }

@@ -1,5 +1,3 @@
-import { isUtf8 } from "node:buffer";
-import type { IncomingHttpHeaders } from "node:http";
 import type { HttpRequest } from "../contract/http-messages.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { badRequest } from "./errors.ts";
@@ -11,27 +9,19 @@ const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/** Describes a wrong encoding of a body; undefined if there is none. The body's text would be garbage in a message. */
-export function encodingProblem(body: Uint8Array, headers: IncomingHttpHeaders): string | undefined {
-  if ((headers["content-encoding"] ?? "identity") !== "identity")
-    return "Compressed bodies are not supported.";
-  // JSON has no raw NUL; UTF-16 does.
-  return isUtf8(body) && !body.includes(0) ? undefined : "The body is not UTF-8: send UTF-8.";
-}
-
 /**
  * The parameters of a request: those of its URL, or its body, which is an object or an array.
  *
  * @throws {GraphQLError} BAD_REQUEST
  */
-export async function readParams({ method, headers, query, readBody }: HttpRequest): Promise<object> {
+export async function readParams({ method, query, readBody }: HttpRequest): Promise<object> {
   if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
   const body = await readBody(MAX_BODY_BYTES);
   if (body === "too large")
     throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
   const value = parseJson(decoder.decode(body));
   if (typeof value === "object" && value !== null) return withinLimits(value);
-  throw badRequest(encodingProblem(body, headers) ?? "The body must be a JSON object.");
+  throw badRequest("The body must be a JSON object, in UTF-8 and not compressed.");
 }
 
 const decoder = new TextDecoder();

@@ -1,13 +1,6 @@
-import {
-  getOperationAST,
-  subscribe,
-  type ExecutionArgs,
-  type ExecutionResult,
-  type GraphQLError,
-} from "graphql";
+import { subscribe, type ExecutionResult, type GraphQLError } from "graphql";
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
-import { describeSpan } from "../observability/tracing.ts";
 import type { Context } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
@@ -43,18 +36,11 @@ export function answerSubscriptions(
         throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
     onSubscribe({ args, setSubscribeFn }) {
-      const { document, operationName, contextValue } = args as ExecutionArgs & {
-        contextValue: ServerContext;
-      };
-      const { scope, accepts } = contextValue;
+      const { scope, accepts } = args.contextValue as ServerContext;
       if (!accepts.events)
         throw badRequest("`Accept` must allow text/event-stream: a subscription is a stream of events.", {
           status: 406,
         });
-      describeSpan(() => ({
-        "graphql.operation.type": "subscription",
-        "graphql.operation.name": getOperationAST(document, operationName)?.name?.value,
-      }));
       setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
         onSubscribeResult({ result, setResult }) {
@@ -67,7 +53,6 @@ export function answerSubscriptions(
           return {
             onNext({ result, setResult }) {
               setResult(convertErrors(result, scope));
-              scope.stream!.sent();
             },
             onEnd() {
               scope.stream!.close();

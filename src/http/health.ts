@@ -79,9 +79,8 @@ export function createHealth(needs: {
     registers: [registry],
     collect() {
       void check();
-      this.set({ upstream: "chain" }, isUp("chain") ? 1 : 0);
-      this.set({ upstream: "social" }, isUp("social") ? 1 : 0);
-      if (needs.hasRedis) this.set({ upstream: "redis" }, isUp("redis") ? 1 : 0);
+      for (const upstream of ["chain", "social", ...(needs.hasRedis ? ["redis" as const] : [])] as const)
+        this.set({ upstream }, isUp(upstream) ? 1 : 0);
     },
   });
 

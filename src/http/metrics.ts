@@ -1,7 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "@prometheus-io/client";
-import type { ErrorCode } from "../contract/error-codes.ts";
 import type { Answer } from "../contract/http-messages.ts";
-import type { Logger } from "../observability/log.ts";
 import { COMMIT, VERSION } from "../observability/version.ts";
 import type { Reads } from "../resolvers/loaders.ts";
 
@@ -10,13 +8,10 @@ export type Operation = "lookup" | "collect" | "graphql" | "other";
 
 const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** Refused requests are free, so a line for each would let one address fill the disk. */
-const LOG_REFUSALS_EVERY_MS = 60_000;
-
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-/** Creates the metrics of requests, and logs once a minute how many the rate limit has refused. */
-export function createRequestMetrics(registry: Registry, log: Logger) {
+/** Creates the metrics of requests. */
+export function createRequestMetrics(registry: Registry) {
   const requests = new Counter({
     name: "tributary_requests_total",
     help: "Requests answered, by operation and code: OK, an error code of the contract (for GraphQL that of the first error), a code such as BAD_REQUEST for invalid GraphQL, or ABORTED if the caller disconnected.",
@@ -25,12 +20,6 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
   });
   // Starts at 0, so that Prometheus sees the first burst as an increase.
   requests.inc({ operation: "lookup", code: "SERVICE_BUSY" }, 0);
-  const trusted = new Counter({
-    name: "tributary_trusted_requests_total",
-    help: "Those requests of TRUSTED_CALLERS.",
-    labelNames: ["operation", "code"],
-    registers: [registry],
-  });
   const durations = new Histogram({
     name: "tributary_request_duration_seconds",
     help: "Time until the response was ready, by operation.",
@@ -38,12 +27,6 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  const refusals = new Counter({
-    name: "tributary_rate_limit_refusals_total",
-    help: "Requests refused because their address exceeded the rate limit.",
-    registers: [registry],
-  });
-
   const lookups = new Counter({
     name: "tributary_account_cache_total",
     help: "Accounts looked up for requests: found in this process's cache (hit) or not (miss).",
@@ -51,34 +34,12 @@ export function createRequestMetrics(registry: Registry, log: Logger) {
     registers: [registry],
   });
 
-  let refusedInMinute = 0;
-
-  function logRefusals(): void {
-    log.info(
-      { code: "RATE_LIMITED" satisfies ErrorCode, refused: refusedInMinute },
-      "requests were refused in the last minute",
-    );
-    refusedInMinute = 0;
-  }
-
   return {
-    answered(
-      operation: Operation,
-      code: string,
-      durationMs: number,
-      { cached, social }: Reads,
-      isTrusted = false,
-    ): void {
-      if (isTrusted) trusted.inc({ operation, code });
+    answered(operation: Operation, code: string, durationMs: number, { cached, social }: Reads): void {
       if (cached > 0) lookups.inc({ result: "hit" }, cached);
       if (social > 0) lookups.inc({ result: "miss" }, social);
       requests.inc({ operation, code });
       durations.observe({ operation }, durationMs / 1000);
-    },
-    refused(): void {
-      refusals.inc();
-      if (refusedInMinute === 0) setTimeout(logRefusals, LOG_REFUSALS_EVERY_MS).unref();
-      refusedInMinute++;
     },
   };
 }

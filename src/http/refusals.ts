@@ -29,10 +29,6 @@ export type WriteRefusal = (refusal: Refusal, signal: AbortSignal, isHead: boole
 
 export const NO_HOST: Refusal = { status: 400, message: "The header `Host` is missing." };
 export const TWO_HOSTS: Refusal = { status: 400, message: "The header `Host` is repeated." };
-export const UNKNOWN_EXPECTATION: Refusal = {
-  status: 417,
-  message: "The only supported expectation is `Expect: 100-continue`.",
-};
 export const TOO_MANY_PIECES: Refusal = {
   status: 413,
   message: `The body arrives in too many pieces: the maximum is ${MAX_PIECES}.`,

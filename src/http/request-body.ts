@@ -72,17 +72,6 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-/** Answers `Expect: 100-continue` when a handler reads the body. */
-export function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
-  const read = request._read.bind(request);
-  request._read = (size) => {
-    request._read = read;
-    // Node also reads the body of an answered request, to discard it.
-    if (!response.headersSent) response.writeContinue();
-    read(size);
-  };
-}
-
 /** Ends the response's side of a connection. */
 export function linger(socket: Socket): void {
   socket.end();

@@ -176,7 +176,6 @@ export class HttpRequestScope implements RequestScope {
     this.headers.ratelimit = decision.rateLimitHeader;
     if (!decision.refusal) return;
     this.#isRefused = true;
-    this.#needs.metrics.refused();
     throw decision.refusal;
   }
 
@@ -208,7 +207,7 @@ export class HttpRequestScope implements RequestScope {
     // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
     const label = this.#identified === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
-    this.#needs.metrics.answered(label, code, durationMs, reads, this.#identified?.isTrusted);
+    this.#needs.metrics.answered(label, code, durationMs, reads);
     const duration = Math.round(durationMs * 100) / 100;
     const { cached, social, chain } = reads;
     this.#isAnswered = true;

@@ -40,13 +40,7 @@ export function withRateLimit(handler: Handler): Handler {
 }
 
 /** Finds the route of a request, runs its handler, and writes its answer with the headers that every response has. */
-export function createRouter(
-  needs: RequestScopeNeeds & {
-    routes: ReadonlyMap<string, Route>;
-    /** Answers at unknown paths. */
-    notFound: (request: HttpRequest) => Answer;
-  },
-): HandleNode {
+export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> }): HandleNode {
   const privateNeeds = { ...needs, cors: withoutHeaders(needs.cors) };
 
   async function answer(
@@ -56,10 +50,7 @@ export function createRouter(
     route: Route | undefined,
   ): Promise<Answer> {
     try {
-      if (!route) {
-        scope.recordCode("NOT_FOUND");
-        return needs.notFound(request);
-      }
+      if (!route) throw new ContractError("NOT_FOUND");
       const { method } = request;
       if (method === "OPTIONS") return preflight(route, scope);
       const handler = method === "GET" || method === "POST" ? route[method] : undefined;

@@ -5,13 +5,12 @@ import {
   refusalOf,
   TOO_MANY_PIECES,
   TWO_HOSTS,
-  UNKNOWN_EXPECTATION,
   type ParseError,
   type Refusal,
   type WriteRefusal,
 } from "./refusals.ts";
 import type { HandleNode } from "./router.ts";
-import { boundBody, continueWhenRead, discardInput, linger } from "./request-body.ts";
+import { boundBody, discardInput, linger } from "./request-body.ts";
 
 /** How a server answers valid and invalid requests. */
 export interface Responder {
@@ -71,27 +70,20 @@ export async function listen(
   let inFlight = 0;
   let isClosing = false;
   const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
-  const server = createServer(options, (request, response) => {
-    receive(request, response);
-  });
-  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    continueWhenRead(request, response);
-    receive(request, response);
-  });
-  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    receive(request, response, UNKNOWN_EXPECTATION);
-  });
+  const server = createServer(options, receive);
+  // Expectations that Node does not know are ignored. It would answer them without reading the body.
+  server.on("checkExpectation", receive);
   server.on("clientError", (error: ParseError, socket: Socket) => {
     refuse(socket, refusalOf(error));
   });
 
-  function receive(request: IncomingMessage, response: ServerResponse, refusal?: Refusal): void {
+  function receive(request: IncomingMessage, response: ServerResponse): void {
     boundBody(request, response, () => {
       refuse(request.socket, TOO_MANY_PIECES);
     });
     // Answer pipelined requests one at a time: a flood of them must not produce responses that nobody reads.
     if (response.socket) {
-      answer(request, response, refusal);
+      answer(request, response);
       return;
     }
     const connection = connections.get(request.socket);
@@ -102,18 +94,17 @@ export async function listen(
     connection.pipelined++;
     response.once("socket", () => {
       connection.pipelined--;
-      answer(request, response, refusal);
+      answer(request, response);
     });
   }
 
-  function answer(request: IncomingMessage, response: ServerResponse, refusal: Refusal | undefined): void {
+  function answer(request: IncomingMessage, response: ServerResponse): void {
     const connection = connections.get(request.socket);
     if (!connection) return;
-    if (request.headers.host === undefined && request.httpVersion === "1.1") refusal ??= NO_HOST;
-    if (hasTwoHosts(request)) refusal ??= TWO_HOSTS;
-    if (refusal) {
+    const hasNoHost = request.headers.host === undefined && request.httpVersion === "1.1";
+    if (hasNoHost || hasTwoHosts(request)) {
       connection.isRefused = true;
-      sendRefusal(request.socket, refusal, connection, request.method === "HEAD");
+      sendRefusal(request.socket, hasNoHost ? NO_HOST : TWO_HOSTS, connection, request.method === "HEAD");
       return;
     }
     connection.response = response;

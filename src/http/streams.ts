@@ -1,6 +1,6 @@
-import { serviceBusy } from "../contract/service-busy.ts";
-import { Counter, Gauge, type Registry } from "@prometheus-io/client";
+import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { serviceBusy } from "../contract/service-busy.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
@@ -36,9 +36,6 @@ interface Entry {
 
 export type Streams = ReturnType<typeof createStreams>;
 
-const REFUSALS = ["address", "block", "total", "stopping"] as const;
-type Refusal = (typeof REFUSALS)[number];
-
 /**
  * Counts the open streams of this process, and limits them: for a caller, an address block, an IPv6 /32, and in all.
  * Ends a stream by closing its connection abruptly, because clients do not reconnect after an orderly end.
@@ -57,31 +54,16 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
       this.set(all.size);
     },
   });
-  const events = new Counter({
-    name: "tributary_stream_events_total",
-    help: "Events sent to subscriptions.",
-    registers: [registry],
-  });
-  const refusals = new Counter({
-    name: "tributary_stream_refusals_total",
-    help: "Subscriptions refused because their address (reason: address), its IPv4 /24, IPv6 /48 or IPv6 /32 (reason: block) or all callers together (reason: total) had too many, or because the service stops (reason: stopping).",
-    labelNames: ["reason"],
-    registers: [registry],
-  });
-  for (const reason of REFUSALS) refusals.inc({ reason }, 0);
 
-  function refuse(reason: Refusal, error: ContractError): never {
-    refusals.inc({ reason });
-    throw error;
-  }
+  const busy = (message: string, retryAfterSeconds?: number) => serviceBusy({ message, retryAfterSeconds });
 
   /** Refuses one more stream of `owner` if it has as many as `limit`. */
-  function limitTo(limit: number, reason: Refusal, group: string, owner: string): void {
+  function limitTo(limit: number, group: string, owner: string): void {
     const streams = [...all].filter(({ of }) => of.includes(owner));
     if (streams.length < limit) return;
     const retryAfterSeconds = toRetryAfterSeconds(streams[0]!.endsAt - performance.now());
     const message = `Too many open streams: the maximum is ${limit} from ${group}. Close one, or try again in ${retryAfterSeconds} seconds.`;
-    refuse(reason, new ContractError("RATE_LIMITED", { message, retryAfterSeconds }));
+    throw new ContractError("RATE_LIMITED", { message, retryAfterSeconds });
   }
 
   return {
@@ -89,16 +71,11 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
     open(caller: string, connection: CallerConnection): OpenStream {
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);
-      if (isClosed) {
-        const message = "The service is stopping. Connect again.";
-        refuse("stopping", serviceBusy(message, { retryAfterSeconds: 1 }));
-      }
-      limitTo(streamsPerAddress, "address", "one address", caller);
-      limitTo(limitOf(BLOCK_SHARE), "block", "one IPv4 /24 or IPv6 /48", block);
-      if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "block", "one IPv6 /32", wideBlock);
-      if (all.size >= streamsMax) {
-        refuse("total", serviceBusy("Too many streams are open. Try again in 30 seconds."));
-      }
+      if (isClosed) throw busy("The service is stopping. Connect again.", 1);
+      limitTo(streamsPerAddress, "one address", caller);
+      limitTo(limitOf(BLOCK_SHARE), "one IPv4 /24 or IPv6 /48", block);
+      if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "one IPv6 /32", wideBlock);
+      if (all.size >= streamsMax) throw busy("Too many streams are open. Try again in 30 seconds.");
 
       const ended = new AbortController();
       function close(): void {
@@ -117,13 +94,7 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();
       else connection.signal.addEventListener("abort", close, { once: true });
-      return {
-        signal: ended.signal,
-        close,
-        sent: () => {
-          events.inc();
-        },
-      };
+      return { signal: ended.signal, close };
     },
 
     /** Disconnects all streams, and refuses new ones. */

@@ -7,7 +7,6 @@ import {
   type Span,
   type SpanOptions,
   type TextMapGetter,
-  type TextMapSetter,
   type Tracer,
   type TracerProvider,
 } from "@opentelemetry/api";
@@ -34,12 +33,6 @@ const GETTER: TextMapGetter<RequestHeaders> = {
   keys: () => [TRACE_HEADER],
 };
 
-const SETTER: TextMapSetter<Record<string, string>> = {
-  set(headers, key, value) {
-    if (key === TRACE_HEADER) headers[key] = value;
-  },
-};
-
 /** Undefined without an SDK: the API's tracer would create contexts for spans that nobody records. */
 function findTracer(): Tracer | undefined {
   const provider: ApiProvider = trace.getTracerProvider();
@@ -50,28 +43,21 @@ function findTracer(): Tracer | undefined {
  * Runs `run` in a span that ends when `run` does and records whether it failed. Uses only OpenTelemetry's API: there
  * are no spans, and `describe` is not called, until an operator adds an SDK.
  */
-export function inSpan<T>(describe: string | (() => SpanDescription), run: (span?: Span) => T): T {
+export function inSpan<T>(describe: () => SpanDescription, run: (span?: Span) => Promise<T>): Promise<T> {
   const tracer = findTracer();
   if (!tracer) return run();
-  const { name, headers, ...options } = typeof describe === "string" ? { name: describe } : describe();
+  const { name, headers, ...options } = describe();
   const parent = headers ? propagation.extract(context.active(), headers, GETTER) : context.active();
-  return tracer.startActiveSpan(name, options, parent, (span) => {
-    const fail = (error: unknown): never => {
+  return tracer.startActiveSpan(name, options, parent, async (span) => {
+    try {
+      return await run(span);
+    } catch (error) {
       // The code or name, never the message: other libraries' messages may contain URLs with keys.
       const { code, name } = error as { code?: unknown; name?: unknown };
       markFailed(span, String(code ?? name));
-      span.end();
       throw error;
-    };
-    const succeed = <R>(result: R): R => {
+    } finally {
       span.end();
-      return result;
-    };
-    try {
-      const result = run(span);
-      return result instanceof Promise ? (result.then(succeed, fail) as T) : succeed(result);
-    } catch (error) {
-      return fail(error);
     }
   });
 }
@@ -81,19 +67,7 @@ export function markFailed(span: Span, type: string): void {
   span.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** Adds attributes to the current span, if there is one. */
-export function describeSpan(attributes: () => Record<string, string | undefined>): void {
-  if (findTracer()) trace.getActiveSpan()?.setAttributes(attributes());
-}
-
 /** Runs work that no single request causes, so that its spans have no parent. */
 export function withoutParent<T>(run: () => T): T {
   return context.with(ROOT_CONTEXT, run);
-}
-
-/** Adds the trace header, which makes the current span the parent of the receiver's spans. */
-export function withTraceHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
-  const carrier = { ...headers };
-  propagation.inject(context.active(), carrier, SETTER);
-  return carrier;
 }

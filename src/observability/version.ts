@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../../package.json" with { type: "json" };
 
@@ -9,35 +10,15 @@ export const VERSION = manifest.version;
 /** The running commit, in 40 hexadecimal digits, or `unknown`. */
 export const COMMIT = readCommit(fileURLToPath(new URL("../..", import.meta.url)));
 
-/** Reads the commit from `gitHead` in the folder's package.json, which a build sets, or else from the git checkout. */
+/** Reads the commit from `gitHead` in the folder's package.json, which a build sets, or else asks git, if there is one. */
 export function readCommit(folder: string): string {
-  const { gitHead } = JSON.parse(read(folder, "package.json")) as { gitHead?: string };
+  const { gitHead } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { gitHead?: string };
   if (gitHead) return gitHead;
   try {
-    return readHead(resolve(folder, ".git"));
+    // Without `--git-dir` git would search the folders above, and refuse a checkout of another user.
+    const args = ["--git-dir", join(folder, ".git"), "rev-parse", "--verify", "HEAD"];
+    return execFileSync("git", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
   } catch {
-    // No checkout, or one in a format that only git reads.
     return "unknown";
   }
-}
-
-/** Reads the checkout's commit from git's files, because the machine may not have git. */
-function readHead(git: string): string {
-  // In a worktree, `.git` is a file with the path of the git folder. Branches are in a folder shared by all worktrees.
-  const worktree = statSync(git).isFile() ? resolve(dirname(git), read(git).slice("gitdir: ".length)) : git;
-  const repository = existsSync(resolve(worktree, "commondir"))
-    ? resolve(worktree, read(worktree, "commondir"))
-    : worktree;
-  const head = read(worktree, "HEAD");
-  if (!head.startsWith("ref: ")) return head;
-  const branch = head.slice("ref: ".length);
-  if (existsSync(resolve(repository, branch))) return read(repository, branch);
-  const line = read(repository, "packed-refs")
-    .split("\n")
-    .find((text) => text.endsWith(` ${branch}`));
-  return line!.split(" ")[0]!;
-}
-
-function read(...path: string[]): string {
-  return readFileSync(resolve(...path), "utf8").trim();
 }

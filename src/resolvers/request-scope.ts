@@ -8,8 +8,6 @@ export interface OpenStream {
   readonly signal: AbortSignal;
   /** Ends the stream early. */
   close(): void;
-  /** Counts an event that was sent. */
-  sent(): void;
 }
 
 /** The caller's rate limit after a request has been counted. */

@@ -13,7 +13,6 @@ import { quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMints } from "../contract/mint.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
-import { inSpan } from "../observability/tracing.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { allCoins } from "./loaders.ts";
 import type { RequestScope } from "./request-scope.ts";
@@ -94,12 +93,11 @@ export function createUseCases(needs: {
      * Finds the wallet of a case-insensitive handle. Reads the social network, never the chain. Throws or rejects with
      * INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
      */
-    lookUpWallet: (handle: string, { loaders }: RequestScope): Wallet | Promise<Wallet> =>
-      inSpan("lookUpWallet", () => {
-        if (!handleFormat.pattern.test(handle)) throw invalidHandle(handleFormat, quote(handle));
-        const account = loaders.accountByHandle(handle);
-        return account instanceof Promise ? account.then(toWallet) : toWallet(account);
-      }),
+    lookUpWallet(handle: string, { loaders }: RequestScope): Wallet | Promise<Wallet> {
+      if (!handleFormat.pattern.test(handle)) throw invalidHandle(handleFormat, quote(handle));
+      const account = loaders.accountByHandle(handle);
+      return account instanceof Promise ? account.then(toWallet) : toWallet(account);
+    },
 
     /** Reads a wallet's balance with the coins of these mints. Fails with INVALID_MINT or LOOKUP_FAILED. */
     readBalance: ({ addresses }: Wallet, mints: Mints, { loaders }: RequestScope): Promise<Balance> =>
@@ -116,7 +114,7 @@ export function createUseCases(needs: {
     ): Promise<HistoryPage> {
       if (page.first < 1) throw badRequest("`first` must be at least 1.");
       const isPossible = page.after === undefined || isSignature(page.after);
-      const found = isPossible && (await inSpan("readHistory", () => readPage(addresses, page, scope)));
+      const found = isPossible && (await readPage(addresses, page, scope));
       if (!found) throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
       return found;
     },
@@ -125,22 +123,21 @@ export function createUseCases(needs: {
      * Moves an account's fees from its vaults, and from the coins with these mints, to its address. Any caller may do so;
      * the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT, INSUFFICIENT_FUNDS or COLLECT_FAILED.
      */
-    collectFees: (socialId: string, scope: RequestScope, mints?: Mints): Promise<CollectResult> =>
-      inSpan("collectFees", async () => {
-        const wallet = walletById(socialId);
-        const named = namedCoins(mints);
-        const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
-        const requested = { account: wallet.addresses, coins: named };
-        try {
-          const outcome = await collector.collect(requested, { addressBlock, visitorBlock }, startedAt, log);
-          return { ...outcome, wallet, named };
-        } catch (error) {
-          throw toCollectContractError(error);
-        } finally {
-          loaders.clearBalances();
-          live.refresh(wallet.addresses);
-        }
-      }),
+    async collectFees(socialId: string, scope: RequestScope, mints?: Mints): Promise<CollectResult> {
+      const wallet = walletById(socialId);
+      const named = namedCoins(mints);
+      const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
+      const requested = { account: wallet.addresses, coins: named };
+      try {
+        const outcome = await collector.collect(requested, { addressBlock, visitorBlock }, startedAt, log);
+        return { ...outcome, wallet, named };
+      } catch (error) {
+        throw toCollectContractError(error);
+      } finally {
+        loaders.clearBalances();
+        live.refresh(wallet.addresses);
+      }
+    },
 
     /**
      * Watches a wallet and the coins that its fields name: yields an event at once, and then each time an amount changes.

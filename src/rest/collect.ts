@@ -5,7 +5,6 @@ import { answerJson, type Answer, type FailureMembers, type HttpRequest } from "
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { encodingProblem } from "../graphql/params.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
@@ -48,7 +47,7 @@ export function createCollectHandler(
   return async (request, scope) => {
     const body = await request.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
-    const { socialId, mints } = readMembers(body, request);
+    const { socialId, mints } = readMembers(body);
 
     const { collect } = await run({ socialId, mints }, scope).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
@@ -74,12 +73,12 @@ export function bodyTooLarge(): ContractError {
  * Reads the id and the mints from the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has
  * already lost digits.
  */
-function readMembers(body: Buffer, { headers }: HttpRequest): { socialId: string; mints: readonly string[] } {
+function readMembers(body: Buffer): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
     throw new ContractError("INVALID_SOCIAL_ID", {
-      message: `${BODY_EXPECTED}. ${encodingProblem(body, headers) ?? `Received ${quote(text)}.`}`,
+      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${quote(text)}.`,
     });
   }
   const { socialId, mint, mints: listed } = value as Readonly<Record<string, unknown>>;

@@ -2,7 +2,6 @@ import type { LastCollect } from "../chain/collect/claims.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
-import { toSocialId } from "../contract/social-id.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";
 import { builder, exact, inSol, sol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
@@ -157,19 +156,7 @@ builder.mutationFields((t) => ({
         description: "The accounts, with their coins.",
       }),
     },
-    resolve: (_root, { collects }, { useCases, scope }) => {
-      const results = new Map<string, Promise<CollectResult>>();
-      return collects.map((entry) => {
-        const identity = identityOf(entry);
-        const result = results.get(identity) ?? useCases.collectFees(entry.socialId, scope, entry.mints);
-        results.set(identity, result);
-        return result;
-      });
-    },
+    resolve: (_root, { collects }, { useCases, scope }) =>
+      collects.map(({ socialId, mints }) => useCases.collectFees(socialId, scope, mints)),
   }),
 }));
-
-/** Returns the same text for entries with the same account and mints, however they are written. */
-function identityOf({ socialId, mints }: typeof CollectInput.$inferInput): string {
-  return JSON.stringify([toSocialId(socialId) ?? socialId, ...new Set(mints?.toSorted())]);
-}

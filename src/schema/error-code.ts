@@ -1,14 +1,14 @@
 import { codesOf, ERROR_CODES, type ContractOperation, type ErrorCode } from "../contract/error-codes.ts";
-import { builder } from "./builder.ts";
+import { builder, enumValues } from "./builder.ts";
 
-const values = Object.fromEntries(
-  Object.entries(ERROR_CODES).map(([code, { message }]) => [code, { value: code, description: message }]),
-) as Record<ErrorCode, { value: ErrorCode; description: string }>;
+const messages = Object.fromEntries(
+  Object.entries(ERROR_CODES).map(([code, { message }]) => [code, message]),
+) as Record<ErrorCode, string>;
 
 export const ErrorCodeType = builder.enumType("ErrorCode", {
   description:
     "The error codes: `extensions.code` of GraphQL errors, and `error` of REST errors. A request that is not valid GraphQL gets the usual codes of GraphQL servers: BAD_REQUEST, GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED, OPERATION_RESOLUTION_FAILURE, or PERSISTED_QUERY_NOT_SUPPORTED for a persisted query without its text.",
-  values,
+  values: enumValues(messages),
 });
 
 /** The codes that a field fails with, for its description: `A, B or C`. */

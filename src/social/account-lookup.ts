@@ -1,4 +1,3 @@
-import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
@@ -43,7 +42,7 @@ export function createAccountLookup(needs: {
   socialCacheSeconds: number;
   socialApiUrl: URL;
   redis?: Redis | undefined;
-  metrics?: { readonly batches: BatchMetrics; readonly budgets: BudgetMetrics } | undefined;
+  metrics?: BudgetMetrics;
 }) {
   const { client, budget, socialTimeoutMs, metrics } = needs;
   const cache = createAccountCache(needs);
@@ -56,10 +55,9 @@ export function createAccountLookup(needs: {
     },
     turn: client.turn,
     refuse() {
-      metrics?.budgets.refused("social_calls", "SERVICE", 1);
+      metrics?.refused("social_calls", "SERVICE", 1);
       return new SocialError({ kind: "queue-full" });
     },
-    metrics: metrics?.batches,
   });
 
   /** Keys whose payment is being reserved. Other requests for such a key wait: a paid key costs them nothing. */
@@ -120,6 +118,9 @@ export function createAccountLookup(needs: {
   }
 
   return {
+    /** The number of accounts that wait for a call. */
+    waiting: queue.waiting,
+
     /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),
 

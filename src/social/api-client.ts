@@ -4,7 +4,7 @@ import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { isHandleKey, nameOf, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
-import type { CallQuota } from "./call-quota.ts";
+import { secondsUntilReset, type CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
 import { PROFILE, PROFILE_FIELDS } from "./profile.ts";
 import {
@@ -70,6 +70,8 @@ const PROBLEM = z.object({ type: z.string() });
  */
 export function createSocialClient(needs: {
   socialApiUrl: URL;
+  /** All calls and retries for one batch share this time. */
+  socialTimeoutMs: number;
   token: string;
   circuitBreaker: CircuitBreaker;
   quota: CallQuota;
@@ -77,6 +79,7 @@ export function createSocialClient(needs: {
   warnings: Warnings;
 }) {
   const { circuitBreaker, quota, callUpstream, warnings } = needs;
+  const newDeadline = () => AbortSignal.timeout(needs.socialTimeoutMs);
   const base = needs.socialApiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
   const away = `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`;
@@ -85,7 +88,8 @@ export function createSocialClient(needs: {
   function toError({ status, headers }: UpstreamAnswer, body: unknown): SocialError {
     const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
     const failure: SocialFailure = { kind: "refused", status, problem };
-    return status === 429 && !isOperatorProblem(failure) ? quota.limit(headers) : new SocialError(failure);
+    if (status !== 429 || isOperatorProblem(failure)) return new SocialError(failure);
+    return new SocialError({ kind: "rate-limited", retryAfterSeconds: secondsUntilReset(headers) });
   }
 
   async function get(
@@ -93,8 +97,6 @@ export function createSocialClient(needs: {
     signal: AbortSignal,
     method?: string,
   ): Promise<z.infer<typeof USERS>> {
-    // Another call may have received a 429 since the circuit breaker let this one pass.
-    quota.assertNotLimited();
     const by = isHandleKey(keys[0]!) ? "usernames" : "ids";
     const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
     const call = { upstream: "social", method: method ?? `users by ${by}`, url, headers, signal } as const;
@@ -115,11 +117,10 @@ export function createSocialClient(needs: {
   /** Looks up `keys`. If the network rejects the format of a key, splits the batch in half to isolate that key. */
   async function find(
     keys: readonly AccountKey[],
-    limits = { deadline: circuitBreaker.newDeadline(), extraCalls: MAX_EXTRA_CALLS },
+    limits = { deadline: newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
-      quota.assertNotLimited();
-      return match(keys, await reported(circuitBreaker.call((signal) => get(keys, signal), limits.deadline)));
+      return match(keys, await call(() => get(keys, limits.deadline)));
     } catch (error) {
       if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
       limits.extraCalls -= 2;
@@ -133,10 +134,10 @@ export function createSocialClient(needs: {
     }
   }
 
-  /** Raises or clears the warnings by the outcome of a call, after its retries. */
-  async function reported<T>(call: Promise<T>): Promise<T> {
+  /** Makes a call through the circuit breaker. Raises or clears the warnings by its outcome. */
+  async function call<T>(get: () => Promise<T>): Promise<T> {
     try {
-      const result = await call;
+      const result = await circuitBreaker.call(get);
       clear(...SOCIAL_SUBJECTS);
       return result;
     } catch (error) {
@@ -160,7 +161,7 @@ export function createSocialClient(needs: {
 
   return {
     /** Resolves when the call quota allows the next call; undefined if there is nothing to wait for. */
-    turn: () => (circuitBreaker.isOpen() ? undefined : quota.turn()),
+    turn: () => (circuitBreaker.refusal() ? undefined : quota.turn()),
 
     /** The accounts of up to 100 keys, which are all handles or all ids. */
     find: (keys: readonly AccountKey[]) => find(keys),
@@ -171,7 +172,7 @@ export function createSocialClient(needs: {
      */
     async check(): Promise<SocialFailure | undefined> {
       try {
-        await reported(get(["@-"], circuitBreaker.newDeadline(), "check"));
+        await call(() => get(["@-"], newDeadline(), "check"));
         return undefined;
       } catch (error) {
         return isBadRequest(error) ? undefined : (error as SocialError).failure;

@@ -1,9 +1,7 @@
 import { createBuckets, type Bucket } from "../store/buckets.ts";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
-import type { Logger } from "../observability/log.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
-import { SocialError } from "./social-error.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
@@ -34,27 +32,21 @@ interface Pace {
  * replicas share this bucket while Redis is available; otherwise each replica spaces only its own calls.
  *
  * A call waits for at most 5 s, and at most four fifths of `socialTimeoutMs`, so that its lookups still have time for
- * the call. If this is less than the spacing, calls may run out before the reset. After a 429 no call is allowed before
- * the reset.
+ * the call. If this is less than the spacing, calls may run out before the reset.
  */
 export function createCallQuota({
   socialApiUrl,
   socialTimeoutMs,
   redis,
-  log,
 }: {
   socialApiUrl: URL;
   socialTimeoutMs: number;
   redis: Redis | undefined;
-  log: Logger;
 }) {
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
   /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();
   const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, fractionWithoutRedis: 1 });
-
-  /** Until when a 429 allows no calls, in `performance.now()` time. */
-  let limitedUntil = 0;
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 
@@ -70,29 +62,8 @@ export function createCallQuota({
       paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
-    /** Allows no call before the reset that a 429 names. Returns the error for the refused call. */
-    limit(headers: UpstreamAnswer["headers"]): SocialError {
-      const retryAfterSeconds = toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
-      const now = performance.now();
-      if (limitedUntil <= now)
-        log.warn(
-          { retryAfterSeconds },
-          "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
-        );
-      limitedUntil = Math.max(limitedUntil, now + retryAfterSeconds * 1000);
-      return new SocialError({ kind: "rate-limited", retryAfterSeconds });
-    },
-
-    /** Throws {@link SocialError} `rate-limited` between a 429 and its reset. */
-    assertNotLimited(): void {
-      const leftMs = limitedUntil - performance.now();
-      if (leftMs > 0)
-        throw new SocialError({ kind: "rate-limited", retryAfterSeconds: toRetryAfterSeconds(leftMs) });
-    },
-
-    /** Takes a turn for one call, and resolves when it comes. Undefined if the next call is made, or fails, at once. */
+    /** Takes a turn for one call, and resolves when it comes. Undefined if there is nothing to wait for. */
     turn(): Promise<unknown> | undefined {
-      if (limitedUntil > performance.now()) return undefined;
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
@@ -110,6 +81,11 @@ export function createCallQuota({
     const ownMs = amount > 0 ? waitMs : maxWaitMs;
     if (ownMs > 0) await sleep(ownMs);
   }
+}
+
+/** The seconds until the reset that a 429 names. */
+export function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
+  return toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

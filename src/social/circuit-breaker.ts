@@ -1,76 +1,87 @@
-import {
-  circuitBreaker,
-  CircuitState,
-  ConsecutiveBreaker,
-  DelegateBackoff,
-  ExponentialBackoff,
-  handleWhen,
-  isBrokenCircuitError,
-  retry,
-  wrap,
-} from "cockatiel";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import type { Logger } from "../observability/log.ts";
 import { isOutage, isTransient, SocialError } from "./social-error.ts";
 
 /** Failures in a row that open the circuit. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_OPEN_MS = 1_000;
 const MAX_OPEN_MS = 30_000;
-const RETRIES = 1;
-const RETRY_MS = { initialDelay: 100, maxDelay: 300 };
+const RETRY_MS = 200;
 
-/** Makes calls to the network, or fails at once while it fails repeatedly. */
-export interface CircuitBreaker {
-  /** A signal that aborts after `socialTimeoutMs`; all calls and retries for one batch share it. */
-  newDeadline(): AbortSignal;
-  /** Whether a call may fail at once, without being made. */
-  isOpen(): boolean;
-  /** Throws the error of `call`, or {@link SocialError} `circuit-open`. */
-  call<T>(call: (signal: AbortSignal) => Promise<T>, deadline: AbortSignal): Promise<T>;
-}
+export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 /**
- * Wraps the calls of all lookups; the check at start bypasses it. Retries a broken connection or a 5xx once, within
- * `socialTimeoutMs` in total. Five failures in a row open the circuit for a second; then a single trial call closes it,
- * or opens it for longer, up to half a minute.
+ * Makes the calls to the network, or refuses them without a call. After a 429 it refuses until the reset. Five outages
+ * in a row open the circuit for a second; then a single trial call closes it, or opens it for longer, up to half a
+ * minute. A broken connection or a 5xx is retried once.
  */
-export function createCircuitBreaker({ socialTimeoutMs }: { socialTimeoutMs: number }): CircuitBreaker {
-  /** When the circuit may close again: in `performance.now()` time, and in `Date.now()` time, as in the breaker itself. */
+export function createCircuitBreaker({ log }: { log: Logger }) {
+  /** Outages in a row. */
+  let outages = 0;
+  let isTrying = false;
+  /** Until when no call is made, in `performance.now()` time: while the circuit is open, and after a 429. */
   let openUntil = 0;
-  let openUntilDate = 0;
-  const breaker = circuitBreaker(handleWhen(isOutage), {
-    // No jitter: it could shorten the first open period to almost nothing.
-    halfOpenAfter: new DelegateBackoff(({ attempt }) => {
-      const openMs = Math.min(FIRST_OPEN_MS * 2 ** (attempt - 1), MAX_OPEN_MS);
-      openUntil = performance.now() + openMs;
-      openUntilDate = Date.now() + openMs;
-      return openMs;
-    }),
-    breaker: new ConsecutiveBreaker(FAILURES_TO_OPEN),
-  });
-  const policy = wrap(
-    breaker,
-    retry(handleWhen(isTransient), { maxAttempts: RETRIES, backoff: new ExponentialBackoff(RETRY_MS) }),
-  );
-  return {
-    newDeadline: () => AbortSignal.timeout(socialTimeoutMs),
-    isOpen: () => breaker.state !== CircuitState.Closed,
+  let limitedUntil = 0;
 
-    async call(call, deadline) {
-      // The breaker uses `Date.now()`: if the clock was set back, the circuit would stay open for that much longer.
-      const isOverdue = performance.now() >= openUntil && Date.now() < openUntilDate;
-      if (breaker.state === CircuitState.Open && isOverdue) breaker.isolate().dispose();
-      // A trial call is in flight. Fail instead of waiting for it.
-      if (breaker.state === CircuitState.HalfOpen) throw new SocialError({ kind: "circuit-open" });
-      try {
-        return await policy.execute(() => call(deadline));
-      } catch (error) {
-        if (isBrokenCircuitError(error)) {
-          const retryAfterSeconds = toRetryAfterSeconds(openUntil - performance.now());
-          throw new SocialError({ kind: "circuit-open", retryAfterSeconds });
-        }
-        throw error;
+  const isOpen = () => outages >= FAILURES_TO_OPEN;
+
+  /** Why a call would be refused now. */
+  function refusal(): SocialError | undefined {
+    const now = performance.now();
+    const until = (kind: "rate-limited" | "circuit-open", time: number) =>
+      new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(time - now) });
+    if (limitedUntil > now) return until("rate-limited", limitedUntil);
+    return isOpen() && (isTrying || openUntil > now) ? until("circuit-open", openUntil) : undefined;
+  }
+
+  function recordLimit(retryAfterSeconds: number): void {
+    const now = performance.now();
+    if (limitedUntil <= now)
+      log.warn(
+        { retryAfterSeconds },
+        "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
+      );
+    limitedUntil = Math.max(limitedUntil, now + retryAfterSeconds * 1_000);
+  }
+
+  function recordOutage(): void {
+    const openMs = FIRST_OPEN_MS * 2 ** (++outages - FAILURES_TO_OPEN);
+    if (isOpen()) openUntil = performance.now() + Math.min(openMs, MAX_OPEN_MS);
+  }
+
+  async function withRetry<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      // Another call may have received a 429.
+      if (limitedUntil > performance.now()) throw refusal()!;
+      return call();
+    }
+  }
+
+  return {
+    refusal,
+
+    /** Throws the error of `call`, or {@link SocialError} `circuit-open` or `rate-limited`. */
+    async call<T>(call: () => Promise<T>): Promise<T> {
+      const refused = refusal();
+      if (refused) throw refused;
+      const isTrial = isOpen();
+      isTrying ||= isTrial;
+      const [result] = await Promise.allSettled([withRetry(call)]);
+      if (isTrial) isTrying = false;
+      const error: unknown = result.status === "rejected" ? result.reason : undefined;
+      const failure = error instanceof SocialError ? error.failure : undefined;
+      if (failure?.kind === "rate-limited") recordLimit(failure.retryAfterSeconds);
+      // Calls that began before the circuit opened do not change it.
+      if (isTrial || !isOpen()) {
+        if (isOutage(error)) recordOutage();
+        else outages = 0;
       }
+      if (result.status === "rejected") throw error;
+      return result.value;
     },
   };
 }

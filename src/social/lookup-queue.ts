@@ -1,5 +1,4 @@
 import { inFairOrder } from "../fairness/fair-order.ts";
-import type { BatchMetrics } from "../observability/batch-metrics.ts";
 import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
@@ -51,9 +50,8 @@ export function createLookupQueue(needs: {
   socialQueueMax: number;
   /** The error of a key that does not fit into the queue, or is not sent in time. */
   refuse: () => Error;
-  metrics?: BatchMetrics | undefined;
 }) {
-  const { ask, socialConcurrency, socialQueueMax, refuse, metrics } = needs;
+  const { ask, socialConcurrency, socialQueueMax, refuse } = needs;
   const waiting = new Map<AccountKey, Entry>();
   const inFlight = new Map<AccountKey, Entry>();
   let calls = 0;
@@ -62,7 +60,6 @@ export function createLookupQueue(needs: {
   /** Whether the next call has its turn in the call quota. */
   let turn: "needed" | "awaited" | "here" = "needed";
   let lastWereHandles: boolean | undefined;
-  metrics?.watch(() => waiting.size);
 
   function pending(key: AccountKey): Entry | undefined {
     const sent = inFlight.get(key);
@@ -141,7 +138,6 @@ export function createLookupQueue(needs: {
     if (batch.length === 0) return;
     turn = "needed";
     calls++;
-    metrics?.sent(batch.length);
     for (const entry of batch) {
       waiting.delete(entry.key);
       inFlight.set(entry.key, entry);
@@ -180,6 +176,8 @@ export function createLookupQueue(needs: {
     load,
     /** Whether a load of the key would join the call of an earlier load. */
     isPending: (key: AccountKey): boolean => pending(key) !== undefined,
+    /** The number of keys that wait for a call. */
+    waiting: () => waiting.size,
   };
 }
 

@@ -12,8 +12,8 @@ export type SocialFailure =
   | ({ readonly kind: "budget-used" } & Required<Shortage>)
   /** The lookup timed out, including its time in the queue. */
   | { readonly kind: "lookup-timeout" }
-  /** The circuit breaker is open after repeated failures: no call was made. Without a time, a trial call is in flight. */
-  | { readonly kind: "circuit-open"; readonly retryAfterSeconds?: number }
+  /** The circuit breaker is open after repeated failures: no call was made. */
+  | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
   /** Any other status that is not 2xx. `problem` is the last part of the problem type's path, or empty. */
   | { readonly kind: "refused"; readonly status: number; readonly problem: string }
   | { readonly kind: "unreachable" }

@@ -1,5 +1,5 @@
-import { serviceBusy } from "../contract/service-busy.ts";
 import { ContractError } from "../contract/contract-error.ts";
+import { serviceBusy } from "../contract/service-busy.ts";
 import { isOperatorProblem, SocialError } from "./social-error.ts";
 
 const OUTAGE_HINT =
@@ -29,13 +29,12 @@ export function toContractError(error: Error): Error {
     case "queue-full":
       return serviceBusy();
     case "budget-used":
-      return serviceBusy(
-        `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
-        { extensions: { scope: failure.scope } },
-      );
+      return serviceBusy({
+        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
+        extensions: { scope: failure.scope },
+      });
     case "circuit-open": {
       const { retryAfterSeconds } = failure;
-      if (retryAfterSeconds === undefined) return new ContractError("SOCIAL_API_UNAVAILABLE");
       const message = `The social network is temporarily unavailable. Try again in ${retryAfterSeconds} seconds.`;
       return new ContractError("SOCIAL_API_UNAVAILABLE", { message, retryAfterSeconds });
     }

@@ -1,7 +1,7 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import { Agent } from "undici";
-import { inSpan, withTraceHeaders, type SpanDescription } from "../observability/tracing.ts";
+import { inSpan, type SpanDescription } from "../observability/tracing.ts";
 
 /** An upstream's response. */
 export interface UpstreamAnswer {
@@ -112,9 +112,7 @@ export function createCallUpstream(registry: Registry) {
     };
     return inSpan(describe(call), async (span) => {
       try {
-        // Send trace headers only to the chain: the social network is no part of the operator's traces.
-        const isTraced = span && upstream === "chain";
-        const answer = await ask(isTraced ? { ...call, headers: withTraceHeaders(call.headers) } : call);
+        const answer = await ask(call);
         status = answer.status;
         span?.setAttribute("http.response.status_code", status);
         const value = read(answer);

@@ -233,11 +233,6 @@ describe("a malformed request", () => {
     ["a space in a header name", get("/livez", "X A: b\r\n"), 400],
     ["no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
     ["an unknown HTTP version", "GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", 400],
-    [
-      "an unknown expectation",
-      post("/collect", `Expect: money\r\nContent-Length: ${body.length}`, body),
-      417,
-    ],
   ])("with %s is refused, and the connection is closed", async (_name, text, expected) => {
     const { status, statuses, received } = await send(text);
     expect(status).toBe(expected);

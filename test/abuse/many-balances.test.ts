@@ -1,7 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createChainCalls } from "../../src/http/rate-limit/chain-calls.ts";
-import { createLogger } from "../../src/observability/log.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { TRUSTED_BLOCK } from "../../src/fairness/budget.ts";
 import { from } from "../support/client.ts";
@@ -15,7 +14,7 @@ const WALLETS = 100;
 
 describeInMemoryAndInRedis("the calls to the chain for operations with many balances", (getRedis) => {
   it("are 13.75 a second for a block, and for an IPv6 /32, and ten seconds' worth at once", async () => {
-    const metrics = createBudgetMetrics(new Registry(), createLogger("silent"));
+    const metrics = createBudgetMetrics(new Registry());
     const take = createChainCalls({ redis: getRedis(), metrics });
     const isTaken = async (block: string, calls: number) =>
       take(block, calls).then(

@@ -71,9 +71,7 @@ describeWithBrowser("in a browser", (visit) => {
         ["Wallet", '"withdrawable"'],
         ["Wallets", '"newcomer"'],
         ["Coins", '"collectable"'],
-        ["History", '"nodes"'],
         ["Collect", '"txSignature"'],
-        ["CollectMany", '"NOTHING_TO_COLLECT"'],
         ["Live", '"pda"'],
       ] as const) {
         await run.click();

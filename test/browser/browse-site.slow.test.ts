@@ -3,7 +3,6 @@ import { describeWithBrowser, type WatchedPage } from "../support/describe-with-
 import { violationsOn } from "../support/violations.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-const NOT_FOUND = /^Failed to load resource: the server responded with a status of 404/;
 const VIEWS = [
   { width: 1280, height: 900, colorScheme: "light" },
   { width: 390, height: 844, colorScheme: "dark" },
@@ -100,20 +99,5 @@ describeWithBrowser("the pages for programs", (visit) => {
     expect(editors.height).toBeGreaterThan(VIEWS[1].height * 0.6);
     expect(editors.width).toBeGreaterThan(VIEWS[1].width * 0.8);
     expect(page.offences).toEqual([]);
-  });
-
-  it("an unknown address shows a page with links to the others, and without violations", async () => {
-    const page = await visit(`${world.url}/nothing/here`);
-    await page.getByRole("heading", { name: "There is nothing at this address." }).waitFor();
-    for (const view of VIEWS) {
-      await setView(page, view);
-      expect([view, await violationsOn(page)]).toEqual([view, []]);
-      const { height, width } = await overflowOf(page);
-      expect([view, height <= 0, width <= 0]).toEqual([view, true, true]);
-    }
-    await page.getByRole("link", { name: "REST" }).click();
-    await page.locator(".opblock").first().waitFor();
-    expect(page.url()).toBe(`${world.url}/docs`);
-    expect(page.offences.filter((offence) => !NOT_FOUND.test(offence))).toEqual([]);
   });
 });

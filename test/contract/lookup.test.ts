@@ -311,7 +311,8 @@ describe("any other path or method", () => {
       "/WALLET/LOOKUP",
       "//collect",
     ]) {
-      const { status, body } = await world.request(path);
+      // Browsers get the same.
+      const { status, body } = await world.request(path, { headers: { accept: "text/html,*/*;q=0.8" } });
       expect([path, status, body]).toEqual([path, 404, error("NOT_FOUND")]);
     }
     const post = await world.request("/wallet/lookup?handle=creator", { method: "POST" });

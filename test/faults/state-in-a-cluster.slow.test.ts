@@ -78,7 +78,7 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
           maxPriorityFeeLamports: toLamports(0),
           maxRentLamports: toLamports(0),
           redis,
-          metrics: createBudgetMetrics(new Registry(), createLogger("silent")),
+          metrics: createBudgetMetrics(new Registry()),
         }),
       );
       const reservations = await Promise.allSettled(

@@ -19,8 +19,7 @@ afterAll(() => world.close());
 /** Opens a stream of these results, without a connection that would read it. */
 async function open(results: AsyncIterable<unknown>) {
   let isOpen = true;
-  let sent = 0;
-  const stream = { close: () => (isOpen = false), sent: () => sent++ };
+  const stream = { close: () => (isOpen = false) };
   const scope = {
     stream,
     renewLoaders: () => ({ setBalance: () => undefined }),
@@ -42,7 +41,7 @@ async function open(results: AsyncIterable<unknown>) {
     },
     scope as unknown as RequestScope,
   );
-  return { body: body as ReadableStream<Uint8Array>, isOpen: () => isOpen, sent: () => sent };
+  return { body: body as ReadableStream<Uint8Array>, isOpen: () => isOpen };
 }
 
 /** Results that never come. */
@@ -60,10 +59,9 @@ it("a stream whose caller does not read takes no events", async () => {
   async function* results() {
     for (;;) yield await Promise.resolve({ wallet: { socialId: String(++taken) }, balances: [] });
   }
-  const { body, sent } = await open(results());
+  const { body } = await open(results());
   for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(taken).toBeLessThanOrEqual(1);
-  expect(sent()).toBe(taken);
   await body.cancel();
 });
 

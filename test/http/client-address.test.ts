@@ -35,6 +35,8 @@ describe("a caller is identified", () => {
     expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "10.0.0.1")).toBe("10.0.0.1");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "10.0.0.3, 10.0.0.2")).toBe("10.0.0.3");
+    expect(through(["fe80::/10"], "fe80::1%eth0", "198.51.100.7")).toBe("198.51.100.7");
   });
 
   it("by the socket's address when the header is not an address", () => {

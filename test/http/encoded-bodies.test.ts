@@ -18,25 +18,21 @@ const post = (path: string, body: Buffer, headers: Record<string, string> = {}) 
   });
 
 describe.each([
-  ["gzip", gzipSync(TEXT), { "content-encoding": "gzip" }, "Compressed bodies are not supported."],
-  ["UTF-16", Buffer.from(TEXT, "utf16le"), {}, "The body is not UTF-8: send UTF-8."],
-  [
-    "UTF-16 with a byte order mark",
-    Buffer.from(`\ufeff${TEXT}`, "utf16le"),
-    {},
-    "The body is not UTF-8: send UTF-8.",
-  ],
-])("a body in %s", (_name, bytes, headers, cause) => {
-  it("is INVALID_SOCIAL_ID for collect, with the cause and without a quote", async () => {
+  ["gzip", gzipSync(TEXT), { "content-encoding": "gzip" }],
+  ["UTF-16", Buffer.from(TEXT, "utf16le"), {}],
+  ["UTF-16 with a byte order mark", Buffer.from(`\ufeff${TEXT}`, "utf16le"), {}],
+])("a body in %s", (_name, bytes, headers) => {
+  const cause = "in UTF-8 and not compressed.";
+
+  it("is INVALID_SOCIAL_ID for collect, with the expected encoding", async () => {
     const { status, body } = await post("/collect", bytes, headers);
     expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
-    expect(body.message).toMatch(new RegExp(`${cause}$`));
-    expect(body.message).not.toContain("Received");
+    expect(body.message).toContain(cause);
   });
 
-  it("is BAD_REQUEST for GraphQL, with the cause", async () => {
+  it("is BAD_REQUEST for GraphQL, with the expected encoding", async () => {
     const { status, body } = await post("/graphql", bytes, headers);
-    const error = { message: cause, extensions: { code: "BAD_REQUEST" } };
+    const error = { message: expect.stringContaining(cause), extensions: { code: "BAD_REQUEST" } };
     expect([status, body]).toEqual([400, { errors: [error] }]);
   });
 });

@@ -27,7 +27,7 @@ afterAll(() => world.close());
 
 async function metric(name: string): Promise<number> {
   const { body } = await world.request("/metrics");
-  return Number(new RegExp(`^${name.replace(/[{}]/g, "\\$&")} (\\d+)$`, "m").exec(body)?.[1]);
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(body)?.[1]);
 }
 
 let addresses = 0;
@@ -210,9 +210,6 @@ describe("a stream", () => {
       });
     }
     expect(await metric("tributary_streams_open")).toBe(24);
-    expect(await metric('tributary_stream_refusals_total{reason="total"}')).toBe(2);
-    expect(await metric('tributary_stream_refusals_total{reason="address"}')).toBeGreaterThan(0);
-    expect(await metric("tributary_stream_events_total")).toBeGreaterThan(0);
   });
 
   it.each([

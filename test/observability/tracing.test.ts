@@ -155,17 +155,16 @@ const fine = { hasFailed: false, hasEnded: true };
 const SERVER = "GET /wallet/lookup";
 
 describe("spans of a registered OpenTelemetry SDK", () => {
-  it("cover a request, its resolver and its upstream calls, with their parents", async () => {
+  it("cover a request and its upstream calls, with their parents", async () => {
     await world.lookup("creator");
     expect(summary()).toEqual([
       { name: SERVER, parent: undefined, ...fine },
-      { name: "lookUpWallet", parent: SERVER, ...fine },
-      { name: "social users by usernames", parent: "lookUpWallet", ...fine },
+      { name: "social users by usernames", parent: SERVER, ...fine },
       { name: "chain getMultipleAccounts", parent: SERVER, ...fine },
     ]);
   });
 
-  it("have the attributes of HTTP, RPC and GraphQL, without handles, query strings and keys", async () => {
+  it("have the attributes of HTTP and RPC, without handles, query strings and keys", async () => {
     await world.lookup("artist001");
     expect(named(SERVER)).toMatchObject({ kind: SpanKind.SERVER });
     expect(named(SERVER).attributes).toEqual({
@@ -202,8 +201,6 @@ describe("spans of a registered OpenTelemetry SDK", () => {
         "http.route": "/graphql",
         "url.path": "/graphql",
         "url.scheme": "http",
-        "graphql.operation.type": "query",
-        "graphql.operation.name": "Mine",
         "http.response.status_code": 200,
       });
       expect(JSON.stringify(spans)).not.toContain("artist002");
@@ -213,8 +210,6 @@ describe("spans of a registered OpenTelemetry SDK", () => {
     const query = `subscription Live { walletById(socialId: "${id}") { id } }`;
     const stream = await openEventStream(world.url, { query });
     expect(named("POST /graphql").attributes).toMatchObject({
-      "graphql.operation.type": "subscription",
-      "graphql.operation.name": "Live",
       "http.response.status_code": 200,
     });
     stream.close();
@@ -224,7 +219,7 @@ describe("spans of a registered OpenTelemetry SDK", () => {
     });
   });
 
-  it("continue the caller's trace, and the chain's endpoints get it, but not the social network", async () => {
+  it("continue the caller's trace, and no upstream gets it", async () => {
     const traceId = "0af7651916cd43dd8448eb211c80319c";
     const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
     const headers = { traceparent, tracestate: "stranger=1", baggage: "stranger=1" };
@@ -236,23 +231,17 @@ describe("spans of a registered OpenTelemetry SDK", () => {
       "b7ad6b7169203331",
       "b7ad6b7169203331",
     ]);
-    const call = named("chain getMultipleAccounts");
-    expect(chain.received.map((headers) => headers.traceparent)).toEqual([`00-${traceId}-${call.spanId}-01`]);
-    for (const received of chain.received) {
-      expect(received).not.toHaveProperty("tracestate");
-      expect(received).not.toHaveProperty("baggage");
-    }
-    expect(network.received).toHaveLength(1);
-    for (const name of Object.keys(headers)) expect(network.received[0]).not.toHaveProperty(name);
+    expect([network.received.length, chain.received.length]).toEqual([1, 1]);
+    for (const received of [...network.received, ...chain.received])
+      for (const name of Object.keys(headers)) expect(received).not.toHaveProperty(name);
   });
 
   it("cover a collect, including its simulation and transaction", async () => {
     await world.collect(world.account("creator").id);
-    const callsOfCollect = spans.filter(({ parent }) => parent === "collectFees").map(({ name }) => name);
+    const callsOfCollect = spans.filter(({ parent }) => parent === "POST /collect").map(({ name }) => name);
     expect(callsOfCollect).toEqual(
       expect.arrayContaining(["chain simulateTransaction", "chain sendTransaction"]),
     );
-    expect(named("collectFees")).toMatchObject({ parent: "POST /collect", ...fine });
     expect(named("POST /collect").attributes).toEqual({
       "http.request.method": "POST",
       "http.route": "/collect",
@@ -260,7 +249,6 @@ describe("spans of a registered OpenTelemetry SDK", () => {
       "url.scheme": "http",
       "http.response.status_code": 200,
     });
-    for (const headers of chain.received) expect(headers.traceparent).toContain(named("collectFees").traceId);
   });
 
   it("record which of them failed", async () => {
@@ -268,7 +256,6 @@ describe("spans of a registered OpenTelemetry SDK", () => {
     await world.lookup("unlucky");
     expect(spans.map(({ name, hasFailed }) => [name, hasFailed])).toEqual([
       [SERVER, true],
-      ["lookUpWallet", true],
       ["social users by usernames", true],
       ["social users by usernames", true],
     ]);

@@ -1,55 +1,57 @@
+import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readCommit } from "../../src/observability/version.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const COMMIT = "0123456789abcdef0123456789abcdef01234567";
-const OTHER = "f".repeat(40);
+const git = (folder: string, ...args: string[]) =>
+  execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  }).trim();
 
-/** Writes these files, with a package.json without a commit, and returns their folder. */
-function folderWith(files: Record<string, string>): string {
+/** A folder with this package.json. */
+function folderWith(manifest: object): string {
   const folder = temporaryFolder();
-  for (const [path, text] of Object.entries({ "package.json": "{}", ...files })) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), text);
-  }
+  writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
+  return folder;
+}
+
+/** A checkout with one commit, of a branch. */
+function checkout(): string {
+  const folder = folderWith({});
+  git(folder, "init");
+  git(folder, "add", ".");
+  git(folder, "commit", "--message", "first");
   return folder;
 }
 
 describe("the commit", () => {
-  it.each([
-    ["set by the build in package.json", { "package.json": `{"gitHead":"${COMMIT}"}`, ".git/HEAD": OTHER }],
-    ["checked out without a branch", { ".git/HEAD": `${COMMIT}\n` }],
-    ["of a branch", { ".git/HEAD": "ref: refs/heads/a/b\n", ".git/refs/heads/a/b": `${COMMIT}\n` }],
-    [
-      "of a branch in packed-refs",
-      {
-        ".git/HEAD": "ref: refs/heads/main\n",
-        ".git/packed-refs": `# pack-refs with: peeled fully-peeled sorted \n${OTHER} refs/heads/domain\n${COMMIT} refs/heads/main\n`,
-      },
-    ],
-    [
-      "of a worktree",
-      {
-        ".git": "gitdir: main/.git/worktrees/w\n",
-        "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n",
-        "main/.git/worktrees/w/commondir": "../..\n",
-        "main/.git/refs/heads/w": `${COMMIT}\n`,
-      },
-    ],
-  ])("is the one %s", (_title, files) => {
-    expect(readCommit(folderWith(files))).toBe(COMMIT);
+  it("is the one set by the build in package.json", () => {
+    expect(readCommit(folderWith({ gitHead: "0123" }))).toBe("0123");
   });
 
-  it.each([
-    ["outside a checkout", {}],
-    ["before a first commit", { ".git/HEAD": "ref: refs/heads/main\n" }],
-    [
-      "of branches that only git can read",
-      { ".git/HEAD": "ref: refs/heads/.invalid\n", ".git/packed-refs": "# pack-refs with: sorted\n" },
-    ],
-  ])("is unknown %s", (_title, files) => {
-    expect(readCommit(folderWith(files))).toBe("unknown");
+  it("is the one that is checked out: of a branch, without a branch, and in a worktree", () => {
+    const folder = checkout();
+    const commit = git(folder, "rev-parse", "HEAD");
+    expect(commit).toMatch(/^[0-9a-f]{40}$/);
+    expect(readCommit(folder)).toBe(commit);
+    git(folder, "worktree", "add", "tree");
+    expect(readCommit(join(folder, "tree"))).toBe(commit);
+    git(folder, "checkout", "--detach");
+    expect(readCommit(folder)).toBe(commit);
+  });
+
+  it("is unknown outside a checkout, also in a folder of another checkout, and before a first commit", () => {
+    expect(readCommit(folderWith({}))).toBe("unknown");
+    const inner = join(checkout(), "inner");
+    mkdirSync(inner);
+    writeFileSync(join(inner, "package.json"), "{}");
+    expect(readCommit(inner)).toBe("unknown");
+    const empty = folderWith({});
+    git(empty, "init");
+    expect(readCommit(empty)).toBe("unknown");
   });
 });

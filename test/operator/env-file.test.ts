@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { expect, it } from "vitest";
-import { findBrokenLines, loadEnvFile } from "../../src/commands/env-file.ts";
+import { checkLines, loadEnvFile } from "../../src/commands/env-file.ts";
 import { runMain, startProgram } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -39,7 +39,7 @@ it.each([
   ["a name twice", "A=1\nA=1\nB", ["B"]],
 ])("only lines that Node does not read are broken: %s", (_name, text, broken) => {
   const lines = text.split("\n");
-  expect(findBrokenLines(text).map((number) => lines[number - 1])).toEqual(broken);
+  expect(checkLines(text).broken.map((number) => lines[number - 1])).toEqual(broken);
   const rest = lines.filter((line) => !broken.includes(line)).join("\n");
   expect(parseEnv(text)).toMatchObject(parseEnv(rest));
 });

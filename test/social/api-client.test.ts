@@ -17,13 +17,13 @@ const log = { error: vi.fn() };
 const client = () =>
   createSocialClient({
     socialApiUrl: new URL(`${network.url}/prefix/`),
+    socialTimeoutMs: 60_000,
     token: "the-token",
-    circuitBreaker: createCircuitBreaker({ socialTimeoutMs: 60_000 }),
+    circuitBreaker: createCircuitBreaker({ log: createLogger("silent") }),
     quota: createCallQuota({
       socialApiUrl: new URL(network.url),
       socialTimeoutMs: 60_000,
       redis: undefined,
-      log: createLogger("silent"),
     }),
     callUpstream: createCallUpstream(new Registry()),
     warnings: createWarnings(log as unknown as Logger),

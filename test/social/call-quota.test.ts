@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCallQuota } from "../../src/social/call-quota.ts";
-import { createLogger } from "../../src/observability/log.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
@@ -10,7 +9,6 @@ const newQuota = (redis?: Redis, socialTimeoutMs = 5_000) =>
     socialApiUrl: new URL("http://network"),
     socialTimeoutMs,
     redis,
-    log: createLogger("silent"),
   });
 const headers = (remaining: number, resetInSeconds: number, limit: string | null = "300") => ({
   "x-rate-limit-remaining": String(remaining),
@@ -95,20 +93,6 @@ describe("the network's call quota", () => {
     await wait(quota);
     vi.advanceTimersByTime(10_000);
     expect([await waits(quota, 3), quota.usedRatio()]).toEqual([[0, 0, 0], 0]);
-  });
-
-  it("refuses calls and gives no turns between a 429 and its reset, the latest of several", () => {
-    const quota = newQuota();
-    quota.record("usernames", headers(0, 900));
-    quota.limit(headers(0, 800));
-    quota.limit(headers(0, 60));
-    vi.advanceTimersByTime(100_000);
-    expect(quota.turn()).toBeUndefined();
-    expect(quota.assertNotLimited).toThrow(
-      expect.objectContaining({ failure: { kind: "rate-limited", retryAfterSeconds: 700 } }),
-    );
-    vi.advanceTimersByTime(700_000);
-    quota.assertNotLimited();
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createLogger } from "../../src/observability/log.ts";
 import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 
@@ -9,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const newBreaker = () => createCircuitBreaker({ socialTimeoutMs: 5_000 });
+const newBreaker = () => createCircuitBreaker({ log: createLogger("silent") });
 const refused = (status: number) => new SocialError({ kind: "refused", status, problem: "" });
 const limited = (retryAfterSeconds: number) => new SocialError({ kind: "rate-limited", retryAfterSeconds });
 const unreachable = () => new SocialError({ kind: "unreachable" });
@@ -17,7 +18,7 @@ const unreadable = () => new SocialError({ kind: "unreadable" });
 
 /** Makes a call through the breaker, lets 400 ms pass, and returns "ok" or the kind of the failure. */
 async function resultOf(breaker: ReturnType<typeof newBreaker>, call: () => Promise<unknown>) {
-  const result = breaker.call(call, breaker.newDeadline()).then(
+  const result = breaker.call(call).then(
     () => "ok",
     (error: unknown) => (error as SocialError).failure.kind,
   );
@@ -50,13 +51,13 @@ describe("the circuit breaker", () => {
     const failing = vi.fn(() => Promise.reject(unreadable()));
     for (let i = 0; i < 5; i++) expect(await resultOf(breaker, failing)).toBe("unreadable");
     expect(failing).toHaveBeenCalledTimes(5);
-    await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+    await expect(breaker.call(failing)).rejects.toMatchObject({
       failure: { kind: "circuit-open", retryAfterSeconds: 1 },
     });
     expect(failing).toHaveBeenCalledTimes(5);
     // resultOf has let 400 ms pass; the circuit stays open for the rest of the first second.
     await vi.advanceTimersByTimeAsync(590);
-    await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+    await expect(breaker.call(failing)).rejects.toMatchObject({
       failure: { kind: "circuit-open" },
     });
     expect(failing).toHaveBeenCalledTimes(5);
@@ -82,10 +83,10 @@ describe("the circuit breaker", () => {
     const failing = vi.fn(() => Promise.reject(unreadable()));
     for (let i = 0; i < 4; i++) await resultOf(breaker, failing);
     for (const seconds of [1, 2, 4, 8, 16, 30, 30]) {
-      await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+      await expect(breaker.call(failing)).rejects.toMatchObject({
         failure: { kind: "unreadable" },
       });
-      await expect(breaker.call(failing, breaker.newDeadline())).rejects.toMatchObject({
+      await expect(breaker.call(failing)).rejects.toMatchObject({
         failure: { kind: "circuit-open", retryAfterSeconds: seconds },
       });
       await vi.advanceTimersByTimeAsync(seconds * 1_000);
@@ -99,13 +100,48 @@ describe("the circuit breaker", () => {
     for (let i = 0; i < 5; i++) await resultOf(breaker, failing);
     await vi.advanceTimersByTimeAsync(30_000);
     const hanging = vi.fn(() => new Promise<string>(() => undefined));
-    void breaker.call(hanging, breaker.newDeadline()).catch(() => undefined);
+    void breaker.call(hanging).catch(() => undefined);
     await vi.advanceTimersByTimeAsync(0);
     const other = vi.fn(() => Promise.resolve("value"));
-    await expect(breaker.call(other, breaker.newDeadline())).rejects.toMatchObject({
+    await expect(breaker.call(other)).rejects.toMatchObject({
       failure: { kind: "circuit-open" },
     });
     expect([hanging, other].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
+  });
+
+  it("makes no call between a 429 and its reset, the latest of several, and then calls again", async () => {
+    const breaker = newBreaker();
+    const limits = [800, 60].map((seconds) => breaker.call(() => Promise.reject(limited(seconds))));
+    expect(await Promise.allSettled(limits)).toMatchObject([{ status: "rejected" }, { status: "rejected" }]);
+    await vi.advanceTimersByTimeAsync(100_000);
+    const working = vi.fn(() => Promise.resolve("value"));
+    const failure = { kind: "rate-limited", retryAfterSeconds: 700 };
+    expect(breaker.refusal()).toMatchObject({ failure });
+    await expect(breaker.call(working)).rejects.toMatchObject({ failure });
+    expect(working).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(700_000);
+    expect(breaker.refusal()).toBeUndefined();
+    expect(await breaker.call(working)).toBe("value");
+  });
+
+  it("does not retry after another call's 429", async () => {
+    const breaker = newBreaker();
+    const broken = vi.fn(() => Promise.reject(unreachable()));
+    const result = breaker.call(broken).catch((error: unknown) => (error as SocialError).failure.kind);
+    await breaker.call(() => Promise.reject(limited(10))).catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(400);
+    expect(await result).toBe("rate-limited");
+    expect(broken).toHaveBeenCalledTimes(1);
+  });
+
+  it("stays open for calls that began before it opened", async () => {
+    const breaker = newBreaker();
+    const early = Promise.withResolvers<string>();
+    const begun = breaker.call(() => early.promise);
+    for (let i = 0; i < 5; i++) await resultOf(breaker, () => Promise.reject(unreadable()));
+    early.resolve("value");
+    expect(await begun).toBe("value");
+    expect(breaker.refusal()).toMatchObject({ failure: { kind: "circuit-open" } });
   });
 
   it("does not count a 400 as an outage", async () => {

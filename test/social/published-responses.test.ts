@@ -30,14 +30,11 @@ function find(by: By, names: readonly string[]) {
   const socialApiUrl = new URL(network.url);
   const client = createSocialClient({
     socialApiUrl,
+    socialTimeoutMs: 60_000,
     token: "the-token",
     // Never opens and never retries: each case is one call.
-    circuitBreaker: {
-      newDeadline: () => new AbortController().signal,
-      isOpen: () => false,
-      call: (call, deadline) => call(deadline),
-    },
-    quota: createCallQuota({ socialApiUrl, socialTimeoutMs: 1, redis: undefined, log }),
+    circuitBreaker: { refusal: () => undefined, call: (call) => call() },
+    quota: createCallQuota({ socialApiUrl, socialTimeoutMs: 1, redis: undefined }),
     callUpstream,
     warnings: createWarnings(log),
   });

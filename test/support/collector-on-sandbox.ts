@@ -5,7 +5,6 @@ import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";
-import { createBatchMetrics } from "../../src/observability/batch-metrics.ts";
 import type { WalletWithCoins } from "../../src/chain/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
@@ -46,8 +45,7 @@ export function createSandboxCollector(
     registry,
     redis,
     callUpstream: createCallUpstream(registry),
-    batchMetrics: createBatchMetrics(registry),
-    budgetMetrics: createBudgetMetrics(registry, log),
+    budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
     log,
     waits: { ...SHORT_WAITS, ...waits },

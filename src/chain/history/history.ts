@@ -1,5 +1,5 @@
-import { createLruCache } from "../../store/lru-cache.ts";
 import { serviceBusy } from "../../contract/service-busy.ts";
+import { createLruCache } from "../../store/lru-cache.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget } from "../../fairness/budget.ts";
@@ -49,7 +49,7 @@ const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 const IN_TURN = {
   maxRunning: 8,
   maxWaiting: 1_000,
-  refuse: () => serviceBusy("Too many histories are being read. Try again in 30 seconds."),
+  refuse: () => serviceBusy({ message: "Too many histories are being read. Try again in 30 seconds." }),
 };
 /** How often a transaction is read: a node may list it some time before it can return it. */
 const READS = 3;
@@ -95,7 +95,7 @@ export function createHistory(needs: {
     if (!paid.shortage) return paid;
     metrics.refused("history_calls", paid.shortage.scope, 1);
     const { message, extensions } = budgetRefusal(paid.shortage, "budget of calls for histories", "page");
-    throw serviceBusy(message, { extensions });
+    throw serviceBusy({ message, extensions });
   }
 
   return {

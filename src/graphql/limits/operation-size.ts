@@ -20,7 +20,7 @@ import {
   DEFAULT_TRANSFERS,
   requestsOfHistory,
 } from "../../schema/field-costs.ts";
-import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
+import { fragmentsOf } from "../../schema/selected-fields.ts";
 
 /** The variables of a request. */
 export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
@@ -78,8 +78,8 @@ export interface OperationSize {
   readonly counts: Counts;
   /**
    * How many requests the operation takes from the caller's rate limit. A mutation: one for each account to collect; a
-   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both: at least one, plus `historyRequests`. A mutation's
-   * root fields with the same response name count once. A field under `@skip` counts too.
+   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both: at least one, plus `historyRequests`. A field
+   * counts each time it is selected, under `@skip` too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
@@ -187,17 +187,10 @@ export function measureOperation(
   }
 
   const counts = measureSet(operation.selectionSet, root);
-  const requests = new Map<string, number>();
-  for (const node of fieldsOf(fragments, [operation.selectionSet])) {
-    const field = root?.getFields()[node.name.value];
-    const { collects = 0, listedCollects = 0, perItemOf } = (field && costOf(field)) ?? {};
-    const items = perItemOf === undefined ? 1 : listOf(node, perItemOf).length;
-    requests.set((node.alias ?? node.name).value, (collects + listedCollects) * items);
-  }
   const sum =
     operation.operation === OperationTypeNode.QUERY
       ? Math.ceil(counts.accounts / ACCOUNTS_PER_REQUEST)
-      : requests.values().reduce((total, each) => total + each, 0);
+      : counts.collects + counts.listedCollects;
   return { counts, requests: Math.max(1, sum) + counts.historyRequests, dependsOnVariables };
 }
 

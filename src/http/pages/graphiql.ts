@@ -51,7 +51,7 @@ export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
 function exampleOperations(accounts: readonly ExampleAccount[]): string {
   const launcher = accounts.find(({ coins = [] }) => coins.length > 0);
   const [first = "creator", second = "artist", third = "friend"] = accounts.map(({ handle }) => handle);
-  const [id = "the socialId of a wallet", otherId = "another one"] = accounts.map(({ id }) => id);
+  const id = accounts[0]?.id ?? "the socialId of a wallet";
   const quote = (text: string) => JSON.stringify(text);
   const mints = (launcher?.coins ?? []).slice(0, 1).map(({ mint }) => quote(mint));
   return `# ▶ runs one of these.
@@ -99,20 +99,6 @@ query Coins {
   }
 }
 
-# One request more.
-query History {
-  wallet(handle: ${quote(first)}) {
-    history(first: 10) {
-      nodes {
-        kind
-        amount
-        signature
-        at
-      }
-    }
-  }
-}
-
 # Moves the fees. Takes a
 # wallet's socialId.
 mutation Collect {
@@ -123,19 +109,6 @@ mutation Collect {
     txSignature
     error
     message
-  }
-}
-
-# One request each.
-mutation CollectMany {
-  collectMany(collects: [
-    { socialId: ${quote(id)} }
-    { socialId: ${quote(otherId)} }
-  ]) {
-    success
-    collected
-    txSignature
-    error
   }
 }
 

@@ -1,9 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { printSchema, type GraphQLSchema } from "graphql";
-import { ContractError } from "../../contract/contract-error.ts";
-import { answerError, JSON_TYPE, type Answer, type HttpRequest } from "../../contract/http-messages.ts";
-import { preferredType } from "../../graphql/media-types.ts";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { memoize } from "../../store/memoize.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
@@ -94,7 +91,7 @@ export function createPages(needs: {
   /** The chain's cluster, such as `devnet`. */
   cluster: () => string;
   sandboxAccounts: readonly ExampleAccount[];
-}): { routes: Record<string, Route>; graphiql: Handler; notFound: (request: HttpRequest) => Answer } {
+}): { routes: Record<string, Route>; graphiql: Handler } {
   const urlOf = (asset: string, { version } = ASSETS[asset]!) => `assets/${asset}?v=${version}`;
 
   /** Reads a page, and adds the version to the URL of each asset. */
@@ -143,22 +140,6 @@ export function createPages(needs: {
       "": { GET: () => ({ status: 308, headers: { location: `${needs.basePath.split("/").at(-1)}/` } }) },
     },
     graphiql: async (...request) => (await graphiql()).handle(...request),
-    // At an unknown path, of any depth, only absolute URLs work.
-    notFound: createNotFound(
-      readPage("not-found.html").replaceAll(/(href|src)="(?:\.\/)?/g, `$1="${needs.basePath}/`),
-    ),
-  };
-}
-
-/** Answers requests to unknown paths: browsers get the page, and all others NOT_FOUND. */
-function createNotFound(page: string): (request: HttpRequest) => Answer {
-  const html = CONTENT_TYPES[".html"]!;
-  const headers = { "content-type": html, "referrer-policy": "no-referrer", ...pageHeaders(POLICY) };
-  return ({ method, headers: { accept } }) => {
-    const error = answerError(new ContractError("NOT_FOUND"));
-    if (method === "GET" && preferredType(accept, [JSON_TYPE, html]) === html)
-      return { status: error.status, headers, body: page };
-    return { ...error, headers: { ...error.headers, vary: "Accept" } };
   };
 }
 

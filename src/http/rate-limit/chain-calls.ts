@@ -1,5 +1,5 @@
-import { serviceBusy } from "../../contract/service-busy.ts";
 import { toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import { serviceBusy } from "../../contract/service-busy.ts";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK } from "../../fairness/budget.ts";
 import { createBuckets } from "../../store/buckets.ts";
@@ -37,9 +37,9 @@ export function createChainCalls({
     const { amount, waitMs } = await buckets.take(owners.map(toBucket), { wanted: calls });
     if (amount === calls) return;
     metrics.refused("chain_calls", "CALLER", calls);
-    throw serviceBusy(
-      `You have used your share of the service's calls to the chain. Try again in ${toRetryAfterSeconds(waitMs)} seconds, or read fewer balances in one request.`,
-      { extensions: { scope: "CALLER" } },
-    );
+    throw serviceBusy({
+      message: `You have used your share of the service's calls to the chain. Try again in ${toRetryAfterSeconds(waitMs)} seconds, or read fewer balances in one request.`,
+      extensions: { scope: "CALLER" },
+    });
   };
 }

@@ -52,8 +52,8 @@ export function rateLimited(
  *
  * graphql-rate-limit decides: it counts the times that its store returns, adds the new requests, and compares with
  * `max`. It reads, decides and writes in three steps, so concurrent requests could read the same state. Therefore our
- * window finds the earlier requests and records the new ones in one atomic step, by the same rule. The library's store
- * only returns the times that the window found. A decision depends on two numbers, so it is cached.
+ * window finds the earlier requests and records the new ones in one atomic step, by the same rule. The library only
+ * learns how many it found. A decision depends on two numbers, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -64,13 +64,12 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   /** Whether the library refuses, by the number of earlier requests in the window and the number of new ones. */
   const refusals = new Map<string, boolean>();
 
-  async function ask({ counted, times, now }: WindowState, count: number): Promise<boolean> {
+  async function ask(counted: number, count: number): Promise<boolean> {
     const decide = getGraphQLRateLimiter({
       identifyContext: () => "caller",
       // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class is empty
       store: {
-        // The library compares with this machine's clock.
-        getForIdentity: () => times.map((time) => time - now + Date.now()),
+        getForIdentity: () => Array<number>(counted).fill(Date.now()),
         setForIdentity: () => undefined,
       },
       formatError: () => "refused",
@@ -82,8 +81,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
         context: undefined,
         info: { fieldName: "request" } as Parameters<typeof decide>[0]["info"],
       },
-      // Twice the window: the library drops none of the times that the window counted.
-      { max, window: `${2 * windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
+      { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
     if (refusals.size === MAX_DECISIONS) refusals.clear();
     refusals.set(`${counted},${count}`, message !== undefined);
@@ -112,7 +110,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
     // Copy the list, because the window changes it later.
     const copy = { ...state, times: state.times.slice(0, state.counted) };
-    return ask(copy, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
+    return ask(state.counted, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
   }
 
   return (caller, cost, taken = 0) =>

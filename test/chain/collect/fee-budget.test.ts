@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CollectError } from "../../../src/chain/collect-error.ts";
 import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/lamports.ts";
-import { createLogger } from "../../../src/observability/log.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
@@ -30,7 +29,7 @@ function createBudget(settings: { lamports?: number; maxRentLamports?: number; r
     maxPriorityFeeLamports: toLamports(0),
     maxRentLamports: toLamports(settings.maxRentLamports ?? 0),
     redis: settings.redis,
-    metrics: createBudgetMetrics(registry, createLogger("silent")),
+    metrics: createBudgetMetrics(registry),
   });
 }
 type Budget = ReturnType<typeof createBudget>;

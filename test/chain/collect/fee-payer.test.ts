@@ -26,7 +26,6 @@ import {
   type Compile,
 } from "../../support/messages.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
-import { createLogger } from "../../../src/observability/log.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
@@ -39,7 +38,7 @@ const budget = (lamports: number) =>
     maxPriorityFeeLamports: toLamports(lamports),
     maxRentLamports: toLamports(0),
     redis: undefined,
-    metrics: createBudgetMetrics(new Registry(), createLogger("silent")),
+    metrics: createBudgetMetrics(new Registry()),
   });
 const spending = () => ({
   spendable: undefined as bigint | undefined,

@@ -5,7 +5,6 @@ import { createHistory } from "../../../src/chain/history/history.ts";
 import type { Rpc } from "../../../src/chain/rpc/rpc-client.ts";
 import type { ContractError } from "../../../src/contract/contract-error.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
-import { createLogger } from "../../../src/observability/log.ts";
 import { PUMP } from "../../support/launchpad-instructions.ts";
 
 it("eight lists are in flight and a thousand wait, though all readers want the same; more are SERVICE_BUSY", async () => {
@@ -20,7 +19,7 @@ it("eight lists are in flight and a thousand wait, though all readers want the s
     launchpadProgramId: PUMP,
     historyCallsPerHour: 1e6,
     redis: undefined,
-    metrics: createBudgetMetrics(new Registry(), createLogger("silent")),
+    metrics: createBudgetMetrics(new Registry()),
   });
   const account = { address: "a", creatorVault: "b", ammVaultAuthority: "c", ammVault: "d" };
   const codes: string[] = [];
