@@ -113,7 +113,7 @@ export const Constants = z.object({
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
   // If a call takes a second, four at once use up the network's 300 calls in 15 minutes within 75 seconds.
   SOCIAL_CONCURRENCY: constant(4),
-  // The most calls for histories: ten a second, beside the 55 of the recommended plan.
+  // Ten calls a second for histories. The other calls need 55 a second for 1,000 lookups and a collect.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),

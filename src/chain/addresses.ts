@@ -15,10 +15,10 @@ export type AddressesOf = (socialId: string) => AccountAddresses;
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /**
- * Derives the addresses of accounts. Seeds: the escrow address from `escrowSeed` and the id; the creator
- * vault from the launch platform's `creator-vault` and the escrow address; the AMM vault's authority from
- * the AMM's `creator_vault` and the escrow address. Caches each address; derives the vaults on first use,
- * because not every request needs them.
+ * Derives and caches the addresses of accounts. Vaults are derived on first use: not every request needs them. Seeds:
+ * - escrow address: `escrowSeed`, the account's id
+ * - creator vault, of the launch platform: `creator-vault`, the escrow address
+ * - authority of the AMM's vault, of the AMM: `creator_vault`, the escrow address
  */
 export function createAddresses(
   ids: VaultPrograms & { escrowProgramId: string; escrowSeed: string },

@@ -13,7 +13,7 @@ interface Failure<Details> {
   readonly hint?: string;
   /** `COLLECT_FAILED` if absent. */
   readonly code?: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
-  /** The result in the metrics; the code if absent. */
+  /** The result in the metrics. Default: the code. */
   readonly result?: "refused";
 }
 
@@ -157,7 +157,7 @@ type DetailsOf<K extends Kind> = Rows[K] extends Failure<infer Details> ? Detail
 
 export type CollectFailure = { [K in Kind]: { readonly kind: K } & DetailsOf<K> }[Kind];
 
-/** The cast is safe: the row of a kind takes the details of the same kind. */
+/** The cast is safe: each kind's row takes that kind's details. */
 const rowOf = ({ kind }: CollectFailure) => COLLECT_FAILURES[kind] as Failure<CollectFailure>;
 
 /** A collect that ended without a result; `failure` says why. */

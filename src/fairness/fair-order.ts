@@ -1,6 +1,6 @@
 /**
- * Sorts items so that the oldest of each address block come first, then the second of each, and so on. `items` are in
- * order of arrival. An item of several blocks counts for each of them, and gets the best of its ranks.
+ * Sorts items: first the oldest of each address block, then the second oldest of each, and so on. `items` are in order
+ * of arrival. An item of several blocks is ranked in each of them, and keeps its best rank.
  */
 export function inFairOrder<T>(items: readonly T[], blocksOf: (item: T) => Iterable<string>): T[] {
   const counts = new Map<string, number>();

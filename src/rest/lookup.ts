@@ -41,7 +41,7 @@ interface LookupData {
   readonly wallet: { readonly profile: Record<string, unknown>; coins: unknown };
 }
 
-/** A query without escapes, and no further parameters. */
+/** A query with no escapes and no other parameters. */
 const PLAIN_QUERY = /^handle=(\w*)$/;
 
 /** `GET /wallet/lookup?handle=&mint=`: runs the GraphQL query and returns its wallet, with `coins` if there are mints. */

@@ -25,7 +25,7 @@ interface AccountCollect {
   inFlight: InFlightCollect | undefined;
   /** The end-user address block ({@link CollectCaller.visitorBlock}) of all callers who add to `coins`. */
   readonly visitorBlock: string | undefined;
-  /** The coins to collect, by mint. While the collect is in the queue, callers of `visitorBlock` add their coins. */
+  /** The coins to collect, by mint. While the collect is in the queue, callers in `visitorBlock` add their coins. */
   readonly coins: Map<string, CoinAddresses>;
   /** False if the collect leaves out all coins, because `visitorBlock` caused too many failures. */
   readonly mayName: boolean;

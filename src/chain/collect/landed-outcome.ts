@@ -142,7 +142,7 @@ function toMints({ sweptMints = [] }: StoredTransaction): string[] {
   return [...new Set(sweptMints.filter((mint) => mint !== null))];
 }
 
-/** Converts a block's time (seconds since 1970), at most to now; returns `ifUnknown` if the block's time is unknown. */
+/** Converts a block's time (seconds since 1970), capped at now. Returns `ifUnknown` if the time is unknown. */
 function toTime(blockTime: number | undefined, ifUnknown: Date | undefined): Date | undefined {
   return blockTime === undefined ? ifUnknown : new Date(Math.max(0, Math.min(blockTime * 1000, Date.now())));
 }

@@ -28,7 +28,7 @@ export type OperationVariables = Readonly<Record<string, unknown>> | null | unde
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
   wallets: number;
-  /** Fields that collect one account. */
+  /** Fields that collect for one account. */
   collects: number;
   /** The accounts in lists that are collected together. */
   listedCollects: number;
