@@ -65,7 +65,7 @@ export type History = ReturnType<typeof createHistory>;
  * One address block may use an eighth of the calls. A list from a second endpoint counts too; its other calls do not.
  */
 export function createHistory(needs: {
-  rpc: Pick<Rpc, "listTransactions" | "getTransaction">;
+  rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
   launchpadProgramId: string;
   historyCallsPerHour: number;
@@ -130,7 +130,7 @@ export function createHistory(needs: {
         const readPaid = async () => {
           for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
             await pay(reader);
-            const found = await rpc.getTransaction(signature, [address]);
+            const found = await rpc.readTransaction(signature, address);
             if (found) {
               const transfer = toTransfer(found, signature, account, launchpadProgramId);
               if (isFinalized) cache.set(key, { transfer });

@@ -53,10 +53,10 @@ export function createTransactions(needs: {
   const { failover, callEndpoint, isReached } = needs;
 
   /**
-   * A transaction that names these accounts; undefined while no endpoint returns it. A failed one may have no balances,
-   * if its fee payer could not pay (SIMD-0290).
+   * Returns a transaction; undefined while no endpoint has it. A failed transaction may have no balances, if its fee
+   * payer could not pay (SIMD-0290). `isRight` checks the transaction's accounts, in order.
    */
-  const getTransaction = (signature: string, accounts: readonly string[]) =>
+  const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
     failover.call(
       async (endpoint, signal): Promise<LandedTransaction | undefined> => {
         const method = "getTransaction";
@@ -65,12 +65,18 @@ export function createTransactions(needs: {
         const keys = keysOf(found);
         const { err, preBalances, postBalances } = found.meta;
         const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
-        const isOther =
-          found.transaction.signatures[0] !== signature || accounts.some((each) => !keys.includes(each));
+        const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
         if (isOther || (err === null && !isComplete)) throw new RpcError("unreadable", method, endpoint.host);
         return toLanded(found, keys, isReached);
       },
       (found) => found !== undefined,
+    );
+
+  const isKnown = (signature: string): Promise<boolean> =>
+    failover.call(
+      async (endpoint, signal) =>
+        (await callEndpoint(endpoint, "getTransaction", [signature, READ_TRANSACTION], signal)) !== null,
+      (found) => found,
     );
 
   return {
@@ -114,20 +120,37 @@ export function createTransactions(needs: {
         },
         () => list.length === limit,
       );
-      const isCursorUnknown =
-        list.length === 0 && before !== undefined && !(await getTransaction(before, []));
+      const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return { list: isCursorUnknown ? undefined : list, calls };
     },
 
-    getTransaction,
+    /** A transaction that names `address`; undefined while no endpoint returns it. */
+    readTransaction: (signature: string, address: string) =>
+      read(signature, (keys) => keys.includes(address)),
+
+    /** A transaction with these static accounts; undefined while no endpoint returns it. */
+    getTransaction: (signature: string, accountKeys: readonly string[]) =>
+      read(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
   };
 }
 
-/** Merges two lists, newest first. Within a slot, the transactions of the longer list keep their order. */
-function merge(...lists: (readonly ListedTransaction[])[]): ListedTransaction[] {
-  const longestFirst = lists.toSorted((a, b) => b.length - a.length).flat();
-  const bySignature = new Map(longestFirst.map((each) => [each.signature, each]));
-  return [...bySignature.values()].toSorted((a, b) => b.slot - a.slot);
+/** Merges two lists, newest first. Within a slot, the transactions of each list keep their order. */
+function merge(
+  list: readonly ListedTransaction[],
+  other: readonly ListedTransaction[],
+): readonly ListedTransaction[] {
+  if (list.length === 0) return other;
+  const merged = [...list];
+  let end = 0;
+  for (const each of other) {
+    const known = merged.findIndex(({ signature }) => signature === each.signature);
+    if (known >= 0) end = Math.max(end, known + 1);
+    else {
+      while (end < merged.length && merged[end]!.slot > each.slot) end++;
+      merged.splice(end++, 0, each);
+    }
+  }
+  return merged;
 }
 
 type RawTransaction = NonNullable<RpcResult<"getTransaction">>;

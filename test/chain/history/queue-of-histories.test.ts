@@ -14,7 +14,7 @@ it("eight lists are in flight and a thousand wait, though all readers want the s
     return new Promise<Awaited<ReturnType<Rpc["listTransactions"]>>>(() => undefined);
   };
   const { readPage } = createHistory({
-    rpc: { listTransactions, getTransaction: () => Promise.resolve(undefined) },
+    rpc: { listTransactions, readTransaction: () => Promise.resolve(undefined) },
     floors: { landedSlotOf: () => 0 },
     launchpadProgramId: PUMP,
     historyCallsPerHour: 1e6,
