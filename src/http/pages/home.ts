@@ -1,12 +1,16 @@
+import { LRUCache } from "lru-cache";
 import type { Handler } from "../router.ts";
 import { toSocialId } from "../../contract/social-id.ts";
-import { createStaticFile } from "./static-file.ts";
+import { createStaticFile, type StaticFile } from "./static-file.ts";
 
 /** The account that the URL of the home page names. */
 type Named = { readonly handle: string } | { readonly socialId: string };
 
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
+
+/** How many pages are cached, 20 kB each. Strangers choose the names; a page that is not cached costs about a lookup. */
+const MAX_PAGES = 100;
 
 /**
  * The home page. With `?handle=` or `?socialId=`, the page's script looks up an account, and the server names the
@@ -26,6 +30,11 @@ export function createHomePage(needs: {
   cluster: () => string;
 }): Handler {
   const { html, headers, handlePattern, publicUrl, previewImage, isSandbox, cluster } = needs;
+
+  const pages = new LRUCache<string, StaticFile>({
+    max: MAX_PAGES,
+    memoMethod: (text) => createStaticFile(text, headers),
+  });
 
   function read(parameters: URLSearchParams): Named | undefined {
     const socialId = toSocialId(parameters.get("socialId") ?? "");
@@ -70,8 +79,9 @@ export function createHomePage(needs: {
       ...preview(title, description, named),
     ].join("\n    ");
     const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escapeHtml(cluster())}">`;
-    const page = html.replace("<!-- head -->", () => head).replace("<body>", () => body);
-    return createStaticFile(page, headers).handle(request, scope);
+    return pages
+      .memo(html.replace("<!-- head -->", () => head).replace("<body>", () => body))
+      .handle(request, scope);
   };
 }
 

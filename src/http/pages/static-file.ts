@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
-import { gzip } from "node:zlib";
+import { gzip, gzipSync } from "node:zlib";
 import type { Handler } from "../router.ts";
 
 export interface StaticFile {
@@ -8,6 +8,9 @@ export interface StaticFile {
   readonly version: string;
   readonly handle: Handler;
 }
+
+/** Compressing a larger file takes longer than passing it to another thread. */
+const MAX_BYTES_IN_THREAD = 65_536;
 
 /**
  * Serves a file from memory, compressed on the first request that accepts gzip. At a URL with its version, caches may
@@ -21,7 +24,7 @@ export function createStaticFile(
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
   const matchesEtag = (tags: string | undefined) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
-  let compressed: Promise<Buffer<ArrayBuffer>> | undefined;
+  let compressed: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
     version,
@@ -36,7 +39,7 @@ export function createStaticFile(
       };
       if (matchesEtag(received["if-none-match"])) return { status: 304, headers: common };
       if (!acceptsGzip(received["accept-encoding"])) return { status: 200, headers: common, body: plain };
-      compressed ??= promisify(gzip)(plain);
+      compressed ??= plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
       return { status: 200, headers: { ...common, "content-encoding": "gzip" }, body: await compressed };
     },
   };
