@@ -6,6 +6,7 @@ import { parseJson } from "../../contract/parse-json.ts";
 import type { Redis, Script } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import { CollectError } from "../collect-error.ts";
+import { untilAborted, withDeadline } from "../rpc/deadline.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 
 const STORED_TRANSACTION = z.object({
@@ -398,9 +399,10 @@ export async function storeUnderAll(
 }
 
 async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {
-  const late = sleep(Math.max(0, endsAt - performance.now()), "late", { ref: false });
-  if ((await Promise.race([promise, late])) === "late")
+  const leftMs = Math.max(0, endsAt - performance.now());
+  await withDeadline(leftMs, (deadline) => untilAborted(promise, deadline)).catch(() => {
     throw new CollectError({ kind: "distribution-in-flight" });
+  });
 }
 
 /** Returns a claim to follow a transaction whose outcome another collect of this process has found. */

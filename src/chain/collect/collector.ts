@@ -3,6 +3,7 @@ import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
 import { CollectError } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
+import { withDeadline } from "../rpc/deadline.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
@@ -105,12 +106,14 @@ export function createCollector(needs: CollectNeeds) {
     if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
     collect.inFlight?.asked();
     const leftMs = Math.max(0, startedAt + collectTimeoutMs - performance.now());
-    const signal = AbortSignal.timeout(Math.ceil(leftMs));
     try {
-      const outcome = await task.join({ addressBlock, signal });
+      const outcome = await withDeadline(leftMs, (signal) =>
+        task.join({ addressBlock, signal }).catch((error: unknown) => {
+          throw error === signal.reason ? timeoutErrorOf(collect) : error;
+        }),
+      );
       return (await collect.inFlight!.isResultFor(startedAt)) ? outcome : undefined;
     } catch (error) {
-      if (error === signal.reason) throw timeoutErrorOf(collect);
       if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);
       if (!shortage) return undefined;
