@@ -101,13 +101,11 @@ export function createStartCollect(needs: CollectNeeds) {
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
       const isOwn = held === claim;
-      const find = async () => {
-        proofs.readSlot();
-        return findLanded(transaction).catch((error: unknown) => {
-          if (isOwn) throw error;
-        });
-      };
-      const landed = held.isEarlier ? await find() : undefined;
+      if (held.isEarlier) proofs.readSlot();
+      const found = held.isEarlier ? findLanded(transaction) : undefined;
+      const landed = await found?.catch((error: unknown) => {
+        if (isOwn) throw error;
+      });
       if (landed) floors.require(address, landed.slot);
       const outcome = landed ?? (await land(held, transaction));
       const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
