@@ -52,16 +52,13 @@ export function createIdentifyClient(
 
   return (origin) => {
     const { remoteAddress = "", forwardedFor } = origin;
-    if (
-      forwardedFor !== undefined &&
-      !hasForgottenProxy &&
-      !isProxy(remoteAddress) &&
-      !isPublic(remoteAddress)
-    ) {
+    const sender = senderOf(origin, isProxy);
+    const isHeaderUnused = forwardedFor !== undefined && sender === remoteAddress;
+    if (isHeaderUnused && !hasForgottenProxy && !isProxy(remoteAddress) && !isPublic(remoteAddress)) {
       hasForgottenProxy = true;
       onForgottenProxy();
     }
-    return toClient(senderOf(origin, isProxy), origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN;
+    return toClient(sender, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN;
   };
 }
 
