@@ -102,15 +102,17 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     const first = collector.collect("creator");
     await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
     chain.advanceSlots(jump);
-    if (fails) {
-      void collector.collect("artist001");
-      await expect.poll(() => sandbox.rpc.calls.filter(isMethod("sendTransaction")).length).toBe(2);
-    }
+    const other = fails ? collector.collect("artist001") : undefined;
+    if (other)
+      await expect
+        .poll(() => sandbox.rpc.calls.filter(isMethod("sendTransaction")).length)
+        .toBeGreaterThan(1);
     const second = collector.collect("creator");
     await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
     for (const release of releases) release();
     expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
     expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+    await other;
     await behind.close();
   });
 
