@@ -311,14 +311,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       });
       const { ms = 0, endsAt: backsOffUntil = 0 } = backoffs.get(address) ?? {};
       const left = Math.max(0, backsOffUntil - performance.now());
-      const [holder, transaction, landedSlot, collect, backoffMs, leftMs] = taken?.answer ?? [
-        token,
-        "",
-        0,
-        "",
-        ms,
-        left,
-      ];
+      const ofThisProcess = [token, "", 0, "", ms, left] as const;
+      const [holder, transaction, landedSlot, collect, backoffMs, leftMs] = taken?.answer ?? ofThisProcess;
       const takenAt = performance.now();
       let hasTransaction = holder !== token;
       if (hasTransaction) free();

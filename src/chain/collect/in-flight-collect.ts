@@ -53,6 +53,9 @@ export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
 /** A single endpoint could falsely report a transaction as expired; a false refund lets the service overspend. */
 const ENDPOINTS_FOR_REFUND = 2;
 
+/** Limits the fees of a collect whose transactions move nothing. Each time, someone else collected new fees first. */
+const MAX_MOVING_NOTHING = 5;
+
 /**
  * Returns a function that starts a collect of an account and its coins. The first of `payers` whose share of the fee
  * budget is enough pays. `block`: the address block that requested the coins. `log`: the logger of the request that
@@ -185,7 +188,7 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     async function run(): Promise<CollectOutcome> {
-      let hasMovedNothing = false;
+      let movingNothing = 0;
       for (;;) {
         if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
         const claim = await claims.take(address, endsAt, wait);
@@ -245,9 +248,9 @@ export function createStartCollect(needs: CollectNeeds) {
         });
         inFlight = undefined;
         if (result === "failed-together") isAlone = true;
-        // Someone else collected first. Fees may have arrived on the coins after they were read: read them again.
-        else if (result.kind === "nothing" && coins.length > 0 && !hasMovedNothing) hasMovedNothing = true;
-        else return result;
+        // Someone else collected first. Fees may wait on other coins, or may have arrived since: read them again.
+        else if (result.kind !== "nothing" || coins.length === 0 || ++movingNothing === MAX_MOVING_NOTHING)
+          return result;
       }
     }
 

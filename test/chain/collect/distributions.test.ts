@@ -104,6 +104,26 @@ describe("the accounts that share a coin", () => {
     expect(first).toEqual(expect.arrayContaining([...new Set(others.flat())]));
   });
 
+  it("are collected although others twice collect first", async () => {
+    const { chain, rpc } = sandbox;
+    const { creatorVault } = sandbox.account("artist001");
+    const rentMinimum = chain.rentExemptMinimum(0);
+    chain.setBalance(creatorVault, rentMinimum + SOL);
+    for (let i = 0; i < 2; i++) {
+      onNext(rpc, isMethod("sendTransaction"), () => {
+        chain.setBalance(creatorVault, rentMinimum);
+        onNext(rpc, isMethod("getTransaction"), () => {
+          chain.setBalance(creatorVault, rentMinimum + SOL);
+          chain.advanceSlots(1);
+        });
+      });
+    }
+    expect(await collect(createSandboxCollector(sandbox), "artist001", [other])).toMatchObject({
+      ...{ kind: "collected", collected: SOL },
+    });
+    expect(sandbox.landedCollects()).toHaveLength(3);
+  });
+
   it("do not repeat a distribution that fails on the chain", async () => {
     const collector = createSandboxCollector(sandbox);
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
