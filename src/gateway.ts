@@ -16,8 +16,7 @@ import { createStaticFile } from "./http/pages/static-file.ts";
 import { createChainCalls } from "./http/rate-limit/chain-calls.ts";
 import { createRateLimit, rateLimited } from "./http/rate-limit/rate-limit.ts";
 import { createWriteRefusal } from "./http/refusals.ts";
-import { createRouter, withRateLimit, type Route } from "./http/router.ts";
-import { createSandboxFeesHandler, type SandboxTrade } from "./http/sandbox-fees.ts";
+import { createRouter, withRateLimit, type Handler, type Route } from "./http/router.ts";
 import type { Responder } from "./http/server.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
@@ -52,7 +51,7 @@ export function createGateway(
     waits,
   }: {
     log?: Logger;
-    sandbox?: { readonly accounts: readonly ExampleAccount[]; readonly trade: SandboxTrade } | undefined;
+    sandbox?: { readonly accounts: readonly ExampleAccount[]; readonly handleFees: Handler } | undefined;
     redisAnswerTimeoutMs?: number;
     waits?: Waits;
   } = {},
@@ -131,7 +130,7 @@ export function createGateway(
     "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
     "/openapi.json": { GET: openApi.handle },
     ...pages.routes,
-    ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(createSandboxFeesHandler(sandbox.trade)) } }),
+    ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
   };
   /** Served on ADMIN_PORT if it is set, else on PORT with the other routes. */
   const adminRoutes: Record<string, Route> = {

@@ -23,6 +23,11 @@ export interface Answer {
 export const JSON_TYPE = "application/json; charset=utf-8";
 const JSON_HEADERS = { "content-type": JSON_TYPE };
 
+/** Whether a `Content-Type` is JSON. Parameters are ignored: JSON is always UTF-8. */
+export function isJson(contentType = ""): boolean {
+  return /^application\/json[ \t]*(?:;|$)/i.test(contentType);
+}
+
 /** Creates an answer with a value as JSON. */
 export function answerJson(status: number, value: unknown): Answer {
   return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };

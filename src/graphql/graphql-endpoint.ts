@@ -8,7 +8,7 @@ import {
 import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { LRUCache } from "lru-cache";
 import type { ContractError } from "../contract/contract-error.ts";
-import type { Answer, HttpRequest } from "../contract/http-messages.ts";
+import { isJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Context, UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
@@ -16,7 +16,7 @@ import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
 import type { Compile } from "./compiler.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
-import { isJson, MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
+import { MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
 import { createOperationCache, type Weight } from "./operation-cache.ts";
 import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";

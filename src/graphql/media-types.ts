@@ -11,13 +11,6 @@ export const MUST_ACCEPT_JSON = "`Accept` must allow application/json or applica
 
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
 
-const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
-
-/** Whether a `Content-Type` is JSON. Parameters are ignored: JSON is always UTF-8. */
-export function isJson(contentType: string | null | undefined): boolean {
-  return JSON_TYPE.test(contentType ?? "");
-}
-
 /** Browsers send about 150 characters. Headers have room for thousands of media ranges, and each takes time. */
 const MAX_ACCEPT_LENGTH = 500;
 

@@ -71,7 +71,6 @@ export function createWriteRefusal(
       scope.recordCode("INVALID_HANDLE");
       return answerError(invalidHandle(format, received));
     }
-    scope.recordCode(BAD_REQUEST);
     return answerJson(status, { error: BAD_REQUEST, message });
   }
 

@@ -22,8 +22,8 @@ import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
+import { createFeesHandler } from "./fees-handler.ts";
 import { createTrading } from "./trading.ts";
-import type { Trade } from "./trading.ts";
 
 /** A seed account with its addresses on the chain. */
 export interface SandboxAccount extends NetworkAccount, AccountAddresses {
@@ -41,7 +41,8 @@ export interface Sandbox {
   readonly social: SocialNetwork;
   /** Launches and migrates coins, and adds fees to them. */
   readonly coins: Coins;
-  readonly trade: Trade;
+  /** Answers `POST /sandbox/fees`. */
+  readonly handleFees: ReturnType<typeof createFeesHandler>;
   /** The accounts of seed.json with their coins, in the file's order. */
   readonly accounts: readonly SandboxAccount[];
   /** The banner to print once a gateway listens at `gatewayUrl`. */
@@ -148,7 +149,7 @@ export async function startSandbox({
     rpc,
     social,
     coins,
-    trade: createTrading({ chain, coins, launchpad, accounts }),
+    handleFees: createFeesHandler(createTrading({ chain, coins, launchpad, accounts })),
     accounts,
     describe: (gatewayUrl) =>
       describeSandbox({ gatewayUrl, rpcUrl: rpc.url, socialUrl: social.url, example: accounts[0]! }),

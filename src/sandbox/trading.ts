@@ -1,6 +1,5 @@
 import { createHash, randomInt } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
-import type { Stage } from "../chain/launchpad/fee-accounts.ts";
 import { ALL_BPS } from "../chain/launchpad/sharing-config.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Coins } from "./chain/coins.ts";
@@ -12,11 +11,9 @@ import { STRANGER } from "./chain/sharing.ts";
 const LEAST_FEES = 100_000_000;
 const MOST_FEES = 500_000_000;
 
-/** Where a coin's fees arrive: on a curve, in a pool, or on the curve of a coin with shared fees. */
-type CoinSource = Stage | "SHARED";
-
-/** Where the fees of trading arrive: in the creator's vault, or at a coin. */
-type FeeSource = "VAULT" | CoinSource;
+/** Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with shared fees. */
+export const FEE_SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
+type FeeSource = (typeof FEE_SOURCES)[number];
 
 /** An account's share of a coin that it shares with a stranger, in basis points. */
 const SHARE_BPS = 6_000;
@@ -68,6 +65,6 @@ export function createTrading(needs: {
 }
 
 /** Derives a coin's mint. The coin of `band` in seed.json has the mint derived for `SHARED`. */
-function mintFor(socialId: string, source: CoinSource): string {
+function mintFor(socialId: string, source: FeeSource): string {
   return new PublicKey(createHash("sha256").update(`${source} coin of ${socialId}`).digest()).toBase58();
 }
