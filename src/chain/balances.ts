@@ -35,7 +35,7 @@ export interface Balance {
   readonly vault: Lamports;
   /** The lamports at the account's address that its owner can withdraw. */
   readonly pda: Lamports;
-  /** The fees on the named coins, in their order. */
+  /** The fees on the named coins, in the coins' order. */
   readonly coins: readonly CoinFees[];
 }
 

@@ -3,7 +3,7 @@ type Answer<Value> = Value | Error;
 /** A key that waits or is in flight. */
 interface Entry<Key, Value> {
   readonly key: Key;
-  /** When the key is due, unless an earlier call takes it; in `performance.now()` time. */
+  /** When to send the key, unless an earlier call takes it; in `performance.now()` time. */
   readonly dueAt: number;
   /** The signals of the key's callers. */
   readonly signals: (AbortSignal | undefined)[];

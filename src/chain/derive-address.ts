@@ -36,9 +36,9 @@ export function toKeyBytes(address: string): Buffer {
 
 /**
  * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes are y, with the sign
- * of x in the highest bit. Source: RFC 8032, section 5.1.3.
- * The point exists if x² = (y² - 1) / (d·y² + 1) has a solution, so if the fraction is a square modulo P. The fraction
- * is a square exactly if the product of its numerator and denominator is one. web3.js computes x, which is much slower.
+ * of x in the highest bit. Source: RFC 8032, section 5.1.3. The point exists if x² = (y² - 1) / (d·y² + 1) has a
+ * solution, so if the fraction is a square modulo P. It is one exactly if numerator · denominator is a square. web3.js
+ * computes x, which is much slower.
  */
 export function isOnCurve(bytes: Buffer): boolean {
   const hasSign = bytes[31]! >= 0x80;

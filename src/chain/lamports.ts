@@ -2,7 +2,6 @@
 export type Lamports = bigint & { readonly __unit: "lamports" };
 
 const DECIMALS = 9;
-/** How many decimals of SOL are shown. */
 const SHOWN_DECIMALS = 4;
 
 /** Converts a number or bigint. Throws RangeError for an unsafe integer, which may have lost digits in JSON. */

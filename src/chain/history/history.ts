@@ -58,9 +58,9 @@ export type History = ReturnType<typeof createHistory>;
 
 /**
  * Reads the transfers to and from accounts' addresses from the chain, which is the only ledger. Caches transfers of
- * finalized transactions, because these never change.
- * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up. One
- * address block may use an eighth of the calls. Only lists count at a second endpoint; other calls there do not.
+ * finalized transactions, because these never change. All histories together make at most `historyCallsPerHour` calls
+ * in any hour, over all replicas while Redis is up. One address block may use an eighth of the calls. Only lists count
+ * at a second endpoint; other calls there do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;

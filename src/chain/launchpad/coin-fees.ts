@@ -65,7 +65,7 @@ interface CoinPlace {
 /** A coin, decoded from its accounts. */
 export interface Coin {
   readonly addresses: CoinAddresses;
-  /** The curve, then the pool, as far as they exist. */
+  /** The curve and the pool, in this order, if they exist. */
   readonly places: readonly CoinPlace[];
   /** Undefined unless the curve or the pool names the coin's sharing config as the creator. */
   readonly sharing: SharingConfig | undefined;

@@ -3,13 +3,11 @@ import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
-/**
- * Where creator fees are: a sweep moves them from the curve to the creator vault, or from the pool to the AMM vault.
- */
+/** Where creator fees are: sweeps move them from the curve to the creator vault, or from the pool to the AMM vault. */
 export type Stage = "CURVE" | "POOL";
 
 interface Place {
-  /** The property of the coin's addresses. */
+  /** The name of the account's address in `CoinAddresses`. */
   readonly account: "curve" | "pool";
   /** The program that owns the account. */
   readonly program: "launchpadProgramId" | "launchpadAmmProgramId";

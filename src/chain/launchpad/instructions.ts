@@ -41,9 +41,7 @@ interface NamedAccount {
   readonly isWritable: boolean;
 }
 
-/**
- * Addresses are base58: a collect is sized with many coins, and web3.js would decode and encode each key every time.
- */
+/** Addresses are base58: collects are sized with many coins, and web3.js would decode and encode each key each time. */
 export interface Instruction {
   readonly program: string;
   readonly accounts: readonly NamedAccount[];

@@ -12,7 +12,7 @@ const CALL_MS = 1_200;
 const BURST = 10;
 /** A read starts once this many calls are allowed. A read that makes more delays the next one. */
 const CALLS_PER_READ = 8;
-/** The wait after a failed read, doubled by each further one. */
+/** The wait after a failed read. Each further failure doubles it. */
 const FIRST_BACKOFF_MS = 2_000;
 const MAX_BACKOFF_MS = 15_000;
 

@@ -298,9 +298,9 @@ export function createEndpointJudge(needs: {
     }) satisfies CallEndpoint,
 
     /**
-     * The newest slot of all accepted answers; 0 before the first. When the best endpoint has advanced below this slot
-     * for 10 s, its slot becomes the newest: the other was wrong, was rolled back, or no endpoint that far ahead
-     * answers.
+     * The newest slot of all accepted answers; 0 before the first. Falls to the best endpoint's slot after this
+     * endpoint has advanced below the newest slot for 10 s: the newest slot was wrong or rolled back, or no endpoint
+     * that far ahead answers.
      */
     newestSlot: () => newestSlot,
     takeSlot,

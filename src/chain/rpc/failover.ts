@@ -126,9 +126,7 @@ export function createFailover(needs: {
     });
   }
 
-  /**
-   * The first retry after a failure about the slot does not wait: now that all were asked, a refused answer may pass.
-   */
+  /** The first retry after a failure about the slot does not wait: all were asked, so a refused answer may pass. */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,

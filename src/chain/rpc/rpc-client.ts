@@ -25,7 +25,7 @@ const MAX_VALID_BLOCKS = 300;
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * JSON-RPC methods with failover, each call within `rpcTimeoutMs`. Reads use `confirmed`. All throw {@link RpcError}.
+ * JSON-RPC methods with failover, each call within `rpcTimeoutMs`. Reads are `confirmed`. All throw {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
@@ -137,9 +137,7 @@ export function createRpc(
         return value;
       }),
 
-    /**
-     * For each recent slot, the lowest price (micro-lamports per compute unit) that landed a write to all `addresses`.
-     */
+    /** For each recent slot, the lowest price (micro-lamports per compute unit) of a write to all `addresses`. */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
       const fees = await call("getRecentPrioritizationFees", [addresses]);
       return fees.map(({ prioritizationFee }) => prioritizationFee);
