@@ -2,10 +2,7 @@ import { createLruCache } from "../store/lru-cache.ts";
 import { deriveAddress } from "./derive-address.ts";
 import { DerivedCreator, type Creator, type VaultPrograms } from "./launchpad/vaults.ts";
 
-/**
- * The addresses of one social-network account, in base58. They never change. `address` is the escrow address: a token
- * names it as its creator, and collected fees arrive at it.
- */
+/** In base58. `address` is the escrow address, which coins name as their creator and which receives collected fees. */
 export type AccountAddresses = Creator;
 
 /** Derives the addresses of the account with this id, in canonical decimal digits. */
@@ -17,8 +14,8 @@ const MAX_CACHED_ACCOUNTS = 100_000;
 /**
  * Derives and caches the addresses of accounts. Vaults are derived on first use: not every request needs them. Seeds:
  * - escrow address: `escrowSeed`, the account's id
- * - creator vault, of the launch platform: `creator-vault`, the escrow address
- * - authority of the AMM's vault, of the AMM: `creator_vault`, the escrow address
+ * - creator vault (a PDA of the launch platform): `creator-vault`, the escrow address
+ * - authority of the AMM vault (a PDA of the AMM): `creator_vault`, the escrow address
  */
 export function createAddresses(
   ids: VaultPrograms & { escrowProgramId: string; escrowSeed: string },

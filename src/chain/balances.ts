@@ -20,28 +20,26 @@ import {
 } from "./choose-sweeps.ts";
 import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
-/** The uncollected fees of an account: in its vaults, and on its coins. */
 export interface UncollectedFees {
   readonly vaults: Vaults;
   /** The sweeps that the launch platform allows, whatever their rent. */
   readonly sweeps: readonly Sweep[];
   /** The lamports at the address that its owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
-  /** What the address lacks to be rent-exempt: it cannot receive less. */
+  /** The lamports that the address lacks to be rent-exempt. The address cannot receive fewer. */
   readonly missingRent: Lamports;
 }
 
-/** An account's balance: what a collect would move, and what its owner can withdraw. */
 export interface Balance {
   /** What a collect that names the same coins would move now. */
   readonly vault: Lamports;
   /** The lamports at the account's address that its owner can withdraw. */
   readonly pda: Lamports;
-  /** The fees on the named coins, in their order. */
+  /** The fees on the named coins, in the coins' order. */
   readonly coins: readonly CoinFees[];
 }
 
-/** Returns an account's balance with some of the coins of the same read. */
+/** Returns an account's balance and the fees on `coins`, some or all of the coins that were read with the account. */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
 export type Balances = ReturnType<typeof createBalances>;
@@ -49,19 +47,17 @@ export type Balances = ReturnType<typeof createBalances>;
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: {
   readWallets: ReadWallets;
-  /** Balances show these findings. Collects ignore them and try again. */
+  /** Why earlier collects failed to move fees. Balances show it; collects ignore it and try again. */
   findings: Pick<CoinFindings, "reasonOf" | "leftInAmm">;
   escrowProgramId: string;
-  /** The fee payer's address. */
   feePayer: string;
-  /** The least that is worth a collect. */
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
   const { readWallets, findings, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } = needs;
 
-  /** The fees on a wallet's coins, in their order. */
+  /** The fees on a wallet's coins, in the coins' order. */
   function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): SweepableFees[] {
     return coins.flatMap((coin) => {
       const { sharing } = coin;
@@ -80,7 +76,6 @@ export function createBalances(needs: {
     return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
   }
 
-  /** The balance of a wallet with any of its coins. */
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {
     const vaults = withFindings(state.vaults, account.ammVault);
     const coins = state.coins.map((coin) => ({
@@ -92,7 +87,7 @@ export function createBalances(needs: {
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
       const coins = named.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
-      // All entries of a shared coin have the same distribution.
+      // All entries of a coin with a sharing config have the same sweep.
       const sweeps = new Set(coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])));
       const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
@@ -117,10 +112,7 @@ export function createBalances(needs: {
       : "BELOW_AMM_MINIMUM";
   }
 
-  /**
-   * The lamports at an address that its owner cannot withdraw: once the escrow program keeps data there, the
-   * rent-exempt minimum of that data.
-   */
+  /** Once the escrow program keeps data at an address, the owner cannot withdraw that data's rent-exempt minimum. */
   function unwithdrawableIn({ address, rent }: WalletState): Lamports {
     const { owner, space = 0 } = address ?? {};
     return owner === escrowProgramId && space > 0 ? rentMinimumOf(rent, space) : toLamports(0);
@@ -145,9 +137,7 @@ export function createBalances(needs: {
       };
     },
 
-    /**
-     * Reads the balances of `wallets`, in order: an Error for each failed read, or the signal's reason when it aborts.
-     */
+    /** Reads balances, in the order of `wallets`: an Error for each failed read, or the signal's reason on abort. */
     async getBalances(
       wallets: readonly WalletWithCoins[],
       signal?: AbortSignal,

@@ -3,25 +3,25 @@ type Answer<Value> = Value | Error;
 /** A key that waits or is in flight. */
 interface Entry<Key, Value> {
   readonly key: Key;
-  /** When it is sent, unless an earlier call takes it. In `performance.now()` time. */
+  /** When to send the key, unless an earlier call takes it; in `performance.now()` time. */
   readonly dueAt: number;
-  /** The signals of its callers. */
+  /** The signals of the key's callers. */
   readonly signals: (AbortSignal | undefined)[];
   readonly waiters: ((answer: Answer<Value>) => void)[];
   isAnswered: boolean;
 }
 
 /**
- * Merges the keys that concurrent callers load into few calls. While no call is in flight, a key is sent at the end of
- * the event-loop turn, with the other keys of the turn: a single key does not wait. While calls are in flight, keys
- * gather: the more callers there are, the more keys a call takes. The gathered keys are sent when they fill a call,
- * when the first has waited `maxWaitMs`, or when no call is in flight any more. At most `maxCalls` calls are in
- * flight. All callers of a waiting key get its answer; no caller joins a call in flight.
+ * Merges the keys that concurrent callers load into few calls. While no call is in flight, keys are sent at the end of
+ * the event-loop turn: a single key does not wait. While calls are in flight, keys gather: the more callers there are,
+ * the more keys a call takes. The gathered keys are sent when they fill a call, when the first has waited `maxWaitMs`,
+ * or when no call is in flight any more. At most `maxCalls` calls are in flight. All callers of a waiting key get its
+ * answer; no caller joins a call in flight.
  */
 export function createBatcher<Key, Value>(options: {
   /**
-   * Calls `answer` once for each key, by the key's index, and so answers the key's callers at once. When `ask`
-   * settles, keys without an answer get its rejection.
+   * Calls `answer` with a key's index as soon as the key's value is known. When `ask` settles, keys without an answer
+   * get its rejection.
    */
   ask: (keys: readonly Key[], answer: (index: number, answer: Answer<Value>) => void) => Promise<void>;
   /** Keys are equal if they have the same id. */

@@ -1,7 +1,7 @@
 import type { ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
 
-/** The refusal of a collect, or of a page of a history, by the service's `budget`. */
+/** The error details of a collect, or of a page of a history, that the service's `budget` does not allow. */
 export function budgetRefusal(
   { scope, retryAfterSeconds }: Shortage,
   budget: string,

@@ -3,7 +3,6 @@ import type { Logger } from "../observability/log.ts";
 import { deriveAddress, toKeyBytes } from "./derive-address.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 
-/** The loader of programs that can be upgraded. */
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**
  * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last deployment (u64). Source:
@@ -13,10 +12,9 @@ const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
 
 const PERIOD_MS = 600_000;
 
-/** A program on the chain. */
 export interface Program {
   readonly isDeployed: boolean;
-  /** The slot in which it was last deployed; undefined if that is not known. */
+  /** The slot of the last deployment; undefined if unknown. */
   readonly deploySlot: number | undefined;
 }
 
@@ -42,7 +40,6 @@ export async function readPrograms(
   return read;
 }
 
-/** The address of a program's ProgramData account, which the loader derives from the program's address. */
 function programDataOf(id: string): string {
   return deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER);
 }
@@ -58,10 +55,7 @@ export interface DeployWaits {
   readonly deployPeriodMs?: number | undefined;
 }
 
-/**
- * Checks every ten minutes whether the launch platform has deployed its programs again. Upgrades are frequent, and may
- * break collects.
- */
+/** Watches for new deployments of the launch platform's programs: these are frequent, and may break collects. */
 export function createDeployWatch(
   needs: DeployWaits & {
     rpc: Pick<Rpc, "readAccounts">;
@@ -97,7 +91,7 @@ export function createDeployWatch(
         );
     });
   }
-  /** Other callers report that the chain does not answer. */
+  /** A failed read is not logged: other callers report that the chain does not answer. */
   const tryToRead = () => void read().catch(() => undefined);
 
   return {

@@ -9,9 +9,9 @@ const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /**
- * The program-derived address (PDA) of `program` for `seeds`, which are bytes, or text in UTF-8. Addresses are in
- * base58. Like web3.js's `findProgramAddressSync`, tries bumps from 255 down and returns the first hash that is not on
- * the curve. Takes less than 100 µs.
+ * Derives the PDA of `program` for `seeds`, which are bytes or UTF-8 text. Addresses are in base58. Like web3.js's
+ * `findProgramAddressSync`, tries bumps from 255 down, and returns the first hash that is not on the curve. Takes less
+ * than 100 µs.
  */
 export function deriveAddress(seeds: readonly (string | Buffer)[], program: string): string {
   const parts = seeds.map((seed) => (typeof seed === "string" ? Buffer.from(seed) : seed));
@@ -36,10 +36,9 @@ export function toKeyBytes(address: string): Buffer {
 
 /**
  * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes are y, with the sign
- * of x in the highest bit. Source: RFC 8032, section 5.1.3.
- *
- * The point exists if x² = (y² - 1) / (d·y² + 1) has a solution: if the fraction is a square modulo P. The fraction is
- * a square exactly if the product of its numerator and denominator is. web3.js computes x, which is much slower.
+ * of x in the highest bit. Source: RFC 8032, section 5.1.3. The point exists if x² = (y² - 1) / (d·y² + 1) has a
+ * solution, so if the fraction is a square modulo P. It is one exactly if numerator · denominator is a square. web3.js
+ * computes x, which is much slower.
  */
 export function isOnCurve(bytes: Buffer): boolean {
   const hasSign = bytes[31]! >= 0x80;

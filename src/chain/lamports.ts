@@ -1,15 +1,10 @@
 /** An amount in the chain's smallest unit, 10^-9 SOL. */
 export type Lamports = bigint & { readonly __unit: "lamports" };
 
-/** 1 SOL is 10^9 lamports. */
 const DECIMALS = 9;
-/** How many decimals of SOL the contract shows. */
 const SHOWN_DECIMALS = 4;
 
-/**
- * Converts a number from JSON-RPC, or a bigint. Throws RangeError for a number that is not a safe integer,
- * because it may have lost digits in JSON.
- */
+/** Converts a number or bigint. Throws RangeError for an unsafe integer, which may have lost digits in JSON. */
 export function toLamports(amount: number | bigint): Lamports {
   if (typeof amount === "number" && !Number.isSafeInteger(amount)) {
     throw new RangeError(`expected lamports as a whole number below 2^53, got ${amount}`);
@@ -25,10 +20,7 @@ export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
 /** Matches the results of {@link formatSol}. */
 export const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
 
-/**
- * Formats lamports as SOL with exactly 4 decimals, rounded down, so that no response promises more than the
- * balance: 3_100_099_999 → "3.1000".
- */
+/** Formats as SOL with 4 decimals. Rounds down, to promise no more than the balance: 3_100_099_999 → "3.1000". */
 export function formatSol(lamports: Lamports): string {
   if (lamports < 0n) throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);
   const digits = lamports.toString().padStart(1 + DECIMALS, "0");

@@ -1,6 +1,5 @@
 import { toLamports, type Lamports } from "./lamports.ts";
 
-/** The account in which the cluster keeps its rent rate. */
 export const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
 
 /** The cluster's rent rate: a rent-exempt account holds the product of both values, in lamports, for each byte. */
@@ -11,7 +10,7 @@ export interface Rent {
 
 /** The bytes that every account takes besides its data. Source: `ACCOUNT_STORAGE_OVERHEAD` of the rent sysvar. */
 const ACCOUNT_OVERHEAD_BYTES = 128;
-/** Lamports per byte. The rate was 6,960 until 2026 and is 5,080; 696 is proposed. Beyond these limits it is wrong. */
+/** Lamports per byte. The rate was 6,960 until 2026 and is 5,080; 696 is proposed. Rates beyond these are wrong. */
 const MIN_RATE = 500;
 const MAX_RATE = 14_000;
 /** A u64, an f64 and a u8 that is not used any more. */
@@ -26,7 +25,6 @@ export function decodeRent(data: Buffer | undefined): Rent | undefined {
   return rate >= MIN_RATE && rate <= MAX_RATE ? { lamportsPerByteYear, exemptionThreshold } : undefined;
 }
 
-/** The rent-exempt minimum of an account with `dataBytes` of data. */
 export function rentMinimumOf(
   { lamportsPerByteYear, exemptionThreshold }: Rent,
   dataBytes: number,

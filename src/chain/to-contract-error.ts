@@ -2,17 +2,14 @@ import { ContractError } from "../contract/contract-error.ts";
 import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
-/**
- * Converts the error of a failed read: to LOOKUP_FAILED for an RpcError. Returns any other error unchanged, because it
- * may be the abort reason of a disconnected caller.
- */
+/** Converts an RpcError to LOOKUP_FAILED. Returns any other error unchanged: it may be a caller's abort reason. */
 export function toLookupContractError(error: unknown): Error {
   return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : (error as Error);
 }
 
 /**
- * Converts the error of a failed collect: to INSUFFICIENT_FUNDS or COLLECT_FAILED. `operatorHint` is set if the
- * operator may have to act; a cause without a hint marks a bug.
+ * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED; returns a ContractError unchanged. Sets
+ * `operatorHint` if the operator may have to act. A `cause` without a hint marks a bug.
  */
 export function toCollectContractError(error: unknown): ContractError {
   if (error instanceof ContractError) return error;

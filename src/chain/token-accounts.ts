@@ -5,7 +5,6 @@ import type { Account } from "./rpc/rpc-results.ts";
 
 export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
 export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
-/** The mint of wrapped SOL. */
 export const WRAPPED_SOL_MINT = new PublicKey("So11111111111111111111111111111111111111112");
 
 /** The size of a token account. Source: the Token program's account layout. */

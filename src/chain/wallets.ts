@@ -18,7 +18,6 @@ export interface WalletWithCoins {
   readonly coins: readonly CoinAddresses[];
 }
 
-/** Returns an id of the wallet and its coins. */
 export function identityOf({ account, coins }: WalletWithCoins): string {
   // Without coins, reuse the address instead of making a new string for each lookup.
   return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
@@ -46,7 +45,7 @@ const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** Batches in flight at once: a call that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
- * How long a wallet waits at most for its batch while another is in flight. Until calls are full, a node that takes 20
+ * The longest that a wallet waits for its batch while another is in flight. Until calls are full, a node that takes 20
  * ms or longer gets at most 50 calls/s, which fits providers' small plans.
  */
 const MAX_WAIT_MS = 20;
@@ -81,7 +80,7 @@ export function createReadWallets({
       rpc.readAccounts({
         groups: wallets.map(toKeys),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // A collect of any shareholder changes a shared coin.
+        // A collect for one shareholder of a coin changes the amounts of all.
         minSlotOf(i) {
           const { account, coins } = wallets[i]!;
           return coins.reduce(

@@ -3,9 +3,9 @@ import { memoize } from "../store/memoize.ts";
 import { SCOPES, type BudgetScope } from "./budget.ts";
 
 /**
- * `social_reads`: accounts read from the network. `social_calls`: calls that the network allows. `fees`: fees
- * of transactions. `small_fees`: those of collects that do not pay for themselves. `history_calls`: calls to the chain
- * for histories. `chain_calls`: calls to the chain for operations with many balances.
+ * `social_reads`: accounts read from the social network. `social_calls`: calls that the network allows. `fees`:
+ * transaction fees and rents. `small_fees`: the part of `fees` for collects that do not pay for themselves.
+ * `history_calls`, `chain_calls`: calls to the chain for histories, and for operations with many balances.
  */
 const BUDGETS = [
   "social_reads",
@@ -17,21 +17,16 @@ const BUDGETS = [
 ] as const;
 type BudgetName = (typeof BUDGETS)[number];
 
-/** The metrics of all budgets. */
 export interface BudgetMetrics {
-  /**
-   * Counts refused accounts, payers of collects, or calls. `scope`: whether the caller's block has used its share, or
-   * the service its whole budget.
-   */
+  /** Counts refused accounts, callers as payers of a collect, or calls, depending on the budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
   /** Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most once a second. */
   watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;
 }
 
-/** Used ratios are read from Redis, and `/metrics` has no rate limit. */
+/** Scrapes read used ratios from Redis, and `/metrics` has no rate limit. */
 const READ_EVERY_MS = 1_000;
 
-/** Creates the metrics of all budgets. */
 export function createBudgetMetrics(registry: Registry): BudgetMetrics {
   const budgets = new Map<BudgetName, () => number | Promise<number>>();
   const usedRatios = new Gauge({

@@ -6,52 +6,50 @@ import { createBuckets, hourlyBucket, type Bucket, type Taken } from "../store/b
 /** The address block that stands for all trusted callers. */
 export const TRUSTED_BLOCK = "trusted";
 
-/** Whose limit is reached: the caller's, which its address block shares, or the service's. */
+/** Whose limit is reached: that of the caller's address block, or that of the service. */
 export type BudgetScope = (typeof SCOPES)[number];
 export const SCOPES = ["CALLER", "SERVICE"] as const;
 
-/** Why an amount does not fit. */
+/** Why an amount is not available. */
 export interface Shortage {
   readonly scope: BudgetScope;
-  /** Whole seconds until it would fit; absent if it never does. */
+  /** Whole seconds until the amount is available; absent if it never will be. */
   readonly retryAfterSeconds?: number;
 }
 
-/** What callers take from. `all` and the shares below it are fractions of the budget's limit, 0 to 1. */
+/** A budget, or a part of it. `all`, `block`, `wideBlock` and `trusted` are fractions of the budget's limit, 0 to 1. */
 export interface Pool {
   readonly name: string;
   readonly all: number;
-  /** For the callers of one IPv4 /24 or IPv6 /48. */
+  /** For all callers from one IPv4 /24 or IPv6 /48. */
   readonly block: number;
-  /** For the callers of one IPv6 /32, because its owner may have many /48s. */
+  /** For all callers from one IPv6 /32, because the /32's owner may have many /48s. */
   readonly wideBlock: number;
-  /** For all trusted callers together, because they act for strangers. */
+  /** For all trusted callers together, because each acts for many strangers. */
   readonly trusted: number;
-  /** The largest amount that is taken at once. Each bucket holds at least this much, or half of its limit if less. */
+  /** The most that one call takes. Each bucket holds at least this much, or half of its limit if that is less. */
   readonly largest: number;
 }
 
-/** For the `first` units that a block takes in an hour, it may use the fraction `mayUse` of a pool. */
+/** For the first `first` units of an hour, an address block may use the fraction `mayUse` of a pool. */
 export interface Tier {
   readonly first: number;
   readonly mayUse: number;
 }
 
-/** The fraction of its limit that a bucket holds. The rest refills in an hour. */
+/** A bucket holds this fraction of its limit. */
 const BURST_FRACTION = 1 / 6;
-/** The fraction of a pool that callers in no tier may use. The rest is reserved for callers that take little. */
+/** The fraction of a pool that callers in no tier may use. */
 const REST_MAY_USE = 1 / 2;
 
 /**
- * Limits what all callers together take in any hour to `limit`, over all replicas while Redis is available. Each address
- * block, each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, and at least twice
- * the `first` of the first tier. A sixth of each limit can be taken at once; the rest refills evenly over the hour.
+ * Limits what all callers take in any hour to `limit`, over all replicas while Redis is available. Each address block,
+ * each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, and at least twice the
+ * `first` of the first tier. A sixth of each limit is available at once; the rest refills evenly in an hour.
  *
- * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, say how
- * little, and how much of the pool such a block may use. Trusted callers are in no tier.
- *
- * A caller can also take from a smaller pool within `pool`. The amount then counts in both pools, and may use at most
- * half of `pool`.
+ * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, define how
+ * little, and how much of the pool such a block may use. Trusted callers are in no tier. An amount that a caller takes
+ * from a smaller pool than `pool` counts in both pools, and may use at most half of `pool`.
  */
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */
@@ -70,7 +68,7 @@ export function createBudget(needs: {
     return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
   }
 
-  /** Returns the buckets of a caller's block and /32. In a /32 too, half is reserved for blocks that take little. */
+  /** Returns the buckets of a caller's block and /32. Half of a /32, too, is reserved for blocks that take little. */
   function sharesOf({ name: pool, largest, ...shares }: Pool, block: string, mayUse: number): Bucket[] {
     if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
     const own = toBucket(`${pool}:${block}`, shares.block, largest);
@@ -80,14 +78,14 @@ export function createBudget(needs: {
     return [own, { ...wide, burst: mayUse * wide.burst }];
   }
 
-  /** Returns the bucket of a pool. It holds the largest amount three times, if that is at most a third of its limit. */
+  /** Returns the bucket of a pool. It holds `largest` three times, if that is at most a third of the pool's limit. */
   const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
     const several = Math.max(largest, Math.min(3 * largest, (all * limit) / 3));
     const bucket = toBucket(pool, all, several);
     return { ...bucket, burst: mayUse * bucket.burst };
   };
 
-  /** Returns the sets of buckets from which a caller may take, the tiers' sets first. */
+  /** Returns sets of buckets, the tiers' sets first. A caller takes from all buckets of one set, then of the next. */
   function waysOf(block: string, pool: Pool): Bucket[][] {
     const wayOf = (mayUse: number) => [
       ...sharesOf(whole, block, mayUse),
@@ -111,10 +109,7 @@ export function createBudget(needs: {
   }
 
   return {
-    /**
-     * Takes the `wanted` amount for a caller in the address block, or nothing if not all of it fits. With `least`,
-     * takes what fits, if that is at least `least`.
-     */
+    /** Takes `wanted` units, or as many as are available if these are at least `least`; otherwise none. */
     async take(
       block: string,
       wanted: number,
@@ -148,7 +143,7 @@ export function createBudget(needs: {
       };
     },
 
-    /** The used fraction of a pool, 0 to 1. */
+    /** The used fraction of a pool's bucket, 0 to 1. */
     usedRatio: (pool: Pool = whole): Promise<number> => buckets.usedRatio(poolBucket(pool)),
   };
 }

@@ -16,10 +16,10 @@ interface Place<T> {
 }
 
 /**
- * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal: the next task is the
- * oldest of the blocks with the fewest running tasks, and a full queue refuses the newest task of the blocks with the
- * most. A task whose callers have all left is not started. A new task starts at the end of the event-loop turn at the
- * earliest, so that the order within a turn gives no advantage.
+ * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal: the next task is
+ * the oldest of the blocks with the fewest running tasks, and a full queue refuses the newest task of the blocks with
+ * the most. A task whose callers have all left is not started. Tasks start at the end of the event-loop turn, so that
+ * the order of arrival within a turn gives no advantage.
  */
 export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
   const { maxRunning, maxWaiting, refuse } = options;

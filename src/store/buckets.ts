@@ -1,10 +1,9 @@
 import { createLruCache } from "./lru-cache.ts";
 /**
- * The rule of all budgets: token buckets. A bucket holds at most `burst` units, starts full, and refills evenly, one
- * unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour refills. The whole state of a bucket is one
- * number: the time at which the bucket is full again. A call takes the same amount from several buckets.
- *
- * The rule is here twice: in TypeScript for the memory of a process, and in Lua for all replicas.
+ * Token buckets, the rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one
+ * unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour refills. The state of a bucket is one
+ * number: the time at which the bucket is full again. A call takes the same amount from several buckets. The rule is
+ * implemented twice: in TypeScript for the memory of one process, and in Lua for all replicas.
  */
 import { z } from "zod";
 import { redisKeys } from "./redis-keys.ts";
@@ -12,12 +11,12 @@ import type { Redis, Script } from "./redis.ts";
 
 export interface Bucket {
   readonly name: string;
-  /** The capacity, or the part of it that the caller may use. */
+  /** The capacity, or the part of the capacity that the caller may use. */
   readonly burst: number;
   readonly msPerUnit: number;
 }
 
-/** What to take: as much of `wanted` as fits, but nothing if less than `least` does. */
+/** What to take: as much of `wanted` as is available, but nothing if that is less than `least`. */
 interface Wanted {
   readonly wanted: number;
   readonly least: number;
@@ -25,10 +24,10 @@ interface Wanted {
   readonly aheadMs: number;
 }
 
-/** Times in ms, of the clock that the buckets use. */
+/** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
-  /** The time until all of `wanted` has refilled; if not all is taken, until `least` more units fit. */
+  /** The time until all of `wanted` is available; if not all is taken, until `least` more units are. */
   readonly waitMs: number;
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
@@ -39,9 +38,9 @@ interface Answer {
 
 /** A tolerance, far above the rounding errors of the times below. */
 const ROUNDING_MS = 1;
-/** An hour, and a second more, so that {@link ROUNDING_MS} does not add a unit to what an hour takes. */
+/** A second more than an hour, so that {@link ROUNDING_MS} never lets an hour give one unit too much. */
 const HOUR_MS = 3_601_000;
-/** The most buckets in the memory of a process. Each takes about 200 bytes. */
+/** The most buckets in the memory of a process, of about 200 bytes each. */
 const MAX_BUCKETS = 50_000;
 /** A replica that cannot reach Redis takes this fraction of a bucket: four replicas together stay within its limit. */
 const FRACTION_WITHOUT_REDIS = 1 / 4;
@@ -53,7 +52,6 @@ export function hourlyBucket(name: string, perHour: number, burst: number): Buck
   return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
 }
 
-/** Buckets in the memory of this process. */
 export function createMemoryBuckets() {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
@@ -78,8 +76,8 @@ export function createMemoryBuckets() {
     },
 
     /**
-     * Returns an amount to the buckets. `fullAt` is the result of the call that took it. Does not return units that
-     * would have refilled since then: otherwise an hour could take them twice. Charges a negative amount.
+     * Returns units to the buckets; a negative `amount` takes more. `fullAt` is the result of the call that took them.
+     * Does not return units that would have refilled since then: otherwise an hour could give them twice.
      */
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const now = performance.now();
@@ -144,12 +142,11 @@ return true
 `,
 };
 
-/** Buckets in Redis, for all replicas. `budget` is a part of their keys. */
 export function createRedisBuckets(redis: Redis, budget: string) {
   const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ name }) => redisKeys.bucket(budget, name));
 
   return {
-    /** Undefined if Redis is unavailable. */
+    /** Returns undefined if Redis is unavailable. */
     async take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Promise<Answer | undefined> {
       const sizes = buckets.flatMap(({ burst, msPerUnit }) => [burst, msPerUnit]);
       const answer = await redis.run(TAKE, keysOf(buckets), [wanted, least, aheadMs, ...sizes]);
@@ -166,10 +163,9 @@ export function createRedisBuckets(redis: Redis, budget: string) {
   };
 }
 
-/** The amount that was taken, and which bucket allowed no more. */
 export interface Taken {
   readonly amount: number;
-  /** The time until the taken units have refilled; if not all were taken, until `least` more fit, or Infinity. */
+  /** The time until `wanted` is available; if not all was taken, until `least` more units are, or Infinity if never. */
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
@@ -198,10 +194,7 @@ export function createBuckets(needs: {
   });
 
   return {
-    /**
-     * Takes as much of `wanted` as every bucket has, but nothing if that is less than `least`. With `aheadMs`, also
-     * takes units that refill within this time.
-     */
+    /** Takes as much of `wanted` as each bucket has or refills within `aheadMs`; nothing if that is below `least`. */
     async take(
       buckets: readonly Bucket[],
       { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
@@ -215,7 +208,7 @@ export function createBuckets(needs: {
       const tooSmall = buckets.findIndex(({ burst }) => burst < least);
       if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
 
-      /** The answer of the shared buckets; `local` is the answer of this process's buckets. */
+      /** The answer from Redis; `local` is the answer from this process's memory. */
       const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
       if (all?.taken === 0) return toTaken(0, all);
 

@@ -1,14 +1,13 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
 import { KEY_PREFIX } from "./redis-keys.ts";
 
-/** Replace a connection when a reply is pending and nothing arrives for this long (`answerTimeoutMs` if longer). */
+/** A connection is replaced when a reply is pending and nothing arrives for this long (`answerTimeoutMs` if longer). */
 export const SILENT_CONNECTION_MS = 3_000;
 const RECONNECT_MAX_MS = 1_000;
 const CLUSTER_SLOTS = 16_384;
 
 /**
- * Connects to the Redis server at one URL, or, if the URLs are several nodes of a Redis Cluster, to all its masters.
- * Reconnects automatically.
+ * Connects to the Redis server at one URL, or to all masters of the Redis Cluster at several. Reconnects automatically.
  */
 export function createConnection({
   urls,
@@ -17,7 +16,7 @@ export function createConnection({
 }: {
   urls: readonly URL[];
   answerTimeoutMs: number;
-  /** Called when the connection to the Redis, or to a master of the cluster, is lost. */
+  /** Called when the connection to the server, or to a master of the cluster, is lost. */
   onLost: () => void;
 }) {
   let lastError = "";
@@ -28,7 +27,7 @@ export function createConnection({
     autoResendUnfulfilledCommands: false,
     socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
     connectTimeout: SILENT_CONNECTION_MS,
-    // After a failover the name resolves to another server, but the connection still goes to the old one.
+    // READONLY: a failover moved the host name to another server, but this connection still goes to the old one.
     reconnectOnError: ({ message }: Error) => message.startsWith("READONLY"),
   };
   const client = urls.length > 1 ? connectToCluster() : connectToServer();
@@ -57,7 +56,7 @@ export function createConnection({
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         clusterRetryStrategy: reconnectDelay,
-        // Connect to names, not to the addresses that they have now: certificates are for names.
+        // Connect to host names, not to resolved addresses: TLS certificates are for names.
         dnsLookup: (name, done) => {
           done(null, name);
         },
@@ -80,7 +79,6 @@ export function createConnection({
 
   return {
     isCluster: client.isCluster,
-    /** The database number in the URL. */
     database: toOptions(urls[0]!).db,
 
     /** Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never rejects. */
@@ -104,7 +102,7 @@ export function createConnection({
       });
     },
 
-    /** Returns a key of `keyOf` for each master; none while a part of the cluster has no master. */
+    /** Returns one key of `keyOf` on each master; no keys while some slots of the cluster have no master. */
     keyOnEachMaster(keyOf: (index: number) => string): string[] {
       if (!(client instanceof Cluster)) return [keyOf(0)];
       const { slots } = client;
@@ -118,9 +116,8 @@ export function createConnection({
       return keys;
     },
 
-    /** The last error of the connection. */
     lastError: () => lastError,
-    /** True if none of the several URLs is a node of a cluster. */
+    /** Whether the servers at several URLs are not in cluster mode. */
     isNoCluster: () => isNoCluster,
     close(): void {
       client.disconnect();
@@ -128,12 +125,11 @@ export function createConnection({
   };
 }
 
-/** Whether Redis answered with an error; all other errors are those of the connection. */
+/** Whether Redis itself answered with an error. All other errors concern the connection. */
 export function isRefusal(answer: unknown): answer is Error {
   return answer instanceof ReplyError;
 }
 
-/** The client's options for the server at `url`. */
 export function toOptions(url: URL) {
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),

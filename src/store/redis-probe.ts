@@ -2,10 +2,7 @@ import { z } from "zod";
 import { isRefusal, type createConnection } from "./redis-connection.ts";
 import { redisKeys } from "./redis-keys.ts";
 
-/**
- * Checks that Redis answers and accepts writes. Returns the text of `INFO cluster`, or an empty string if the
- * user may not read it.
- */
+/** Checks that Redis answers and accepts writes. Returns `INFO cluster`, or an empty string if INFO is not allowed. */
 const PROBE = {
   text: `
 redis.call('SET', KEYS[1], '1', 'PX', 1000)
@@ -21,7 +18,7 @@ const IS_NO_CLUSTER = "several URLs must be nodes of one Redis Cluster, but thes
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
 
-/** Returns what the operator should do about `reason`; an empty reason means that Redis has not answered. */
+/** Returns what the operator should do about an error `reason`; an empty reason means that Redis has not answered. */
 export function remedyFor(reason: string, { protocol }: URL): string {
   if (/^(WRONGPASS|NOAUTH)\b/.test(reason)) return "check the user and the password in REDIS_URL";
   if (reason.startsWith("NOPERM")) return "allow the user the keys and the channels tributary:*";
@@ -30,12 +27,11 @@ export function remedyFor(reason: string, { protocol }: URL): string {
   return "check REDIS_URL, and that Redis runs";
 }
 
-/** Returns what the operator should do about an outage, and its effect on this replica. */
+/** Returns what the operator should do about an outage, and how the outage affects this replica. */
 export function describeOutage(reason: string, url: URL): string {
   return `${remedyFor(reason, url)}; until it answers, this replica shares no limits, caches or locks`;
 }
 
-/** The result of a probe. */
 interface Probed {
   /** Whether every master has answered as expected. */
   readonly isAnswering: boolean;
@@ -45,7 +41,6 @@ interface Probed {
   readonly problem: string | undefined;
 }
 
-/** Checks each master that the connection knows. */
 export async function probe(connection: ReturnType<typeof createConnection>): Promise<Probed> {
   const keys = connection.keyOnEachMaster(redisKeys.probe);
   const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));

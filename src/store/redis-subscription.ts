@@ -6,9 +6,8 @@ const RECONNECT_MS = 500;
 const PING_MS = 1_000;
 
 /**
- * Receives the messages of a channel on a separate connection. Reconnects automatically, in a cluster to the next
- * of `urls`, because a cluster passes every message to all its nodes. Messages sent during a disconnection are
- * lost.
+ * Receives a channel's messages on a separate connection. Messages sent during a disconnection are lost. Reconnects
+ * automatically, in a cluster to the next of `urls`: every node receives all messages.
  */
 export function createSubscription({
   urls,

@@ -8,10 +8,7 @@ import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 
-/**
- * A Lua script, which Redis runs atomically, with the schema of its result. In a cluster all its keys must be on
- * one node, so they share a hash tag: the part between braces.
- */
+/** A Lua script and the schema of its result. In a cluster, its keys must have the same hash tag, to be on one node. */
 export interface Script<Answer> {
   readonly text: string;
   readonly answer: z.ZodType<Answer>;
@@ -19,53 +16,50 @@ export interface Script<Answer> {
 
 type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
-/** A script that waits for Redis; dropped at `endsAt`, a `performance.now()` time. */
+/** A script of `runLater` that waits until Redis is up; dropped at `endsAt`, a `performance.now()` time. */
 interface Queued {
   readonly call: [Script<unknown>, ...Arguments];
   readonly endsAt: number;
 }
 
-/** The common state of all replicas, in one Redis or in a Redis Cluster. */
+/** The state that all replicas share, in one Redis server or in a Redis Cluster. */
 export interface Redis {
   /**
-   * Runs a script in one round trip. Returns undefined if the script fails or returns something unexpected, or
-   * if Redis is unavailable: at once if it is known to be down, otherwise after at most `answerTimeoutMs`. The
-   * script may have run even then, or may still run, but never twice.
+   * Runs a script in one round trip. Returns undefined if the script fails or its result does not match the schema, or
+   * if Redis is unavailable: at once if it is known to be down, otherwise after at most `answerTimeoutMs`. Even then
+   * the script may have run, or may still run, but never twice.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
-   * Runs a script without waiting for its result. While Redis is unavailable, queues it. The script may run
-   * twice, so it must be idempotent. A script that fails is logged and not repeated. With `keptMs`, the script is
-   * dropped after that time. It never displaces a script without `keptMs`, and does not count as unwritten.
+   * Runs a script without waiting for its result, or queues it while Redis is unavailable. The script may run twice, so
+   * it must be idempotent. A failure is logged and not retried. With `keptMs`, the script is dropped after that time,
+   * never displaces a script without `keptMs`, and does not count in `unwritten`.
    */
   runLater(script: Script<unknown>, ...args: [...Arguments, keptMs?: number]): void;
   /** The number of scripts of `runLater` that have not run. */
   unwritten(): number;
-  /** Resolves when no script is unwritten, or after `timeoutMs`. */
+  /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
-   * Receives messages on the channel `name`, on which a script whose first key is `name` publishes as KEYS[1].
-   * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
+   * Receives messages on the channel `name`. A script publishes to it as KEYS[1], if its first key is `name`. Calls
+   * `onReconnect` whenever messages may have been missed: at first, and after each outage.
    */
   subscribe(name: string, handlers: { onMessage: (message: string) => void; onReconnect: () => void }): void;
-  /**
-   * Resolves when Redis first answers, or after a second without an answer. Resolves to what is wrong if Redis
-   * can never be used with these URLs.
-   */
+  /** Resolves when Redis first answers, or after a second: to a problem if Redis can never be used with these URLs. */
   readonly ready: Promise<string | undefined>;
   close(): void;
 }
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond this, drops the oldest script with `keptMs`. If there is none, drops the oldest, which stays unwritten. */
+/** Beyond this, drops the oldest script with `keptMs`, or if there is none, the oldest script: it stays `unwritten`. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
-/** A failing script fails on every request, so its failures are logged only this often. */
+/** A failing script fails on every request, so failures are logged only this often. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
-/** Errors of one script or its keys. All others concern Redis itself: full, read-only, loading, forbidden. */
+/** Errors of one script or its keys. All other errors concern Redis itself: full, read-only, loading, forbidden. */
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
 /** The subject of the warning while Redis is down. */
@@ -113,12 +107,10 @@ export function createRedis({
   const subscriptions: { readonly onReconnect: () => void; close(): void }[] = [];
   let isUp = false;
   let isClosed = false;
-  /** Why Redis can never be used. */
   let problem: string | undefined;
   const queued: Queued[] = [];
   const isCounted = ({ endsAt }: Queued) => endsAt === Infinity;
   let unwritten = 0;
-  /** Redis's error, if it refused the last probe. */
   let refusal: string | undefined;
   let failureLoggedAt = -Infinity;
 
@@ -188,7 +180,7 @@ export function createRedis({
     log.warn({ reason }, message);
   }
 
-  /** Keeps the order of scripts with the same keys: they are sent on one connection, queued scripts first. */
+  /** Scripts with the same keys run in order: they are sent on one connection, queued scripts first. */
   function send(script: Queued): void {
     if (performance.now() >= script.endsAt) return;
     void attempt(...script.call).then((result) => {

@@ -22,7 +22,6 @@ export interface HistoryPage {
   readonly hasNextPage: boolean;
 }
 
-/** A caller that reads a history. */
 export interface HistoryReader {
   readonly signal: AbortSignal;
   /** Readers in the same block of IP addresses share one budget of calls. */
@@ -34,7 +33,7 @@ export interface HistoryReader {
  * a higher one would make pages expensive.
  */
 export const MIN_LOOKED_AT = 30;
-/** The fewest transactions read at once, so that dust is not read one call after the other. */
+/** The fewest transactions read in parallel, so that dust is not read one transaction after the other. */
 const MIN_READ_AT_ONCE = 10;
 /** The most cached transfers of finalized transactions. An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;
@@ -43,26 +42,25 @@ const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
 const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 /**
- * Lists, and transactions, that are read at once: providers allow about ten calls a second or more. More wait in turns
- * of address blocks, for about 25 s at 0.2 s per call; still more are refused.
+ * Limits the lists, and the transactions, that are read in parallel: providers allow about ten calls a second or more.
+ * Other reads wait, for about 25 s at 0.2 s per call; address blocks take turns. Still more reads are refused.
  */
 const IN_TURN = {
   maxRunning: 8,
   maxWaiting: 1_000,
   refuse: () => serviceBusy({ message: "Too many histories are being read. Try again in 30 seconds." }),
 };
-/** How often a transaction is read: a node may list it some time before it can return it. */
+/** How many times a transaction is read: a node may list it some time before it can return it. */
 const READS = 3;
 const REREAD_MS = 400;
 
 export type History = ReturnType<typeof createHistory>;
 
 /**
- * Reads the transfers to and from accounts' addresses. The chain is the only ledger: nothing is stored. Finalized
- * transactions never change, so the transfers read last are cached.
- *
- * All histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while Redis is up.
- * One address block may use an eighth of the calls. A list from a second endpoint counts too; its other calls do not.
+ * Reads the transfers to and from accounts' addresses from the chain, which is the only ledger. Caches transfers of
+ * finalized transactions, because these never change. All histories together make at most `historyCallsPerHour` calls
+ * in any hour, over all replicas while Redis is up. One address block may use an eighth of the calls. Only lists count
+ * at a second endpoint; other calls there do not.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -100,9 +98,9 @@ export function createHistory(needs: {
 
   return {
     /**
-     * Up to `first` transfers before the transaction `after`. Looks at the larger of {@link MIN_LOOKED_AT} and `first`
-     * transactions, so a page may have fewer transfers, or none, without being the last. Undefined if no endpoint
-     * knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     * Returns up to `first` transfers before the transaction `after`. Looks at the larger of {@link MIN_LOOKED_AT} and
+     * `first` transactions, so a page may have fewer transfers, or none, without being the last. Undefined if no
+     * endpoint knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
      */
     async readPage(
       account: AccountAddresses,
@@ -114,7 +112,7 @@ export function createHistory(needs: {
 
       async function readList(): Promise<readonly ListedTransaction[] | undefined> {
         const paid = await pay(reader);
-        // One more than a page looks at shows whether there are older ones.
+        // One transaction more than the page looks at shows whether there are older ones.
         const limit = maxLookedAt + 1;
         const minSlot = floors.landedSlotOf(address);
         const { list, calls } = await rpc.listTransactions(address, { before: after, limit, minSlot });

@@ -15,7 +15,7 @@ export interface Transfer {
   readonly at: Date | undefined;
 }
 
-/** Smaller arrivals are left out: anyone can send dust. This is the smallest amount that prints as more than 0. */
+/** Smaller arrivals are left out: anyone can send dust. This is the least that is shown as more than 0 SOL. */
 const MIN_RECEIVED = toLamports(100_000);
 
 /** Returns what a transaction moved to or from an account's address; undefined if there is nothing to show. */
@@ -37,9 +37,9 @@ export function toTransfer(
 }
 
 /**
- * Whether the vault's balance fell, or an instruction of the launch platform names the address, and either names the
- * vault too (a collect may also fill the vault, so that its balance stays the same) or distributes shared fees.
- * Derives no address: the platform checks a distribution's accounts, and a transaction can name hundreds.
+ * True if the vault's balance fell, or if an instruction of the launch platform names the address and either names the
+ * vault (a collect may also fill the vault, so that its balance does not fall) or distributes shared fees. Derives no
+ * address: the platform checks a distribution's accounts, and a transaction can name hundreds.
  */
 function isCollect(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,

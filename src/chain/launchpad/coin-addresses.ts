@@ -12,7 +12,7 @@ export type CoinAddressesOf = (mint: string) => CoinAddresses;
 /** An entry with all addresses takes up to 4.2 kB. */
 const MAX_CACHED_COINS = 10_000;
 
-/** The u16 0. */
+/** The pool's index: 0, a u16. */
 const POOL_INDEX = Buffer.alloc(2);
 
 interface Programs extends VaultPrograms {
@@ -58,7 +58,7 @@ class DerivedCoinAddresses {
     return (this.#curve ??= this.#derive("bonding-curve", this.#programs.launchpadProgramId));
   }
 
-  /** The curve's account of wrapped SOL, which a sweep names but does not use. */
+  /** The curve's wrapped SOL account, which a sweep names but does not use. */
   get curveTokens(): string {
     return (this.#curveTokens ??= tokenAccountOf(this.curve));
   }
@@ -69,12 +69,12 @@ class DerivedCoinAddresses {
     return (this.#pool ??= deriveAddress(poolSeedsOf(this.mint, launchpadProgramId), launchpadAmmProgramId));
   }
 
-  /** The pool's account of wrapped SOL. */
+  /** The pool's wrapped SOL account. */
   get poolTokens(): string {
     return (this.#poolTokens ??= tokenAccountOf(this.pool));
   }
 
-  /** The sharing config, which has its own vaults: the coin's creator once its fees are shared. */
+  /** The sharing config. It becomes the coin's creator, with vaults of its own, once the coin's fees are shared. */
   get sharingConfig(): Creator {
     return (this.#sharingConfig ??= new DerivedCreator(
       this.#derive("sharing-config", this.#programs.launchpadFeesProgramId),

@@ -30,20 +30,17 @@ export const UNCOLLECTABLE = {
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
-/** Where fees wait: on the coin's curve, in its pool, or in the vaults of its sharing config (SHARED). */
+/** Where uncollected fees are: on the coin's curve, in its pool, or in the vaults of its sharing config (SHARED). */
 type FeeStage = Stage | "SHARED";
 
-/** The creator fees of a coin that wait in one {@link FeeStage}. */
+/** A coin's uncollected creator fees in one {@link FeeStage}. */
 export interface CoinFees {
   readonly mint: string;
   /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like `quoteMint`. */
   readonly stage: FeeStage | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
-  /**
-   * In the smallest unit of the quote mint. If the fees are shared, only the account's share. Null for
-   * {@link UNCOLLECTABLE.NO_SUCH_COIN}, and for a pool that is not read.
-   */
+  /** In the quote mint's smallest unit: the account's share, if shared. Null for `NO_SUCH_COIN` or an unread pool. */
   readonly amount: bigint | null;
   /** The account's share of the fees, in ten-thousandths. */
   readonly shareBps: number;
@@ -51,7 +48,7 @@ export interface CoinFees {
   readonly reason: UncollectableReason | null;
 }
 
-/** A coin's fees in one place, and the sweep that moves them; undefined if none can. */
+/** The fees, and the sweep that moves them: undefined if no sweep can. */
 export interface SweepableFees extends CoinFees {
   readonly sweep: Sweep | undefined;
 }
@@ -61,14 +58,14 @@ interface CoinPlace {
   readonly stage: Stage;
   /** The curve's account if `isUnread`. */
   readonly account: FeeAccount;
-  /** A pool in a currency other than SOL: only the address of the SOL pool is read. */
+  /** True for a pool in another currency than SOL: only the address of the SOL pool is read. */
   readonly isUnread: boolean;
 }
 
 /** A coin, decoded from its accounts. */
 export interface Coin {
   readonly addresses: CoinAddresses;
-  /** The curve, then the pool, as far as they exist. */
+  /** The curve and the pool, in this order, if they exist. */
   readonly places: readonly CoinPlace[];
   /** Undefined unless the curve or the pool names the coin's sharing config as the creator. */
   readonly sharing: SharingConfig | undefined;
@@ -112,9 +109,9 @@ export function createDecodeCoin(programs: {
 }
 
 /**
- * Returns the fees of a coin for the account with the address `creator`, in base58, which must not be a shareholder.
- * `vaults` are the account's. There is one entry for the curve and one for the pool, if they exist, or a single entry if neither does. A completed
- * curve with a pool has an entry only while fees wait there.
+ * Returns a coin's fees for `creator`, the base58 address of an account that is not a shareholder, with that account's
+ * `vaults`. There is one entry for the curve and one for the pool, or a `NO_SUCH_COIN` entry if neither exists. A curve
+ * with a pool has an entry only while fees wait on the curve.
  */
 export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): SweepableFees[] {
   const { addresses, places } = coin;
@@ -137,10 +134,7 @@ export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): Sweepab
   return fees.length > 0 ? fees : [{ ...none, reason: "NO_SUCH_COIN" }];
 }
 
-/**
- * Why a collect cannot move the fees of a curve or pool to `creator`; null if it can. Checks holder rewards and
- * sharing first, because such a coin no longer names the account that launched it.
- */
+/** Null if a collect can move the fees. Checks holder rewards and sharing first, because both replace the creator. */
 export function reasonOf(
   { sharingConfig }: CoinAddresses,
   account: FeeAccount,

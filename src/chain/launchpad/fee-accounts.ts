@@ -3,19 +3,14 @@ import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
-/**
- * Where a coin's creator fees wait: on its bonding curve, or in its pool on the AMM. A sweep moves them to the creator
- * vault, or to the AMM's vault.
- */
+/** Where creator fees are: sweeps move them from the curve to the creator vault, or from the pool to the AMM vault. */
 export type Stage = "CURVE" | "POOL";
 
-/** Describes a curve or a pool, where a coin's creator fees wait. */
 interface Place {
-  /** Which of the coin's addresses is its address. */
+  /** The name of the account's address in `CoinAddresses`. */
   readonly account: "curve" | "pool";
-  /** Which program owns it. */
+  /** The program that owns the account. */
   readonly program: "launchpadProgramId" | "launchpadAmmProgramId";
-  /** Which instruction of the launch platform sweeps it. */
   readonly sweep: "sweepCurve" | "sweepPool";
   readonly layout: Layout;
 }
@@ -79,7 +74,7 @@ export const COIN_BYTES = Math.max(
   ...STAGES.map((stage) => PLACES[stage].layout.bytes),
 );
 
-/** The creator fees of a bonding curve or pool. */
+/** A decoded bonding curve or pool. */
 export interface FeeAccount {
   /** Who receives the fees, in base58; the default key if the account names no creator. */
   readonly creator: string;

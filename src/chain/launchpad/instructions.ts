@@ -35,17 +35,13 @@ const WRAPPED_SOL = WRAPPED_SOL_MINT.toBase58();
 
 const MAX_CACHED_VAULTS = 1_000;
 
-/** An account that an instruction names. */
 interface NamedAccount {
   readonly address: string;
   readonly isSigner: boolean;
   readonly isWritable: boolean;
 }
 
-/**
- * An instruction of any program. Addresses are strings in base58: a collect is sized with many coins before it is
- * built with some of them, and web3.js would decode and encode each key every time.
- */
+/** Addresses are base58: collects are sized with many coins, and web3.js would decode and encode each key each time. */
 export interface Instruction {
   readonly program: string;
   readonly accounts: readonly NamedAccount[];
@@ -54,12 +50,9 @@ export interface Instruction {
 
 export type Launchpad = ReturnType<typeof createLaunchpad>;
 
-/**
- * Builds the launch platform's instructions. Anyone may call them for any creator: only a sweep needs a signer, its
- * payer.
- */
+/** Builds the launch platform's instructions. Anyone may call them for any creator; only a sweep's payer must sign. */
 export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
-  /** The creator vault's account of wrapped SOL, which a sweep names but does not use. */
+  /** The creator vault's wrapped SOL account, which a sweep names but does not use. */
   const vaultTokens = createLruCache<string, string>(MAX_CACHED_VAULTS, {
     memoMethod: (vault) => tokenAccountOf(vault),
   });
@@ -80,10 +73,7 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
       data: COLLECT_CREATOR_FEE,
     }),
 
-    /**
-     * Unwraps everything in the AMM's vault, which must exist, into the creator vault, which need not. Must come
-     * before `collectCreatorFee` in the transaction.
-     */
+    /** Unwraps the AMM vault (must exist) into the creator vault (need not exist). Must precede `collectCreatorFee`. */
     transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) => ({
       program: amm.program,
       accounts: [
@@ -102,9 +92,8 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
     }),
 
     /**
-     * Moves the creator fee that waits on the curve of a coin that trades in SOL to the creator vault; moves nothing
-     * if none waits. Must come before `collectCreatorFee` in the transaction. `payer` pays for growing an old curve,
-     * and the rent of the creator vault if that is missing.
+     * Moves the creator fee, if any, from the curve of a coin that trades in SOL to the creator vault. Must precede
+     * `collectCreatorFee`. `payer` pays for growing an old curve, and the rent of a missing creator vault.
      */
     sweepCurve: (payer: string, { creatorVault }: Creator, { mint, curve, curveTokens }: CoinAddresses) => ({
       program: launchpad.program,
@@ -127,9 +116,8 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
     }),
 
     /**
-     * Moves the creator fee that waits in a coin's pool to the AMM's vault; moves nothing if none waits. Must come
-     * before `transferCreatorFeesToPump` in the transaction. `payer` pays for growing an old pool, and the rent of
-     * the AMM's vault if that is missing.
+     * Moves the creator fee, if any, from a coin's pool to the AMM vault. Must precede `transferCreatorFeesToPump`.
+     * `payer` pays for growing an old pool, and the rent of a missing AMM vault.
      */
     sweepPool: (
       payer: string,
@@ -178,7 +166,6 @@ export function createLaunchpad(programs: { launchpadProgramId: string; launchpa
   };
 }
 
-/** A program's own accounts that its instructions name. */
 function deriveAccounts(program: string, configSeed: string) {
   return {
     program,

@@ -3,19 +3,14 @@
 // https://github.com/pump-fun/pump-public-docs/blob/main/docs/PUMP_SWAP_README.md
 // https://github.com/pump-fun/pump-public-docs/blob/main/docs/FEE_PROGRAM_README.md
 
-/** Address of the launch platform's program on mainnet, base58. */
 export const LAUNCHPAD_PROGRAM_ID = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 
-/** Address of the launch platform's AMM program on mainnet, base58. */
 export const LAUNCHPAD_AMM_PROGRAM_ID = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
 
-/** Address of the launch platform's program that owns sharing configs on mainnet, base58. */
+/** Owns the sharing configs. */
 export const LAUNCHPAD_FEES_PROGRAM_ID = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ";
 
-/**
- * Other programs that cannot be the escrow program, base58. Sources: the crate solana-sdk-ids, and
- * https://www.solana-program.com/docs/token
- */
+/** Sources: the crate solana-sdk-ids, and https://www.solana-program.com/docs/token */
 const FOREIGN_PROGRAM_IDS = [
   "11111111111111111111111111111111",
   "AddressLookupTab1e1111111111111111111111111",
@@ -40,7 +35,7 @@ const FOREIGN_PROGRAM_IDS = [
   "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
 ];
 
-/** Programs of the chain and the launch platform: not the escrow program, as they cannot withdraw from its PDAs. */
+/** Known programs that are not the escrow program, because they cannot withdraw lamports from escrow addresses. */
 export const NO_ESCROW_PROGRAM_IDS: ReadonlySet<string> = new Set([
   LAUNCHPAD_PROGRAM_ID,
   LAUNCHPAD_AMM_PROGRAM_ID,

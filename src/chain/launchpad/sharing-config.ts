@@ -1,15 +1,15 @@
 import { PublicKey } from "@solana/web3.js";
 import type { Account } from "../rpc/rpc-results.ts";
 
-/** One of the addresses that share a coin's creator fees, in base58, and its share in ten-thousandths. */
+/** An address (base58) that shares a coin's creator fees, and its share in ten-thousandths. */
 export interface Shareholder {
   readonly address: string;
   readonly bps: number;
 }
 
-/** Who shares a coin's creator fees. The launch platform can change this. */
+/** Who shares a coin's creator fees. The launch platform can change a sharing config. */
 export interface SharingConfig {
-  /** Distributions are paused. */
+  /** Whether distributions are paused. */
   readonly isPaused: boolean;
   /** In the order in which a distribution names them. */
   readonly shareholders: readonly Shareholder[];

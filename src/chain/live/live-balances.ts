@@ -7,15 +7,12 @@ import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
-/**
- * Besides each watcher's first read, watching makes at most 60 calls in any minute: one per 1.2 s, and a burst of up
- * to 10.
- */
+/** Watching makes at most 60 calls in any minute (one per 1.2 s, and a burst of 10), besides watchers' first reads. */
 const CALL_MS = 1_200;
 const BURST = 10;
 /** A read starts once this many calls are allowed. A read that makes more delays the next one. */
 const CALLS_PER_READ = 8;
-/** The wait after a failed read, doubled by each further one. */
+/** The wait after a failed read. Each further failure doubles it. */
 const FIRST_BACKOFF_MS = 2_000;
 const MAX_BACKOFF_MS = 15_000;
 
@@ -27,7 +24,6 @@ export interface LiveWaits {
   readonly liveCallMs?: number | undefined;
 }
 
-/** A caller that watches a wallet. */
 export interface Watcher {
   /** Ends the watching. */
   readonly signal: AbortSignal;
@@ -35,9 +31,8 @@ export interface Watcher {
   readonly addressBlock: string;
 }
 
-/** A wallet with at least one watcher. */
 interface Watched extends WalletWithCoins {
-  /** The number of its watchers, by address block. */
+  /** The number of watchers, by address block. */
   readonly watchers: Map<string, number>;
   balance: BalanceWith | undefined;
   /** When the read of `balance` started. Times are in `performance.now()` time. */
@@ -56,8 +51,8 @@ export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
  * Watches balances for the whole process. All watchers of a wallet share its reads. One read covers up to 32 wallets,
- * fewer with coins. Each wallet is read every 2 s. Many wallets take longer, 1.2 s for each call (38 s for 1,000
- * wallets without coins); then address blocks take turns, one wallet each. During an outage nothing is shown, and one
+ * fewer with coins. Each wallet is read every 2 s; many wallets take longer, 1.2 s for each call (38 s for 1,000
+ * wallets without coins), and address blocks take turns, one wallet each. During an outage nothing is shown, and one
  * read at a time probes the chain.
  */
 export function createLiveBalances(
@@ -72,7 +67,7 @@ export function createLiveBalances(
   const countedBalances = needs.countedBalances(() => {
     nextCallAt = Math.max(nextCallAt, performance.now()) + liveCallMs;
   });
-  /** By address and coins; the one that was read longest ago comes first. */
+  /** By {@link identityOf}; the wallet that was read longest ago comes first. */
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
   const changed = new Set<Watched>();
@@ -119,7 +114,7 @@ export function createLiveBalances(
     return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
   }
 
-  /** Reads wallets. Returns whether the chain answered. */
+  /** Returns whether the chain answered. */
   async function read(
     batch: readonly Watched[],
     { getBalances }: Pick<Balances, "getBalances">,
@@ -129,7 +124,7 @@ export function createLiveBalances(
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
       changed.delete(wallet);
-      // Moves it to the end.
+      // Move the wallet to the end.
       wallets.delete(identityOf(wallet));
       wallets.set(identityOf(wallet), wallet);
     }

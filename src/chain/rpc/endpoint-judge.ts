@@ -14,7 +14,6 @@ import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 
-/** The state kept for one endpoint. */
 interface Standing {
   readonly endpoint: Endpoint;
   readonly progress: Progress;
@@ -26,7 +25,7 @@ interface Standing {
   verifying: Promise<void> | undefined;
   isChecking: boolean;
   failuresInARow: number;
-  /** Until then the other endpoints are tried first. */
+  /** Until this time the other endpoints are tried first. */
   backsOffUntil: number;
   /** The fault that was logged, and when it was last seen. */
   logged: { readonly fault: Fault; at: number } | undefined;
@@ -72,16 +71,14 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  *
  * - An endpoint that fails, rate limits or is slow backs off: for half a second at first, and twice as long after each
  *   further failure, up to half a minute. A success resets the backoff.
- * - An endpoint on another cluster is not used: its answers about our accounts look right, but are wrong. The genesis
- *   hash identifies the cluster. The most preferred endpoint that has answered decides which hash is right. If this
- *   endpoint later reports another hash, the right hash stays while another endpoint still reports it: a host name may
- *   move to a node of another cluster. The hash is read before the first use, after a failure, and once a minute.
- * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own answers decide
- *   whether it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all look old, this
- *   machine's clock is wrong.
- *
- * After a failure, an endpoint's genesis hash is read in the background before the endpoint is used again. A caller
- * waits for this read only if no other endpoint works. A single endpoint is never compared, so it has no fault.
+ * - An endpoint on another cluster is not used: its answers about our accounts look right, but are wrong. The most
+ *   preferred endpoint that has answered decides which genesis hash is right. If this endpoint later reports another
+ *   hash, the right hash stays while another endpoint still reports it: a host name may move to a node of another
+ *   cluster. The hash is read before the first use, in the background after a failure, and once a minute. A caller
+ *   waits for the read after a failure only if no other endpoint works.
+ * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own answers decide whether
+ *   it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all look old, this machine's
+ *   clock is wrong. A single endpoint is never compared, so it has no fault.
  */
 export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
@@ -111,9 +108,7 @@ export function createEndpointJudge(needs: {
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
   const isKnown = ({ progress }: Standing) => progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
 
-  /**
-   * The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state counts as better.
-   */
+  /** The endpoint's fault, if a better endpoint answers. With `orUnknown`, an endpoint of unknown state is better. */
   function faultOf(standing: Standing, orUnknown = false): Fault | undefined {
     const { progress } = standing;
     const fault = progress.fault();
@@ -230,7 +225,7 @@ export function createEndpointJudge(needs: {
   }
 
   /**
-   * Makes a call, and reads the genesis hash of an endpoint that is not verified: before the call if it sends a
+   * Makes a call, and reads the genesis hash of an unverified endpoint: before the call if the call sends a
    * transaction, or if the cluster is unknown or wrong; otherwise at the same time.
    */
   async function callVerified<T>(
@@ -274,7 +269,6 @@ export function createEndpointJudge(needs: {
       if (!isHealthy) fail(of(endpoint), reason);
     },
 
-    /** Records a successful call. */
     succeeded(endpoint: Endpoint): void {
       const standing = of(endpoint);
       if (standing.failuresInARow > 0) log.info({ host: endpoint.host }, "a chain endpoint works again");
@@ -282,8 +276,8 @@ export function createEndpointJudge(needs: {
     },
 
     /**
-     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, or if its answer may not be
-     * used or is below the requested `minContextSlot`, which some nodes ignore.
+     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, or if its answer is not
+     * accepted or is below the requested `minContextSlot`, which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);
@@ -304,8 +298,9 @@ export function createEndpointJudge(needs: {
     }) satisfies CallEndpoint,
 
     /**
-     * The newest slot of all accepted answers; 0 before the first. Falls to the best endpoint's slot after that has
-     * advanced below it for 10 s: it was wrong, the cluster was rolled back, or no endpoint that far ahead answers.
+     * The newest slot of all accepted answers; 0 before the first. Falls to the best endpoint's slot after this
+     * endpoint has advanced below the newest slot for 10 s: the newest slot was wrong or rolled back, or no endpoint
+     * that far ahead answers.
      */
     newestSlot: () => newestSlot,
     takeSlot,

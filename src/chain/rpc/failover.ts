@@ -16,17 +16,16 @@ const TRIES_AT_BEST = 6;
 export type Failover = ReturnType<typeof createFailover>;
 
 /**
- * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total.
+ * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total. Tries endpoints in the order
+ * of {@link createEndpointJudge}. A call that takes a fifth of the timeout also goes to the next endpoint; the first
+ * complete result counts, and the other attempts are aborted. After an error about the request itself, the call tries
+ * no further endpoint, and fails once all open attempts have failed. When every endpoint has failed, the call tries all
+ * once more after a short wait; while they are only behind, until the timeout. The best endpoint has about 1.2 s to
+ * catch up before the next one is asked. Otherwise an endpoint that claims a high slot would receive the reads of every
+ * account that was just collected.
  *
- * Tries endpoints in the order of {@link createEndpointJudge}. A call that takes a fifth of the timeout also goes to
- * the next endpoint; the first complete result counts, and the other attempts are aborted. After an error about the
- * request itself, the call tries no further endpoint, and fails once all open attempts have failed. When every
- * endpoint has failed, the call tries all once more after a short wait; while they are only behind, until the timeout.
- * The best endpoint has about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that claims a high
- * slot would receive the reads of every account that was just collected.
- *
- * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none returns
- * a complete result, the call returns the incomplete one without waiting for slow endpoints.
+ * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none returns a
+ * complete result, the call returns the incomplete one without waiting for slow endpoints.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -35,7 +34,6 @@ export function createFailover(needs: {
 }) {
   const { endpoints, judge, rpcTimeoutMs } = needs;
 
-  /** Tries the endpoints in turn until one has a complete result; starts the next one early when one is slow. */
   function tryAll<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,
@@ -50,7 +48,7 @@ export function createFailover(needs: {
     let next = 0;
     let isSettled = false;
     let incomplete: { readonly result: T } | undefined;
-    /** The last failure. One about the slot takes precedence. */
+    /** The last failure; a failure about the slot takes precedence. */
     let failure: Error | undefined;
     const giveUp = () => {
       stop.abort(deadline.reason);
@@ -128,10 +126,7 @@ export function createFailover(needs: {
     });
   }
 
-  /**
-   * Tries all endpoints, and once more after a wait; while they are only behind, until the deadline. The first retry
-   * after a failure about the slot does not wait: once the others have been asked, a refused answer may be accepted.
-   */
+  /** The first retry after a failure about the slot does not wait: all were asked, so a refused answer may pass. */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,
@@ -157,7 +152,7 @@ export function createFailover(needs: {
     call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
       withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
 
-    /** Makes a call at every configured endpoint at once, within `maxMs`; returns each one's own result, in order. */
+    /** Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's result, in order. */
     callEach: <T>(attempt: Attempt<T>, maxMs = rpcTimeoutMs): Promise<PromiseSettledResult<T>[]> =>
       withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
         Promise.allSettled(

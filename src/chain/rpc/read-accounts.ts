@@ -15,18 +15,18 @@ export interface Found {
   readonly rent: Rent;
 }
 
-/** A read of groups of accounts. Each group has an index, and its accounts are in the order of its addresses. */
+/** A read of groups of accounts. A group is identified by its index; its accounts are in the order of its addresses. */
 export interface AccountsRead {
   /** Addresses, in base58, whose accounts must be read in the same slot. */
   readonly groups: readonly (readonly string[])[];
   /** How many bytes of each account's data are needed, from its start. */
   readonly bytes: number;
   /**
-   * Receives a group's accounts. `older`: read them again in a newer slot. `unusable`: they cannot be used, which is
-   * no fault of the endpoint.
+   * Receives a group's accounts. `older`: read them again in a newer slot. `unusable`: they cannot be used, although
+   * the endpoint works.
    */
   readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
-  /** The oldest slot that is accepted for a group now; 0 for any. */
+  /** The oldest slot that is accepted for a group at this time; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
   /** Called for each call to an endpoint. */
   readonly onCall?: (() => void) | undefined;
@@ -37,7 +37,7 @@ interface Group {
   readonly keys: readonly string[];
 }
 
-/** What one call reads: the index of each address, and the groups that need the addresses. */
+/** One call: the index of each address that it reads, and the groups that need the addresses. */
 interface Call {
   readonly indexes: ReadonlyMap<string, number>;
   readonly groups: readonly Group[];
@@ -59,11 +59,9 @@ const MAX_READS_OF_GROUP = 3;
 
 /**
  * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An account in several
- * groups of a call is read once.
- *
- * Some providers accept fewer accounts per call than 100. When an endpoint refuses a call, its limit becomes about
- * half of that call's accounts, for an hour. Only a group above the limit is split: its calls must answer for the same
- * slot.
+ * groups of a call is read once. Some providers accept fewer than 100 accounts per call. When an endpoint refuses a
+ * call, its limit becomes about half of that call's accounts, for an hour. Only a group above the limit is split: its
+ * calls must answer for the same slot.
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
   const { failover, callEndpoint } = needs;
@@ -177,10 +175,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   };
 }
 
-/**
- * Distributes groups to calls of at most `limit` accounts: the largest first, each to the first call with room. A
- * larger group gets a call to itself.
- */
+/** Packs groups, the largest first, each into the first call with room. A group above `limit` gets its own call. */
 function pack(groups: readonly Group[], limit: number): readonly Call[] {
   const calls: { readonly indexes: Map<string, number>; readonly groups: Group[] }[] = [];
   for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {

@@ -25,8 +25,7 @@ const MAX_VALID_BLOCKS = 300;
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * The JSON-RPC methods this service uses, typed, with failover between endpoints, each call within
- * `rpcTimeoutMs`. Reads use commitment `confirmed`. Every method throws {@link RpcError}.
+ * JSON-RPC methods with failover, each call within `rpcTimeoutMs`. Reads are `confirmed`. All throw {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
@@ -46,7 +45,7 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** Records only heights that the endpoint's blockhash fits: after a false low one, true heights look impossible. */
+  /** Records only heights that fit the endpoint's blockhash: with a wrong low height, true heights look impossible. */
   const heights = createHeightCheck();
 
   function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
@@ -138,10 +137,7 @@ export function createRpc(
         return value;
       }),
 
-    /**
-     * For each recent slot, the lowest price in micro-lamports per compute unit at which a transaction that
-     * writes to all `addresses` landed.
-     */
+    /** For each recent slot, the lowest price (micro-lamports per compute unit) of a write to all `addresses`. */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
       const fees = await call("getRecentPrioritizationFees", [addresses]);
       return fees.map(({ prioritizationFee }) => prioritizationFee);
@@ -203,10 +199,7 @@ export function createRpc(
 
     getSlot,
 
-    /**
-     * The newest confirmed slot that any endpoint of the cluster reports, whether it is credible or not: the preferred
-     * endpoint may be some slots behind.
-     */
+    /** The newest confirmed slot that any endpoint reports, credible or not: the preferred one may be a few behind. */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const slots = results.flatMap((result) =>

@@ -12,7 +12,7 @@ const ENVELOPE = z.object({
     .object({ code: z.int(), data: z.object({ contextSlot: z.int() }).nullish().catch(null) })
     .nullish(),
 });
-/** The first request id is random and below this. The range is so large that two processes hardly share an id. */
+/** Request ids start at random below this, so that two processes behind one proxy hardly share an id. */
 const MAX_FIRST_ID = 2 ** 47;
 
 /** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
@@ -53,7 +53,6 @@ export type CallEndpoint = <M extends RpcMethod>(
 
 /** Calls endpoints without checking their cluster, health or slot. */
 export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstream }): CallEndpoint {
-  /** Starts at random, so that two processes behind one proxy use different ids. */
   let lastId = randomInt(MAX_FIRST_ID);
 
   return async <M extends RpcMethod>(

@@ -28,7 +28,6 @@ const PAYLOAD_TOO_LARGE = 413;
 
 /** The node is behind the cluster. */
 const NODE_UNHEALTHY = -32005;
-/** The node is behind the requested slot. */
 const MIN_CONTEXT_SLOT_NOT_REACHED = -32016;
 
 /** A failed call. Its message names only the endpoint's host, because the rest of the URL may contain a key. */
@@ -79,10 +78,8 @@ export const isOfSlot = about(
 /** Whether the node is only behind, and catches up within some slots. */
 export const isBehind = about((error) => isOfSlot(error) || error.code === NODE_UNHEALTHY);
 
-/** Whether the endpoint works, but refuses transactions of this version. */
 export const isOfVersion = about(({ failure }) => failure === "version");
 
-/** Whether the endpoint works, but some accounts of its answer cannot be used. */
 export const isOfAccount = about(({ failure }) => failure === "account");
 
 /** Whether a provider may have refused the call because it is too large. */
@@ -95,7 +92,7 @@ export const refusesVersion = about(
   ({ failure, code }) => failure === "error" && VERSION_ERROR_CODES.includes(code!),
 );
 
-/** The error of a call that failed with `cause`, which may be an abort reason. */
+/** Returns the error of a call that failed with `cause`, which may be an abort reason. */
 export function toRpcError(cause: unknown, method: string, host: string): RpcError {
   if (cause instanceof RpcError) return cause;
   return new RpcError(isTimeout(cause) ? "timeout" : "unreachable", method, host, { cause });

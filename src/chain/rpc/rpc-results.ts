@@ -18,14 +18,14 @@ const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]
 /** An account's lamports and the first bytes of its data. */
 export interface Account {
   readonly lamports: Lamports;
-  /** Whether it has 2^53 lamports or more. JSON may have rounded them, so they must not be used. */
+  /** Whether the account has 2^53 lamports or more. JSON may have rounded them, so they must not be used. */
   readonly isRounded: boolean;
   readonly data: Buffer;
-  /** The program that owns it, in base58; undefined when the node omits it. */
+  /** The program that owns the account, in base58; undefined when the node omits it. */
   readonly owner?: string | undefined;
-  /** The full size of its data, in bytes; undefined when the node omits it. */
+  /** The full size of the account's data, in bytes; undefined when the node omits it. */
   readonly space?: number | undefined;
-  /** Whether it is a program; undefined when the node omits it. */
+  /** Whether the account is a program; undefined when the node omits it. */
   readonly executable?: boolean | undefined;
 }
 
@@ -68,13 +68,13 @@ const accounts = z
     return z.NEVER;
   });
 
-/** Only shows what the AMM leaves in its vault, so unreadable data counts as absent. */
+/** Only needed to see what the AMM leaves in its vault, so unreadable data counts as empty. */
 const simulatedData = z
   .tuple([z.string(), z.literal("base64")])
   .transform(([data]) => Buffer.from(data, "base64"))
   .catch(Buffer.alloc(0));
 
-/** 32 bytes: transactions share a blockhash, so an unreadable one would fail them all. */
+/** 32 bytes in base58. Transactions share a blockhash, so an unreadable one would fail them all. */
 const blockhash = z
   .string()
   .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { abort: true })
@@ -163,7 +163,6 @@ export const RPC_RESULTS = {
   ),
 } satisfies Record<string, z.ZodType>;
 
-/** A JSON-RPC method that this service calls. */
 export type RpcMethod = keyof typeof RPC_RESULTS;
 
 export type RpcResult<M extends RpcMethod> = z.infer<(typeof RPC_RESULTS)[M]>;

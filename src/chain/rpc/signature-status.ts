@@ -43,13 +43,12 @@ interface SearchOptions {
 export const MAX_SIGNATURES_PER_CALL = 256;
 const REPORT_MS = 5_000;
 /**
- * A blockhash's last valid height is wrong if it is further ahead of a node's finalized block: a new blockhash is
+ * A blockhash's last valid height is wrong if it is this far ahead of a node's finalized block: a new blockhash is
  * valid for 150 blocks, and a block is finalized after 32 slots. The rest allows for a node that is behind.
  */
 const MAX_BLOCKS_AHEAD = 1_000;
 const FINALIZED_MAX_AGE_MS = 1_000;
 
-/** Reads what endpoints know about transactions. */
 export function createSignatureStatuses(
   needs: ReportWaits & {
     failover: Failover;
@@ -81,7 +80,7 @@ export function createSignatureStatuses(
     const statuses = value.map((found): SignatureStatus | undefined => {
       if (!found) return undefined;
       const { err, confirmations, confirmationStatus } = found;
-      // A slot that is too high would block reads.
+      // A slot that is too high would block reads, as their `minContextSlot`.
       const slot = found.slot <= context.slot && isReached(found.slot) ? found.slot : 0;
       const confirmed =
         confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
@@ -91,10 +90,7 @@ export function createSignatureStatuses(
   }
 
   return {
-    /**
-     * The statuses of up to 256 signatures, in order. A signature that one endpoint does not report as confirmed is
-     * looked up at the next ones.
-     */
+    /** Returns statuses of up to 256 signatures, in order. Asks the next endpoints about all that are not confirmed. */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
       await failover.call(
@@ -126,13 +122,12 @@ export function createSignatureStatuses(
      * undefined for bytes that are not a transaction, which no node accepts.
      *
      * An endpoint reports `absent` when three conditions together prove to it that the transaction did not land and
-     * never can. First, its finalized block height is past the last height at which the blockhash is valid, so no
-     * later block can include it; a confirmed height is not enough, because its fork may still be dropped. Second, it
-     * no longer accepts the blockhash: the last valid height comes from another endpoint, which may lie. Third, its
-     * search of the whole history, in that finalized slot or later, finds no status.
-     *
-     * An impossibly high last valid height must not keep an account locked. It proves nothing, so an endpoint that
-     * does not accept the blockhash then reports `past`.
+     * never can. First, its finalized block height is past the last height at which the blockhash is valid, so no later
+     * block can include it; a confirmed height is not enough, because its fork may still be dropped. Second, it no
+     * longer accepts the blockhash: the last valid height comes from another endpoint, which may lie. Third, its search
+     * of the whole history, in that finalized slot or later, finds no status. An impossibly high last valid height
+     * proves nothing, but must not keep an account locked: an endpoint that does not accept the blockhash then reports
+     * `past`.
      */
     async getExpiryReports(transaction: {
       readonly signature: string;

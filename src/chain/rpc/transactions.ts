@@ -53,8 +53,8 @@ export function createTransactions(needs: {
   const { failover, callEndpoint, isReached } = needs;
 
   /**
-   * Returns a transaction; undefined while no endpoint has it. A failed transaction may have no balances, if its fee
-   * payer could not pay (SIMD-0290). `isRight` checks the transaction's accounts, in order.
+   * Returns a transaction; undefined while no endpoint has it. `isRight` checks the transaction's accounts, in order. A
+   * failed transaction may have no balances, if its fee payer could not pay (SIMD-0290).
    */
   const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
     failover.call(
@@ -155,10 +155,7 @@ function merge(
 
 type RawTransaction = NonNullable<RpcResult<"getTransaction">>;
 
-/**
- * Accounts in the order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status
- * Metadata".
- */
+/** In the order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata". */
 function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
   const { writable, readonly } = meta.loadedAddresses ?? { writable: [], readonly: [] };
   return [...transaction.message.accountKeys, ...writable, ...readonly];

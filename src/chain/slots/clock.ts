@@ -1,4 +1,3 @@
-/** The account in which the cluster keeps its time. */
 export const CLOCK_SYSVAR = "SysvarC1ock11111111111111111111111111111111";
 
 /** The offset of the timestamp: after the slot, the epoch's start, the epoch, and the leader schedule's epoch. */

@@ -5,10 +5,7 @@ const SLACK = 500;
 /** How long a height counts. A wrong low height makes right ones look impossible for at most this long. */
 const MAX_AGE_MS = 60_000;
 
-/**
- * Recognizes impossible block heights: those above the highest that was reported in the last minute, plus 500 and 20
- * for each second since. Without such a report every height is possible. `now` is in ms.
- */
+/** Heights far above the highest one reported in the last minute (if any) are impossible. `now` is in ms. */
 export function createHeightCheck(now = () => performance.now()) {
   let highest = { height: 0, at: -Infinity };
   const ageMs = () => now() - highest.at;

@@ -20,16 +20,15 @@ return true
 `,
 };
 
-/** KEYS: as for ANNOUNCE. */
 const READ: Script<string | null> = {
   answer: z.string().nullable(),
   text: "return redis.call('GET', KEYS[1])",
 };
 
 /**
- * Tells all replicas with this fee payer which account it collected in which slot, so that no replica shows an older
- * state. Slots are pushed, so lookups never wait for them. Redis keeps the newest slot for a minute: a replica that
- * may have missed a message applies this slot to all accounts.
+ * Tells all replicas with this fee payer which account was collected in which slot, so that no replica shows an older
+ * state. Slots are pushed, so lookups never wait for them. Redis keeps the newest slot for a minute: a replica that may
+ * have missed a message applies this slot to all accounts.
  */
 export function createLandedSlots({
   feePayer,

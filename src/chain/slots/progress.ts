@@ -29,12 +29,11 @@ interface Place extends State {
 export type Progress = ReturnType<typeof createProgress>;
 
 /**
- * Tracks one endpoint's slot by its own answers: no claim of another endpoint makes it look worse.
- *
- * The expected slot is the highest one plus the elapsed time, by this process's clock or by a credible chain clock. A
- * slot fits if it is at most 5 s above the expected slot, and at most 15 s below the highest one. A lower slot also
- * fits if its clock is credible: then the highest slot was wrong, or the cluster was rolled back. An answer that does
- * not fit must be read again. If the endpoint stays there, it has moved. `isOnly`: there is no other endpoint.
+ * Tracks one endpoint's slot by its own answers: no claim of another endpoint makes it look worse. The expected slot is
+ * the highest one plus the elapsed time, by this process's clock or by a credible chain clock. A slot fits if it is at
+ * most 5 s above the expected slot, and at most 15 s below the highest one. A lower slot also fits if its clock is
+ * credible: then the highest slot was wrong, or the cluster was rolled back. An answer that does not fit must be read
+ * again. If the endpoint stays there, it has moved. `isOnly`: there is no other endpoint.
  */
 export function createProgress(isOnly: boolean) {
   const now = () => performance.now();
@@ -99,7 +98,6 @@ export function createProgress(isOnly: boolean) {
     /** Whether the chain's clock in the last answer was more than 15 s behind this machine's. */
     isOld: () => isOld,
 
-    /** The fault of the last answer. */
     fault(): Fault | undefined {
       if (place && answeredAt - place.at > STILL_MS) return "still";
       if (isOld) return "old";

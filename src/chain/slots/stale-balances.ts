@@ -8,15 +8,12 @@ interface Floor {
   landedSlot: number;
 }
 
-/**
- * Amounts read in one slot, by the address of their wallet or coin, and compared with `===`. The amounts of a coin
- * that does not exist are empty.
- */
+/** Amounts of one slot by address of a wallet or coin, compared with `===`; empty for a coin that does not exist. */
 export type Amounts = readonly (readonly [address: string, amounts: readonly unknown[]])[];
 
 /** Two generations are kept: up to 100,000 wallets and coins have floors, in 30 MB. */
 const MAX_PER_GENERATION = 50_000;
-/** How long the slot of collects that this replica may have missed is a floor for all wallets. */
+/** For this long after missed messages, the slot of the newest collect is a floor for all wallets. */
 const UNHEARD_MS = 60_000;
 
 export type Floors = ReturnType<typeof createFloors>;
@@ -25,7 +22,6 @@ export type Floors = ReturnType<typeof createFloors>;
  * Refuses stale balances, so that no shown balance goes back in time. The floor of a wallet or coin is the newest slot
  * in which this replica has shown it or any replica has collected it. An answer from a slot below the floor is shown
  * only if its amounts are the same. Ignores a floor above the newest slot: it was wrong, or the cluster rolled back.
- *
  * Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest slot of the evicted
  * ones, so evicting a floor by many lookups reveals no older balance.
  */
